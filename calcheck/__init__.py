@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from calcheck.lazy_attributes import lazy_attributes
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
@@ -32,28 +32,23 @@ __all__ = [
     "write",
 ]
 
-_MODULES = {
-    "METRICS": "calcheck.metrics",
-    "InMemory": "calcheck.predictions",
-    "InteractiveReport": "calcheck.interactive",
-    "Predictions": "calcheck.predictions",
-    "Report": "calcheck.report",
-    "compare": "calcheck.api",
-    "evaluate": "calcheck.api",
-    "metric": "calcheck.api",
-    "read": "calcheck.io",
-    "reject": "calcheck.api",
-    "sweep": "calcheck.api",
-    "write": "calcheck.storage.predictions_writer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a public name, imported on first use to keep the start of the command line fast."""
-    if name not in _MODULES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    return getattr(import_module(_MODULES[name]), name)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "METRICS": "calcheck.metrics",
+        "InMemory": "calcheck.predictions",
+        "InteractiveReport": "calcheck.interactive",
+        "Predictions": "calcheck.predictions",
+        "Report": "calcheck.report",
+        "compare": "calcheck.api",
+        "evaluate": "calcheck.api",
+        "metric": "calcheck.api",
+        "read": "calcheck.io",
+        "reject": "calcheck.api",
+        "sweep": "calcheck.api",
+        "write": "calcheck.storage.predictions_writer",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,18 @@ class Abc(TypedDict, total=False):
     effective_rows: Annotated[float, "Number of rows that determine the interval."]
 
 
-class Null(TypedDict, total=False):
+class Pairs(TypedDict, total=False):
+    """Sum over pairs of rows: exact, or by a low-rank kernel with an estimated error."""
+
+    method: Annotated[str, "Method of the sum."]
+    rank: Annotated[int, "Rank of the low-rank kernel."]
+    error: Annotated[float, "Estimated error of the value."]
+    null_std: Annotated[float, "Standard deviation of the null distribution, estimated on the validation rows."]
+    validation_rows: Annotated[int, "Number of rows on which the error is estimated."]
+    accurate: Annotated[bool, "Whether the error is within its tolerance."]
+
+
+class Null(Pairs, total=False):
     """Null distribution: number of replicates, and how they were computed."""
 
     replicates: Annotated[int, "Number of replicates."]
@@ -50,15 +61,9 @@ class Null(TypedDict, total=False):
     mean: Annotated[float, "Mean score of the replicates, if the reference is exact."]
     low: Annotated[float | None, "Lower limit of the scores of replicates, if the reference is exact."]
     high: Annotated[float | None, "Upper limit of the scores of replicates, if the reference is exact."]
-    method: Annotated[str, "Method of the sums or regressions of replicates."]
     columns: Annotated[int, "Number of principal directions of the features."]
     landmarks: Annotated[int, "Number of landmarks."]
-    rank: Annotated[int, "Rank of the approximation."]
     relative_error: Annotated[float, "Relative error of the approximation."]
-    error: Annotated[float, "Error of the approximation."]
-    null_std: Annotated[float, "Standard deviation of the null distribution, estimated on the validation rows."]
-    validation_rows: Annotated[int, "Number of rows on which the error is estimated."]
-    accurate: Annotated[bool, "Whether the error is within its tolerance."]
     labels: Annotated[str, "How the labels of samples are permuted."]
     exchangeable: Annotated[int, "Number of rows whose labels can be permuted."]
 
@@ -381,34 +386,25 @@ class McmdDetails(AtInputsDetails, total=False):
     dof_b_error: Annotated[float, "Monte Carlo error of dof_b."]
 
 
-class Pairs(TypedDict, total=False):
-    """Sum over pairs of rows: exact, or by a low-rank kernel with an estimated error."""
-
-    method: Annotated[str, "Method of the sum."]
-    rank: Annotated[int, "Rank of the low-rank kernel."]
-    error: Annotated[float, "Estimated error of the value."]
-    null_std: Annotated[float, "Standard deviation of the null distribution, estimated on the validation rows."]
-    validation_rows: Annotated[int, "Number of rows on which the error is estimated."]
-    accurate: Annotated[bool, "Whether the error is within its tolerance."]
-
-
-class JmmdDetails(Details, total=False):
-    """Details of jmmd."""
-
-    inputs: Annotated[InputKernel, "Kernel on inputs."]
-    targets: Annotated[TargetKernel, "Kernel on targets."]
-    draws: Annotated[int | str, "Draws per row, or exact."]
-    neighbors: Annotated[float, "Effective neighbors per row."]
-    pairs: Annotated[Pairs, "Sum over pairs of rows."]
-    features: Annotated[Features, "Features of the kernel on targets."]
-
-
 class AmmdDetails(Details, total=False):
     """Details of ammd."""
 
     targets: Annotated[TargetKernel, "Kernel on targets."]
     draws: Annotated[int | str, "Draws per row, or exact."]
     features: Annotated[Features, "Features of the kernel on targets."]
+
+
+class JointDetails(AmmdDetails, total=False):
+    """Details of metrics with kernels on inputs and on targets."""
+
+    inputs: Annotated[InputKernel, "Kernel on inputs."]
+    neighbors: Annotated[float, "Effective neighbors per row."]
+
+
+class JmmdDetails(JointDetails, total=False):
+    """Details of jmmd."""
+
+    pairs: Annotated[Pairs, "Sum over pairs of rows."]
 
 
 _Lambda = TypedDict(
@@ -420,17 +416,12 @@ _Lambda = TypedDict(
 )
 
 
-class CmmdDetails(_Lambda, Details, total=False):
+class CmmdDetails(_Lambda, JointDetails, total=False):
     """Details of cmmd."""
 
-    inputs: Annotated[InputKernel, "Kernel on inputs."]
-    targets: Annotated[TargetKernel, "Kernel on targets."]
-    draws: Annotated[int | str, "Draws per row, or exact."]
-    neighbors: Annotated[float, "Effective neighbors per row."]
     dof: Annotated[float, "Effective degrees of freedom of the regression."]
     dof_error: Annotated[float, "Monte Carlo error of dof."]
     solver: Annotated[Solver, "Solver of the linear systems."]
-    features: Annotated[Features, "Features of the kernel on targets."]
 
 
 class Columns(TypedDict):

@@ -16,6 +16,9 @@ REMEDIES: dict[Need, str] = {
     "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
     "x": "inputs to condition on (--embedding or --inputs)",
 }
+SHARED_FIT = "all rows share one fit, so resampling rows does not give a valid interval"
+"""Why the metrics of kernel regressions have no interval."""
+
 ABSENT_BY_ALTERNATIVE: dict[Alternative, tuple[str, ...]] = {
     "two-sided": (),
     "greater": ("reference_low",),

@@ -87,7 +87,7 @@ FIELDS = {
     "only_old[].reason": "Why the new report skipped the metric, if it says so.",
     "only_new[].reason": "Why the old report skipped the metric, if it says so.",
     "differences": "What else differs: input, settings, versions.",
-    "differences[].what": "Path of the field that differs.",
+    "differences[].path": "Path of the field that differs.",
     "differences[].old": "Its value in the old report; null if absent.",
     "differences[].new": "Its value in the new report; null if absent.",
 }

@@ -20,15 +20,6 @@ DATA = ROOT.parent / "shared" / "data"
 HUB = DATA / "forecasts"
 X = "--inputs age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
 GP, LINEAR = ROOT / "examples" / "diabetes.parquet", ROOT / "examples" / "diabetes_linear.parquet"
-NAMES = {
-    "nystroem": "nystrom",  # options under their names of today, and those that they replaced
-    "--replicates": "--reference",
-    "--landmarks": "--centers",
-    "--landmark-sampling": "--centers-by",
-    "--vary": "--over",
-    "--permutations": "--reference",
-    "--new": "--at",
-}
 COMMANDS = (
     f"evaluate {GP}",
     f"evaluate {GP} {X} --replicates 39",
@@ -81,24 +72,23 @@ def numbers(value):
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
 
 
-def report_of(command, folder, old):
+def report_of(command, folder):
     """Return the JSON report of a command, as text."""
     words = command.replace("FEW", str(folder)).split()
-    words = [NAMES.get(word, word) if old else word for word in words]
     ran = subprocess.run(
         [sys.executable, "-m", "calcheck", "--no-config", *words, "--format", "json"], capture_output=True, check=False
     )
     return ran.stdout.decode() or ran.stderr.decode()
 
 
-def main(action, folder, old=""):
+def main(action, folder):
     """Record or compare."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     differing = 0
     with tempfile.TemporaryDirectory() as few, ThreadPoolExecutor(2) as pool:
         write_few(Path(few))
-        reports = pool.map(lambda command: report_of(command, few, bool(old)), COMMANDS)
+        reports = pool.map(lambda command: report_of(command, few), COMMANDS)
         for index, (command, report) in enumerate(zip(COMMANDS, reports, strict=True)):
             file = folder / f"{index}.json"
             if action == "record":

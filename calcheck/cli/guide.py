@@ -108,7 +108,7 @@ def _list(guides: dict[str, str]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from calcheck.render.console import rendered
+    from calcheck.render.console import render_text
 
     width = max(map(len, guides))
     parts: list[Table | Text] = []
@@ -120,7 +120,7 @@ def _list(guides: dict[str, str]) -> str:
         for topic in sorted(topics, key=(*first, *topics).index):
             grid.add_row(Text(topic), Text(first_sentence(guides[topic])))
         parts += [Text(group, style="bold"), grid] if topics else []
-    return rendered(*parts, Text("Show one with: calcheck guide TOPIC"))
+    return render_text(*parts, Text("Show one with: calcheck guide TOPIC"))
 
 
 def _show(text: str) -> None:
@@ -132,9 +132,9 @@ def _show(text: str) -> None:
 
     from rich.markdown import Markdown
 
-    from calcheck.render.console import rendered
+    from calcheck.render.console import render_text
 
-    pages = rendered(Markdown(name_guides(text), hyperlinks=False, code_theme="ansi_dark"))
+    pages = render_text(Markdown(name_guides(text), hyperlinks=False, code_theme="ansi_dark"))
     os.environ["LESS"] = f"{os.environ.get('LESS', '-FX')} -R"  # less shows colors, and ends at once if all fits
     pipe = getattr(signal, "SIGPIPE", None)
     before = pipe and signal.signal(pipe, signal.SIG_IGN)  # leaving the pager early is no error

@@ -5,10 +5,10 @@ The classes are imported on first use, because names of families are needed for 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from calcheck.distributions.families import CONVENTIONS, FAMILIES, Convention
+from calcheck.lazy_attributes import lazy_attributes
 
 if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive
@@ -19,18 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Quantiles", "Samples"]
 
-_MODULES = {
-    "Gaussian": "gaussian",
-    "Independent": "independent",
-    "Predictive": "base",
-    "Quantiles": "quantiles",
-    "Samples": "samples",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a public class, imported on first use."""
-    if name not in _MODULES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Gaussian": "calcheck.distributions.gaussian",
+        "Independent": "calcheck.distributions.independent",
+        "Predictive": "calcheck.distributions.base",
+        "Quantiles": "calcheck.distributions.quantiles",
+        "Samples": "calcheck.distributions.samples",
+    },
+)

@@ -58,7 +58,7 @@ class StudentT(LocationScale):
     """
 
     family: ClassVar[str] = "student-t"
-    df_words: ClassVar[str] = "df"
+    df_label: ClassVar[str] = "df"
     """Name of the degrees of freedom in messages."""
     df: NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class StudentT(LocationScale):
         if lacking := int(np.sum(self.df <= least)):
             msg = (
                 f"{lacking:,} of {len(self):,} {self.family} distributions have no {without}"
-                f" ({self.df_words} <= {least})"
+                f" ({self.df_label} <= {least})"
             )
             raise DataError(msg)
 
@@ -222,7 +222,7 @@ class NormalInverseGamma(StudentT):
     """Student-t distributions predicted by deep evidential regression (A. Amini et al., NeurIPS 2020)."""
 
     family: ClassVar[str] = "nig"
-    df_words: ClassVar[str] = "2 alpha"
+    df_label: ClassVar[str] = "2 alpha"
 
 
 def from_evidential(

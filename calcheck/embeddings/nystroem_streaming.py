@@ -111,9 +111,9 @@ class StreamedLandmarks:
         kept = bottom_k(hashes, SAMPLE_ROWS)
         rows = batch.take(kept)
         x = self.scaling.rounded(rows.inputs(), precision=self.precision)
-        return work(batch), RowSample(hashes[kept], {"x": x, "left_out": self._left_out(rows)})
+        return work(batch), RowSample(hashes[kept], {"x": x, "squared_norms": self._squared_norms(rows)})
 
-    def _left_out(self, rows: Predictions) -> Values:
+    def _squared_norms(self, rows: Predictions) -> Values:
         """Return four squared norms per row, (p, 4).
 
         The feature residuals of the target and of the distribution, the residual of the difference of their features
@@ -135,14 +135,14 @@ class StreamedLandmarks:
         landmarks = Landmarks(self.landmarks, x, self.validation, weights, sums.n, validation_from_rows=first)
         ridge = NystroemRidge(sums, self.kernel, landmarks, run)
         found = ridge.norms(lambda_, (self.directions.shape[1],) * 2)
-        left_out = sample.columns["left_out"]
+        squared_norms = sample.columns["squared_norms"]
         validation_residual, residual = (ridge.residual(each) for each in (self.validation, x[:VALIDATION_ROWS]))
         leverage_error = 0.0
         if not _some_among(self.validation, x):
-            leverage_error = LEVERAGE_SHARE * residual.mean() / (sums.n * lambda_) * np.sqrt(left_out[:, 3].mean())
-        errors = np.hypot(found.errors, leverage_error) + RESIDUAL_FACTOR * _share(left_out) * found.means
+            leverage_error = LEVERAGE_SHARE * residual.mean() / (sums.n * lambda_) * np.sqrt(squared_norms[:, 3].mean())
+        errors = np.hypot(found.errors, leverage_error) + RESIDUAL_FACTOR * _share(squared_norms) * found.means
         found = replace(found, errors=errors)
-        return StreamedFit(self, found, landmarks, left_out, validation_residual, residual, run)
+        return StreamedFit(self, found, landmarks, squared_norms, validation_residual, residual, run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class StreamedFit:
         Mean norms with errors, the data first.
     landmarks : Landmarks
         Landmarks, evaluated inputs and validation inputs.
-    left_out : (k, 4)
+    squared_norms : (k, 4)
         Squared norms of sampled rows (:meth:`StreamedLandmarks.fit`).
     validation_residual, residual : (S,), (p,)
         Nyström residuals of the validation inputs, and of a sample of all rows.
@@ -168,14 +168,14 @@ class StreamedFit:
     by: StreamedLandmarks
     measured: NystroemNorms
     landmarks: Landmarks
-    left_out: Values
+    squared_norms: Values
     validation_residual: Values
     residual: Values
     run: Run
 
     def details(self, options: LandmarkOptions, quadrature: float) -> dict[str, Any]:
         """Return the report details of the fit."""
-        points, distributions = self.left_out[:, :2].max(axis=0)
+        points, distributions = self.squared_norms[:, :2].max(axis=0)
         solver_details = nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
         solver_details["solver"] |= {
             "validation_residual": float(self.validation_residual.mean()),
@@ -189,7 +189,7 @@ class StreamedFit:
                 "rank": self.by.features.rank,
                 "residual_targets": max(float(points), ROUNDING),
                 "residual_predictive": max(float(distributions), ROUNDING),
-                "residual_rows": _share(self.left_out),
+                "residual_rows": _share(self.squared_norms),
                 "quadrature_error": quadrature,
             },
             **solver_details,
@@ -197,9 +197,9 @@ class StreamedFit:
 
     def warnings(self, options: LandmarkOptions) -> tuple[Message, ...]:
         """Return the warnings for the value."""
-        features = feature_warnings(self.by.features.rank, float(self.left_out[:, :2].max()))
+        features = feature_warnings(self.by.features.rank, float(self.squared_norms[:, :2].max()))
         warnings = [*nystroem_warnings(self.measured, self.landmarks, options, features)]
-        if (share := _share(self.left_out)) > MAX_RESIDUAL_SHARE:
+        if (share := _share(self.squared_norms)) > MAX_RESIDUAL_SHARE:
             text = (
                 "targets or predictions have moved outside the range of the rows that the settings were fitted to:"
                 f" a share of {share:.2g} of their squared norm is not represented. Create a new state without"
@@ -229,9 +229,9 @@ def _some_among(some: Inputs, others: Inputs) -> bool:
     return not {each.tobytes() for each in some}.isdisjoint(each.tobytes() for each in others)
 
 
-def _share(left_out: Values) -> float:
+def _share(squared_norms: Values) -> float:
     """Return the unrepresented share of the squared outputs, given the squared norms (k, 4) of rows."""
-    total = np.maximum(left_out, 0).sum(axis=0)
+    total = np.maximum(squared_norms, 0).sum(axis=0)
     whole = total[0] + total[1] + total[3]
     return float(total[:3].sum() / whole) if whole > 0 else 0.0
 

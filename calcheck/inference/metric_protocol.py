@@ -44,7 +44,7 @@ class RefitsReplicates(Protocol):
     """A metric whose fit to a replicate reuses what depends on inputs only."""
 
     def refit(self, fit: Any, source: Source, run: Run) -> Any:
-        """Return the fit to a replicate of the targets."""
+        """Return the fit to other targets or distributions at the same inputs."""
         ...
 
 

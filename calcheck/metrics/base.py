@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from calcheck.errors import OptionError
+from calcheck.inference.metric_protocol import RefitsReplicates
 from calcheck.metric_info import REMEDIES, MetricInfo
 from calcheck.options import option, options_of, require_count_option
 from calcheck.report import MetricValue
@@ -126,19 +127,15 @@ class Metric(ABC, Generic[FitT]):
 
 
 @runtime_checkable
-class SharesFit(Protocol[FitT]):
-    """A metric whose fit is expensive; other metrics and models with the same inputs can reuse it."""
+class SharesFit(RefitsReplicates, Protocol):
+    """A metric whose fit is expensive; other metrics and models with the same inputs can reuse it by ``refit``."""
 
     @property
     def fit_key(self) -> tuple[Any, ...]:
         """The options that the shared part of a fit depends on; metrics with equal keys can share it."""
         ...
 
-    def refit(self, fit: FitT, source: Source, run: Run) -> FitT:
-        """Return the fit to a source with the same inputs, which reuses what depends on the inputs only."""
-        ...
-
-    def plan(self, fit: FitT, metrics: Sequence[Metric[Any]], models: int) -> None:
+    def plan(self, fit: Any, metrics: Sequence[Metric[Any]], models: int) -> None:
         """Prepare a fit that several metrics of ``models`` models will share."""
         ...
 

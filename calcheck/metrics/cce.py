@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CceDetails
 from calcheck.errors import DataError
-from calcheck.metric_info import MetricInfo
+from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._cce_options import CceOptions
 from calcheck.metrics.base import Metric
 
@@ -110,7 +110,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         source="Young et al., Eq. 2-3 (arXiv 2405.12412)",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
         interval="none",
-        no_interval="all rows share one fit, so resampling rows does not give a valid interval",
+        no_interval=SHARED_FIT,
         uses_kernels=True,
         conditional=True,
         several_targets=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CmmdDetails
 from calcheck.kernels.kernel_options import Solver
-from calcheck.metric_info import MetricInfo
+from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option, require_positive_option
 from calcheck.results import RowResults
@@ -89,7 +89,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         source="Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)",
         interpretation="0 means equal distributions; because of noise, a perfect model is above 0.",
         interval="none",
-        no_interval="all rows share one fit, so resampling rows does not give a valid interval",
+        no_interval=SHARED_FIT,
         uses_kernels=True,
         several_targets=True,
         repeated_targets=True,

@@ -64,10 +64,10 @@ class Cv(RowMetric):
         if len(std) == 1:
             msg = "cv needs at least 2 rows, got 1"
             raise DataError(msg)
-        return self.about(float(std.mean()), rows)
+        return self.rows_around(float(std.mean()), rows)
 
     @staticmethod
-    def about(center: float, rows: Predictions) -> RowResults:
+    def rows_around(center: float, rows: Predictions) -> RowResults:
         """Return the columns of each row, with standard deviations relative to a center that only affects rounding."""
         from calcheck.statistics.moments import uncertainties
 

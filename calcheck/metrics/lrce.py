@@ -63,12 +63,12 @@ class Lrce(ValidBinsMetric):
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import errors, reference_rce, uncertainties, why_no_moments
+        from calcheck.statistics.moments import errors, missing_moments_reason, reference_rce, uncertainties
 
         if self.by is None and rows.distributions().n_draws is not None:
             msg = "bins by the spread of draws also sort its noise, so a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
-        if unknown := why_no_moments(rows):
+        if unknown := missing_moments_reason(rows):
             raise DataError(unknown)
         return {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}, reference_rce(rows)
 

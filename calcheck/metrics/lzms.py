@@ -63,9 +63,9 @@ class Lzms(ValidBinsMetric):
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import why_no_reference_zms, z_scores
+        from calcheck.statistics.moments import missing_reference_reason, z_scores
 
-        if unknown := why_no_reference_zms(rows):
+        if unknown := missing_reference_reason(rows):
             raise DataError(unknown)
         return {"z2": z_scores(rows) ** 2}, 1.0
 

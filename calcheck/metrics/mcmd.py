@@ -11,7 +11,7 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.messages import Message
-from calcheck.metric_info import MetricInfo
+from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
 from calcheck.results import NullDistribution, RowResults
@@ -136,7 +136,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         source="Park, Muandet 2020; Young, Jenkins",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
         interval="none",
-        no_interval="all rows share one fit, so resampling rows does not give a valid interval",
+        no_interval=SHARED_FIT,
         uses_kernels=True,
         conditional=True,
         several_targets=True,

@@ -66,11 +66,17 @@ class Rce(RowMetric):
     )
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties, why_no_moments
+        from calcheck.statistics.moments import (
+            errors,
+            heavy_tails,
+            missing_moments_reason,
+            reference_rce,
+            uncertainties,
+        )
 
         variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
         tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
-        if unknown := why_no_moments(rows):
+        if unknown := missing_moments_reason(rows):
             tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
         reference = None if unknown else reference_rce(rows)
         return RowResults({"variance": variance, "squared_error": squared}, reference=reference, **tails)

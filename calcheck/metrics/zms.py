@@ -60,10 +60,10 @@ class Zms(MeanMetric):
     column: ClassVar[str] = "z2"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import heavy_tails, why_no_reference_zms, z_scores
+        from calcheck.statistics.moments import heavy_tails, missing_reference_reason, z_scores
 
         squared = z_scores(rows) ** 2
         tails = heavy_tails({"z2": (squared, 0.8)})
-        if unknown := why_no_reference_zms(rows):
+        if unknown := missing_reference_reason(rows):
             tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)

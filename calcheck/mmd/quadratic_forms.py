@@ -63,7 +63,7 @@ class QuadraticForm:
             self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows]
         )
 
-    def from_own(self, diagonal: Values) -> float:
+    def diagonal_total(self, diagonal: Values) -> float:
         """Return the contribution of the pairs of a row with itself, given the diagonal of K."""
         return float((np.einsum("ij,ij->i", self.left_vectors, self.u) - self.c) @ diagonal)
 
@@ -215,7 +215,7 @@ class LowRankGram(Pairs):
             total = float(np.sum(u * (form.scale * u if form.w is None else next(inner))))
             found.append(
                 total
-                + form.from_own(self._residual_diagonal)
+                + form.diagonal_total(self._residual_diagonal)
                 - float(form.c @ (self._diagonal - self._residual_diagonal))
             )
         return np.array(found)
@@ -269,7 +269,7 @@ class GramSums:
         forms = [own, *map(own.with_signs, signs)]
         every = ExactGram(self._kernel, self._x[validation], quiet)
         exact = every.totals(forms)
-        null_std = _rms(exact[1:] - own.from_own(every.diagonal))  # signs do not change diagonal terms
+        null_std = _rms(exact[1:] - own.diagonal_total(every.diagonal))  # signs do not change diagonal terms
         allowed = max(VALUE_TOLERANCE * abs(exact[0]), NULL_TOLERANCE * null_std)
 
         def measured(features: Nystroem) -> tuple[Nystroem, float, float]:

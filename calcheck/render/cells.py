@@ -73,7 +73,7 @@ def headline(report: Report) -> str:
     return f"{warned:,} of {rules} with a warning, none violated" if warned else f"{rules} passed"
 
 
-def read_in_words(read: Input) -> tuple[list[str], str]:
+def describe_input(read: Input) -> tuple[list[str], str]:
     """Return the file names, and a description of what was read from them."""
     names = [
         ("standard input" if file.path == "-" else file.path) + (f" ({file.files:,} files)" if file.files > 1 else "")

@@ -33,7 +33,7 @@ def safe_text(text: str, style: str = "") -> Text:
     return Text(strip_control(text), style=style)
 
 
-def rendered(*parts: RenderableType) -> str:
+def render_text(*parts: RenderableType) -> str:
     """Return parts as text, with an empty line between them.
 
     Colors are used on terminals unless ``NO_COLOR`` is set. Lines are as wide as the terminal, from 80 to 100 columns;

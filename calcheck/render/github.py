@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.render.cells import headline, read_in_words
+from calcheck.render.cells import describe_input, headline
 from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ COMMANDS = {"fail": "error", "warn": "warning"}
 
 def render(report: Report) -> str:
     """Return the violated rules as annotations, errors first; the headline as a notice if no rule is violated."""
-    files, _ = read_in_words(report.input)
+    files, _ = describe_input(report.input)
     violated = [*report.violated("fail"), *report.violated("warn")]
     shown = violated if len(violated) <= MOST else violated[: MOST - 1]
     lines = [_annotation(gate, files) for gate in shown]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
+from html import escape as escape_html
 from typing import TYPE_CHECKING
 
 from calcheck.render.console import strip_control
@@ -68,10 +68,10 @@ MARKS = {"best": "bold", "second": "underlined"}
 
 def render(document: Document) -> str:
     """Return a document as an HTML page: best values are bold, second best values underlined."""
-    head = [_element("h1", escaped(document.title))] if document.title else []
+    head = [_element("h1", escape(document.title))] if document.title else []
     return PAGE.format(
-        generator=escaped(f"calcheck {document.calcheck}"),
-        title=escaped(document.title or "calcheck"),
+        generator=escape(f"calcheck {document.calcheck}"),
+        title=escape(document.title or "calcheck"),
         style=STYLE,
         body="\n".join([*head, *(line for block in document.blocks for line in _lines(block))]),
     )
@@ -84,44 +84,44 @@ def render_fragment(document: Document) -> str:
     )
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return text with control characters and HTML escaped.
 
     Examples
     --------
-    >>> print(escaped('<b> & "c"'))
+    >>> print(escape('<b> & "c"'))
     &lt;b&gt; &amp; &quot;c&quot;
     """
-    return escape(strip_control(text))
+    return escape_html(strip_control(text))
 
 
 def _lines(block: Block) -> Iterator[str]:
     match block:
         case Source():
-            files = ", ".join(map(escaped, block.files))
-            yield _element("p", f"<strong>{files}</strong>: {escaped(block.text)}")
+            files = ", ".join(map(escape, block.files))
+            yield _element("p", f"<strong>{files}</strong>: {escape(block.text)}")
         case Paragraph():
-            yield _element("p", escaped(block.text))
+            yield _element("p", escape(block.text))
         case Details():
-            items = (_element("dt", escaped(name)) + _element("dd", escaped(text)) for name, text in block.items)
+            items = (_element("dt", escape(name)) + _element("dd", escape(text)) for name, text in block.items)
             yield _element("dl", "".join(items))
         case Table():
             yield from _table(block)
         case Marks():
-            meanings = (_element("span", f"{MARKS[mark]}: {escaped(text)}", mark) for mark, text in block.meanings)
+            meanings = (_element("span", f"{MARKS[mark]}: {escape(text)}", mark) for mark, text in block.meanings)
             yield _element("p", " · ".join(meanings), "legend")
         case Legend():
-            yield from (_element("p", escaped(line), "legend") for line in block.lines)
+            yield from (_element("p", escape(line), "legend") for line in block.lines)
         case Notes():
-            yield _element("ul", "".join(_element("li", escaped(line)) for line in block.lines))
+            yield _element("ul", "".join(_element("li", escape(line)) for line in block.lines))
 
 
 def _table(table: Table) -> Iterator[str]:
     """Yield the lines of a table, one per row."""
     yield "<table>"
     if table.title:
-        yield _element("caption", escaped(table.title))
-    yield _element("thead", _row(_element("th", escaped(column.head), column.align) for column in table.columns))
+        yield _element("caption", escape(table.title))
+    yield _element("thead", _row(_element("th", escape(column.head), column.align) for column in table.columns))
     yield "<tbody>"
     for row in table.rows:
         yield _row(map(_cell, row, table.columns))
@@ -130,9 +130,9 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(cell: Cell, column: Column) -> str:
-    text = escaped(cell.text)
+    text = escape(cell.text)
     marked = _element("span", text, cell.emphasis) if cell.emphasis else text
-    return _element("td", marked + escaped(cell.after), column.align)
+    return _element("td", marked + escape(cell.after), column.align)
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from calcheck.render.cells import read_in_words
+from calcheck.render.cells import describe_input
 from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def render(report: Report) -> str:
         {"name": "calcheck", "package": "calcheck", "id": "0", **CONSTANT}
         | {name: str(count) for name, count in counts.items()},
     )
-    files, read = read_in_words(report.input)
+    files, read = describe_input(report.input)
     properties = ET.SubElement(suite, "properties")
     for name, value in (("calcheck", report.calcheck), ("files", ", ".join(files)), ("read", read)):
         ET.SubElement(properties, "property", name=name, value=strip_control(value))

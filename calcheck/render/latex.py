@@ -52,12 +52,12 @@ def render(document: Document) -> str:
     return "\n".join([*head, *(line for block in document.blocks for line in _lines(block))]) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return text with LaTeX commands, comments, cell separators and letters missing in fonts escaped.
 
     Examples
     --------
-    >>> print(escaped(r"50% of a_b & \input{x}"))
+    >>> print(escape(r"50% of a_b & \input{x}"))
     50\% of a\_b \& \textbackslash{}input\{x\}
     """
     return "-{}".join("".join(map(_letter, part)) for part in DASHES.split(strip_control(text)))
@@ -107,7 +107,7 @@ def _tabular(table: Table) -> Iterator[str]:
     """Yield the lines of a tabular."""
     yield rf"\begin{{tabular}}{{{''.join(ALIGNED[column.align] for column in table.columns)}}}"
     if table.title:
-        yield rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{escaped(table.title)}}} \\"
+        yield rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{escape(table.title)}}} \\"
     yield r"\toprule"
     yield _row(map(_head, table.columns))
     yield r"\midrule"
@@ -124,13 +124,13 @@ def _row(cells: Iterable[str]) -> str:
 def _head(column: Column) -> str:
     """Return the head of a column: its name, an arrow for the better values, and its unit."""
     unit = f"[{column.unit}]".replace("^2", "²") if column.unit else ""
-    name = "$p$" if column.name == "p" else escaped(column.name)
-    return " ".join(part for part in (name, escaped(column.better), escaped(unit)) if part)
+    name = "$p$" if column.name == "p" else escape(column.name)
+    return " ".join(part for part in (name, escape(column.better), escape(unit)) if part)
 
 
 def _cell(cell: Cell, column: Column) -> str:
     """Return a cell; numbers in columns of numbers are typeset."""
-    typeset = _typeset if column.align == "right" else escaped
+    typeset = _typeset if column.align == "right" else escape
     text, after = typeset(cell.text), typeset(cell.after)
     match cell.emphasis:
         case "best":
@@ -151,9 +151,9 @@ def _typeset(text: str) -> str:
     """
     parts, end = [], 0
     for found in NUMBER.finditer(text):
-        parts += [escaped(text[end : found.start()]), _number(*found.groups(default=""))]
+        parts += [escape(text[end : found.start()]), _number(*found.groups(default=""))]
         end = found.end()
-    return "".join([*parts, escaped(text[end:])])
+    return "".join([*parts, escape(text[end:])])
 
 
 def _number(digits: str, sign: str, power: str) -> str:

@@ -22,16 +22,16 @@ RULES = {"left": "---", "right": "---:"}
 
 def render(document: Document) -> str:
     """Return a document in Markdown: best values are bold, second best values underlined."""
-    title = [f"### {escaped(document.title)}"] if document.title else []
+    title = [f"### {escape(document.title)}"] if document.title else []
     return "\n\n".join([*title, *("\n".join(_lines(block)) for block in document.blocks)]) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return text with Markdown, HTML, cell separators and mentions escaped.
 
     Examples
     --------
-    >>> print(escaped("a|b <script> *c* @d"))
+    >>> print(escape("a|b <script> *c* @d"))
     a\|b &lt;script&gt; \*c\* &#64;d
     """
     shown = SPECIAL.sub(r"\\\1", strip_control(text))
@@ -43,26 +43,26 @@ def escaped(text: str) -> str:
 def _lines(block: Block) -> Iterator[str]:
     match block:
         case Source():
-            yield f"**{escaped(', '.join(block.files))}**: {escaped(block.text)}"
+            yield f"**{escape(', '.join(block.files))}**: {escape(block.text)}"
         case Paragraph():
-            yield escaped(block.text)
+            yield escape(block.text)
         case Details():
-            yield from (f"- **{escaped(name)}**: {escaped(text)}" for name, text in block.items)
+            yield from (f"- **{escape(name)}**: {escape(text)}" for name, text in block.items)
         case Table():
             yield from _table(block)
         case Marks():
-            yield " · ".join(f"{MARKS[mark]}: {escaped(meaning)}" for mark, meaning in block.meanings)
+            yield " · ".join(f"{MARKS[mark]}: {escape(meaning)}" for mark, meaning in block.meanings)
         case Legend():
-            yield "\n\n".join(map(escaped, block.lines))
+            yield "\n\n".join(map(escape, block.lines))
         case Notes():
-            yield from (f"- {escaped(line)}" for line in block.lines)
+            yield from (f"- {escape(line)}" for line in block.lines)
 
 
 def _table(table: Table) -> Iterator[str]:
     """Yield the lines of a table, with its title above."""
     if table.title:
-        yield from (f"{escaped(table.title)}:", "")
-    yield _line(escaped(column.head) for column in table.columns)
+        yield from (f"{escape(table.title)}:", "")
+    yield _line(escape(column.head) for column in table.columns)
     yield _line(RULES[column.align] for column in table.columns)
     yield from (_line(map(_cell, row)) for row in table.rows)
 
@@ -70,8 +70,8 @@ def _table(table: Table) -> Iterator[str]:
 def _cell(cell: Cell) -> str:
     """Return a cell; the brackets of an interval need no escape."""
     before, after = EMPHASIS.get(cell.emphasis, ("", ""))
-    text = cell.text if NUMBERS.fullmatch(cell.text) else escaped(cell.text)
-    return f"{before}{text}{after}{escaped(cell.after)}"
+    text = cell.text if NUMBERS.fullmatch(cell.text) else escape(cell.text)
+    return f"{before}{text}{after}{escape(cell.after)}"
 
 
 def _line(cells: Iterable[str]) -> str:

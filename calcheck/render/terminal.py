@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.console import NARROW, rendered, safe_text, strip_control
+from calcheck.render.console import NARROW, render_text, safe_text, strip_control
 from calcheck.render.document import (
     Block,
     Cell,
@@ -45,7 +45,7 @@ MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split, in char
 
 def render(document: Document) -> str:
     """Return a document as text, in color on a terminal; best values end in a mark."""
-    return rendered(*(part for block in document.blocks for part in _parts(block)))
+    return render_text(*(part for block in document.blocks for part in _parts(block)))
 
 
 def _parts(block: Block) -> Iterator[RenderableType]:

@@ -88,15 +88,15 @@ def reference_rce(rows: Predictions) -> float:
     return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
 
 
-def why_no_moments(rows: Predictions) -> str:
+def missing_moments_reason(rows: Predictions) -> str:
     """Return why means and standard deviations are not exactly those of the model, or ""."""
     caution = rows.distributions().caveat
     return "means and standard deviations are interpolated, not the model's" if caution else ""
 
 
-def why_no_reference_zms(rows: Predictions) -> str:
+def missing_reference_reason(rows: Predictions) -> str:
     """Return why the mean squared z-score of a perfect model is not known to be 1, or ""."""
-    if moments := why_no_moments(rows):
+    if moments := missing_moments_reason(rows):
         return moments
     draws = rows.distributions().n_draws
     if draws is None:

@@ -106,19 +106,19 @@ class ShiftedMeanAccumulator(MetricAccumulator[Center, MomentSums]):
 
     Parameters
     ----------
-    row_terms : callable
+    row_results : callable
         Returns the results of rows for a given shift.
     """
 
     settings_type: ClassVar[type] = Center
     sums_type: ClassVar[type[Sums]] = MomentSums
-    row_terms: Callable[[float, Predictions], RowResults]
+    row_results: Callable[[float, Predictions], RowResults]
 
     def fit(self, stream: BatchedSource) -> Center:
         return Center(float(uncertainties(stream.first).mean()))
 
     def sum_batch(self, settings: Center, batch: Predictions) -> MomentSums:
-        return sum_rows(self.row_terms(settings.center, batch))
+        return sum_rows(self.row_results(settings.center, batch))
 
     def rows(self, settings: Center, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         return rows_of_means(sums, {})

@@ -64,7 +64,7 @@ class NystroemSums(Sums):
             (validation, landmarks): self.sums.validation.shape,
             (landmarks + validation,): self.sums.outputs.shape[:1],
             (size,): self.sample.columns["x"].shape[:1],
-            (size, SQUARED_NORMS): self.sample.columns["left_out"].shape,
+            (size, SQUARED_NORMS): self.sample.columns["squared_norms"].shape,
         }
         numbers = (self.sums.landmarks, self.sums.validation, self.sums.outputs, *self.sample.columns.values())
         return (

@@ -39,7 +39,7 @@ def not_streamable_reason(metric: Metric[Any]) -> str:
 
 
 def _cv_accumulator(metric: Cv) -> ShiftedMeanAccumulator:
-    return ShiftedMeanAccumulator(metric.about)
+    return ShiftedMeanAccumulator(metric.rows_around)
 
 
 ACCUMULATORS: tuple[tuple[type[Metric[Any]], Callable[[Any], MetricAccumulator[Any, Any] | None]], ...] = (

@@ -35,20 +35,20 @@ class Model:
         Name of the model.
     source : Source
         Predictions of the model.
-    of_errors : bool
+    has_errors : bool
         Whether the file has errors instead of targets, so that targets cannot be compared.
     """
 
     name: str
     source: Source
-    of_errors: bool = False
+    has_errors: bool = False
 
     @classmethod
     def from_source(cls, name: str, source: Source) -> Self:
         """Return a model; the roles of the columns say whether its source has errors instead of targets."""
         role = source.roles.predictive if isinstance(source, FileSource) else None
-        of_errors = isinstance(role, ResidualRole) or (isinstance(role, ParametersRole) and bool(role.error))
-        return cls(name, source, of_errors=of_errors)
+        has_errors = isinstance(role, ResidualRole) or (isinstance(role, ParametersRole) and bool(role.error))
+        return cls(name, source, has_errors=has_errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
         order = _order(rows.id, theirs.id, (first.name, other.name), rows.id_name)
         if (order != np.arange(len(order))).any():
             theirs = theirs.take(order)
-        if first.of_errors or other.of_errors:
+        if first.has_errors or other.has_errors:
             return AlignedSource(other.source, theirs)
         _require_same_targets(
             rows, theirs, (first.name, other.name), remedy="Rows with the same id must have the same target"
@@ -106,7 +106,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
         if rows.y is None or theirs.y is None:
             msg = f"{first.name} and {other.name} have neither ids nor targets, so their rows may differ. {WITH_IDS}"
             raise DataError(msg)
-        what = "errors" if first.of_errors or other.of_errors else "targets"
+        what = "errors" if first.has_errors or other.has_errors else "targets"
         remedy = f"Without ids they must be equal row by row. {WITH_IDS}"
         _require_same_targets(rows, theirs, (first.name, other.name), what=what, remedy=remedy)
     return AlignedSource(other.source, theirs if rows.y is None or theirs.y is None else replace(theirs, y=rows.y))

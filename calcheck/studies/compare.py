@@ -89,15 +89,15 @@ def compare(
         reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
     run.progress("models", 1.0)
     skipped = _skipped(names, reports)
-    left_out = {each.metric for each in skipped}
-    valid = [metric for metric in metrics if metric.info.name not in left_out]
+    skipped_names = {each.metric for each in skipped}
+    valid = [metric for metric in metrics if metric.info.name not in skipped_names]
     found = {
         (result.metric, name): replace(result, slice={"model": name})
         for name, report in zip(names, reports, strict=True)
         for result in report.results
     }
     values = [_ranked([found[metric.info.name, name] for name in names]) for metric in valid]
-    trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(evaluated) else ()
+    trusted = (TRUSTED,) if any(model.has_errors for model in models) and _by_id(evaluated) else ()
     return replace(
         reports[0],
         input=comparison_input(names, [report.input for report in reports]),

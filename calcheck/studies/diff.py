@@ -77,7 +77,7 @@ class Unmatched:
 class Difference:
     """Another field that differs: ``"input.n"``, ``"settings.versions.numpy"``; its value is None where absent."""
 
-    what: str
+    path: str
     old: Any
     new: Any
 
@@ -197,9 +197,9 @@ def _differences(old: Report, new: Report) -> Iterator[Difference]:
         dict(_flat("", {"calcheck": each.calcheck, "input": asdict(each.input), "settings": each.settings}))
         for each in (old, new)
     )
-    for what in dict.fromkeys([*before, *after]):
-        if before.get(what) != after.get(what):
-            yield Difference(what=what, old=before.get(what), new=after.get(what))
+    for path in dict.fromkeys([*before, *after]):
+        if before.get(path) != after.get(path):
+            yield Difference(path=path, old=before.get(path), new=after.get(path))
 
 
 def _flat(where: str, value: Any) -> Iterator[tuple[str, Any]]:

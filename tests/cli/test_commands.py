@@ -304,7 +304,7 @@ def test_an_interrupt_exits_with_130():
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import reference;"
-        "import calcheck.render.console as c; c.rendered = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
+        "import calcheck.render.console as c; c.render_text = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -334,14 +334,14 @@ def test_progress_appears_on_a_terminal_after_a_delay(monkeypatch, capsys):
 def test_terminals_get_color_unless_no_color_is_set(monkeypatch):
     from rich.text import Text
 
-    from calcheck.render.console import rendered
+    from calcheck.render.console import render_text
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[31m" in rendered(Text("x", style="red"))
+    assert "\x1b[31m" in render_text(Text("x", style="red"))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[31m" not in rendered(Text("x", style="red"))
+    assert "\x1b[31m" not in render_text(Text("x", style="red"))
 
 
 def test_outputs_never_overwrite_inputs_or_other_outputs(calcheck, preds, tmp_path):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.cli.compare import model_names
 from calcheck.metrics import METRICS
-from calcheck.render.latex import escaped
+from calcheck.render.latex import escape
 from calcheck.render.schema import report_schema
 from calcheck.report import Inference, Result
 from calcheck.studies.compare import _ranked
@@ -383,7 +383,7 @@ def test_names_in_latex_are_escaped(name):
     braced = r"\{[\[\]*'`]\}"
     commands = rf"\\text({words})\{{\}}|\\texttt\{{U\+[0-9A-F]+\}}"
     allowed = rf"[A-Za-zäè0-9 .:;/=+()?!]|-(?!-)|-\{{\}}|\\[&%$#_{{}}]|{braced}|{commands}|\$\\zeta\$"
-    assert re.fullmatch(f"(?:{allowed})*", escaped(name))
+    assert re.fullmatch(f"(?:{allowed})*", escape(name))
 
 
 def test_lines_name_model_and_minus(calcheck, models):

@@ -62,7 +62,7 @@ def test_values_change_by_metric(stored, diff_report):
     assert (rmse["change"], rmse["relative"], rmse["overlap"], rmse["inside"]) == (0, 0, True, True)
     assert_allclose(sharpness["relative"], 1)
     assert report["only_old"] == report["only_new"] == []
-    assert [each["what"] for each in report["differences"]] == ["input.files[0].sha256"]
+    assert [each["path"] for each in report["differences"]] == ["input.files[0].sha256"]
 
 
 def test_a_report_does_not_differ_from_itself(stored, calcheck, diff_report):
@@ -152,7 +152,7 @@ def test_different_versions_settings_and_columns_are_listed(stored, diff_report)
 
     new = edited(stored("new", "--metrics", "rmse", "--seed", 3), change)
     report = diff_report(stored("old", "--metrics", "rmse", "--nan-policy", "omit"), new)
-    differ = {each["what"]: (each["old"], each["new"]) for each in report["differences"]}
+    differ = {each["path"]: (each["old"], each["new"]) for each in report["differences"]}
     assert differ["calcheck"][1] == "9.9"
     assert differ["settings.seed"] == (0, 3)
     assert differ["settings.versions.numpy"] == (np.__version__, "3.0")

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from calcheck.cli.app import COMMANDS
 from calcheck.metrics import METRICS
 from calcheck.render import csv as csv_format
-from calcheck.render.markdown import escaped
+from calcheck.render.markdown import escape
 from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped
 from tests.files import columns, table, write
@@ -275,7 +275,7 @@ def test_hostile_names_are_escaped(calcheck, tmp_path):
     markdown = calcheck("zms", path, *FEW, "--format", "markdown").out.replace(folder, "")
     for part in ("<script>", "@octocat", " | <", "*x*", "[a]"):
         assert part not in markdown
-    assert escaped("a\nb\x1b[2J") == r"a\\nb\\x1b\[2J"
+    assert escape("a\nb\x1b[2J") == r"a\\nb\\x1b\[2J"
 
 
 def test_csv_cells_are_never_spreadsheet_formulas():

@@ -19,7 +19,7 @@ from calcheck.render.document import (
     Table,
     row_of,
 )
-from calcheck.render.markdown import escaped as markdown_escaped
+from calcheck.render.markdown import escape as markdown_escaped
 
 DOCUMENT_FORMATS = [name for name, known in FORMATS.items() if not known.data]
 HOSTILE = (

@@ -57,7 +57,7 @@ def test_totals_are_sums_over_the_whole_gram_matrix(pairs, gram, forms):
 
 def test_diagonal_terms_agree_with_the_diagonal_of_the_gram_matrix():
     for form in FORMS:
-        assert_allclose(form.from_own(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)
+        assert_allclose(form.diagonal_total(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)
 
 
 def test_forms_of_a_subset_of_rows_are_rescaled():
@@ -74,6 +74,8 @@ def test_forms_of_a_subset_of_rows_are_rescaled():
 def test_signs_do_not_change_diagonal_terms():
     signs = rng.choice([-1.0, 1.0], N)
     for form in FORMS:
-        assert_allclose(form.with_signs(signs).from_own(K.diagonal()), form.from_own(K.diagonal()), rtol=1e-12)
+        assert_allclose(
+            form.with_signs(signs).diagonal_total(K.diagonal()), form.diagonal_total(K.diagonal()), rtol=1e-12
+        )
         turned = signs[:, None] * K * signs
         assert_allclose(dense(form.with_signs(signs), K), dense(form, turned), rtol=1e-10)

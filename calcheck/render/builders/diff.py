@@ -74,7 +74,7 @@ def _notes(diff: Diff) -> list[str]:
         for result in results:
             reason = f"; skipped in the {other} report: {result.reason}" if result.reason else ""
             notes.append(f"only in the {where} report: {_called(result, options=True)}, {number(result.value)}{reason}")
-    differs = [f"{each.what}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
+    differs = [f"{each.path}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
     if not diff.changes and not notes:
         notes.append("neither report contains a result")
     notes += differs or ["input, settings and versions are identical"]

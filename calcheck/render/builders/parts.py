@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.render.cells import read_in_words
+from calcheck.render.cells import describe_input
 from calcheck.render.document import Mark, Marks, Notes, Source, Table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def source(read: Input) -> Source:
     """Return the block about the files of a report."""
-    names, text = read_in_words(read)
+    names, text = describe_input(read)
     return Source(tuple(names), text)
 
 
