@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
+from calcheck.conclusion import conclude
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
@@ -186,7 +187,7 @@ def evaluate(
         report = evaluation.evaluate(
             source, chosen, at=points, subsample=subsample, run=run, worst=worst, best=best, sink=sink
         )
-    return InteractiveReport.from_report(_require_results(report), rows)
+    return InteractiveReport.from_report(conclude(_require_results(report)), rows)
 
 
 def compare(

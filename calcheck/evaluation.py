@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.inference.verdict_basis import Basis
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
@@ -245,7 +246,7 @@ def _computed(
         basis = basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
-        computed = FittedMetric(metric, fit, rows, value_of(metric, rows), basis)
+        computed = fitted_metric(metric, fit, rows, basis)
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
     return computed
@@ -279,12 +280,13 @@ def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None
     return referred is None or referred(computed.metric, computed.rows)
 
 
-def value_of(metric: Metric[Any], rows: RowResults) -> float:
-    """Return the value of a metric, which is a function of the means of its rows."""
+def fitted_metric(metric: Metric[Any], fit: Any, rows: RowResults, basis: Basis) -> FittedMetric[Metric[Any]]:
+    """Return a metric with its value, which is a function of the means of its rows."""
     import numpy as np
 
     with np.errstate(all="ignore"):  # values that are not finite become warnings
-        return statistic_of(metric, rows).estimate()
+        means = statistic_of(metric, rows).averages.means().with_values(rows.fixed)
+        return FittedMetric(metric, fit, rows, float(metric.value(means)), basis, metric.direction_above(means))
 
 
 def _kept(rows: RowResults, run: Run) -> RowResults:
@@ -354,6 +356,7 @@ def _result(
     missing = () if finite else (Message("no-value", f"no value: it is {value}"),)
     complete = replace(
         inferred,
+        direction=computed.direction(inferred),
         details={**rows.details, **inferred.details, **extremes},
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )

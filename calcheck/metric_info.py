@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from calcheck.details import Details, FieldTree, field_tree
-from calcheck.report import Alternative, Orientation, Result
+from calcheck.report import Alternative, Direction, Orientation, Result
 
 Need = Literal["y", "predictive", "x"]
 IntervalMethod = Literal["bca", "percentile", "own", "none"]
@@ -75,6 +75,8 @@ class MetricInfo:
         Whether the metric accepts several target columns.
     repeated_targets : bool
         Whether the metric accepts several targets per input, given as rows with the same key.
+    above, below : str or None
+        How the model is wrong if the value is significantly above or below the reference.
     details : type
         Type of the details in results.
     exempt_laws : dict
@@ -97,6 +99,8 @@ class MetricInfo:
     pointwise: bool = True
     several_targets: bool = False
     repeated_targets: bool = False
+    above: Direction | None = None
+    below: Direction | None = None
     details: type[Details] = Details
     exempt_laws: dict[str, str] = field(default_factory=dict)
 

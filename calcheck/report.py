@@ -12,6 +12,20 @@ SCHEMA_VERSION = 2
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Alternative = Literal["greater", "less", "two-sided", "none"]
 Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
+Direction = Literal[
+    "too-narrow",
+    "too-wide",
+    "predictions-too-low",
+    "predictions-too-high",
+    "wrong-shape",
+    "wrong-in-bins",
+    "wrong-distribution",
+    "worse-than-promised",
+    "better-than-promised",
+]
+"""How a model is wrong if a verdict is ``"fail"``."""
+Fault = Literal[Direction, "heavy-tails", "light-tails", "skewed", "ranking-lost"]
+Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -77,6 +91,8 @@ class Inference:
         Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
     verdict : str
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
+    direction : str or None
+        How the model is wrong, if the verdict is ``"fail"``: ``"too-narrow"``, ``"better-than-promised"`` …
     details : dict
         Settings and diagnostics of the computation: numbers, strings, lists and dicts.
     warnings : tuple of Message
@@ -95,6 +111,7 @@ class Inference:
     p_value: float | None = None
     p_value_mc_error: float | None = None
     verdict: Verdict = "none"
+    direction: Direction | None = field(default=None, metadata=ADDED)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[Message, ...] = ()
 
@@ -220,6 +237,47 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A sentence of the conclusion.
+
+    Parameters
+    ----------
+    topic : str
+        What the sentence is about.
+    state : str
+        ``"right"``, ``"fault"``, or ``"untested"``.
+    fault : str or None
+        The fault, if there is one.
+    text : str
+        The sentence.
+    """
+
+    topic: Topic
+    state: Literal["right", "fault", "untested"]
+    fault: Fault | None = None
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclusion:
+    """The conclusion of a report on several metrics.
+
+    Parameters
+    ----------
+    answer : str
+        Whether the uncertainties can be trusted: ``"yes"``, ``"no"``, or ``"unclear"``.
+    findings : tuple of Finding
+        What is right, wrong and not tested.
+    next : tuple of str
+        Commands that show more.
+    """
+
+    answer: Literal["yes", "no", "unclear"]
+    findings: tuple[Finding, ...]
+    next: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """All results of one run."""
 
@@ -230,6 +288,7 @@ class Report:
     results: tuple[Result, ...]
     skipped: tuple[Skipped, ...] = ()
     gates: tuple[Gate, ...] = ()
+    conclusion: Conclusion | None = field(default=None, metadata=ADDED)
 
     def violated(self, level: Level) -> tuple[Gate, ...]:
         """Return the gates of a level that are violated."""

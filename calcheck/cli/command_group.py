@@ -88,6 +88,19 @@ class CommandGroup(TyperGroup):
         """Return ``--help``."""
         return with_default(super().get_help_option(ctx))
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command, or evaluate if the first argument is a file instead of the name of a command."""
+        if args[0] not in self.commands and is_file_name(args[0]):
+            args = ["evaluate", *args]
+        return super().resolve_command(ctx, args)
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether a text is the name of a file rather than a misspelt command."""
+    return (
+        not text.startswith("-") and (any(sign in text for sign in "./\\*?:") or Path(text).exists())
+    ) or text == "-"
+
 
 def _lazy_commands() -> dict[str, LazyCommand]:
     """Return all commands by name, in the order of the help."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -16,12 +18,24 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.options import MetricSelectionOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
+from calcheck.cli.next_commands import next_commands
+from calcheck.cli.options import (
+    BriefOptions,
+    MetricSelectionOptions,
+    PointwiseOptions,
+    PruneOptions,
+    ReportOptions,
+    RowOptions,
+)
 from calcheck.cli.output import deliver
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.render.cells import skip_reasons
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.report import Report
 
 
 def _evaluate(file: str, **given: Any) -> None:
@@ -36,14 +50,12 @@ def _evaluate(file: str, **given: Any) -> None:
     from calcheck.evaluation import evaluate
 
     metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"])
-    if streaming_requested(given):
-        deliver(stream_metrics(metrics, file, given), build(ReportOptions, given))
-        return
     source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
-    if reason := streaming_reason(source, metrics, given):
-        deliver(stream_metrics(metrics, file, given, reason), build(ReportOptions, given))
+    reason = "" if streaming_requested(given) else streaming_reason(source, metrics, given)
+    if reason or streaming_requested(given):
+        _deliver(stream_metrics(metrics, file, given, reason), file, source, given)
         return
-    report_to, pointwise = require_outputs(given, source)
+    _, pointwise = require_outputs(given, source)
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
         report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
@@ -51,7 +63,20 @@ def _evaluate(file: str, **given: Any) -> None:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
     pointwise.write()
-    deliver(report, report_to)
+    _deliver(report, file, source, given)
+
+
+def _deliver(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> None:
+    """Print a report with its conclusion, and with the commands to run next."""
+    from calcheck.conclusion import conclude
+    from calcheck.render.builders.report import report_document
+
+    report = conclude(report)
+    if report.conclusion is not None:
+        commands = next_commands(report.conclusion, file, source, given)
+        report = replace(report, conclusion=replace(report.conclusion, next=commands))
+    brief = build(BriefOptions, given).brief
+    deliver(report, build(ReportOptions, given), partial(report_document, brief=brief))
 
 
 def _prune(file: str, **given: Any) -> None:
@@ -77,6 +102,7 @@ evaluate_command = make_command(
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
         *REPORT,
+        *parameters(BriefOptions, "Output"),
         *parameters(PointwiseOptions, "Output"),
         *STATES,
         *SEED,

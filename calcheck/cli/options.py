@@ -61,6 +61,13 @@ class ReportOptions(AnyReportOptions):
 
 
 @dataclass(frozen=True)
+class BriefOptions:
+    """Options for how much of a report with a conclusion is shown."""
+
+    brief: bool = option(default=False, text="Show the conclusion only; omit the table, its legend and the notes.")
+
+
+@dataclass(frozen=True)
 class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 

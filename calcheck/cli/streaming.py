@@ -207,6 +207,7 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
 
 def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
+    from calcheck.conclusion import conclude
     from calcheck.storage.state import read_state, write_state
     from calcheck.streaming.state import merge, report_from_state
 
@@ -217,7 +218,7 @@ def _merge(files: list[str], **given: Any) -> None:
     report = report_from_state(state, run)
     if options.save_state:
         write_state(options.save_state, state)
-    deliver(report, build(ReportOptions, given))
+    deliver(conclude(report), build(ReportOptions, given))
 
 
 merge_command = make_command(

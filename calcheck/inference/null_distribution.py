@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Direction, Inference
     from calcheck.results import RowResults
 
 REPLICATES = 199  # Default number of replicates
@@ -169,6 +170,8 @@ class FittedMetric(Generic[MetricT_co]):
         Its value.
     basis : Basis
         The basis of its verdict.
+    above : str, optional
+        How the model is wrong if the value is significantly above the reference.
     null : NullDistribution, optional
         Its null distribution.
     sequential : bool
@@ -180,6 +183,7 @@ class FittedMetric(Generic[MetricT_co]):
     rows: RowResults
     value: float
     basis: Basis
+    above: Direction | None = None
     null: NullDistribution | None = None
     sequential: bool = False
 
@@ -188,6 +192,12 @@ class FittedMetric(Generic[MetricT_co]):
         """The value of the data, computed in the same way as the values of replicates."""
         data_value = None if self.null is None else self.null.data_value
         return self.value if data_value is None else data_value
+
+    def direction(self, inferred: Inference) -> Direction | None:
+        """Return how the model is wrong; None unless it fails."""
+        if inferred.verdict != "fail" or inferred.reference is None:
+            return None
+        return self.above if self.value > inferred.reference else self.metric.info.below
 
     def replicate_value(self, replicate: Source, run: Run) -> float:
         """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""

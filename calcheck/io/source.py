@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
-from calcheck.io.arrow_arrays import is_scalar, is_text, key_text
+from calcheck.io.arrow_arrays import is_scalar, is_text, is_vector, key_text
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.columns.options import ColumnOptions
@@ -371,6 +371,14 @@ class FileSource(Source):
             raise OptionError(msg)
         used = (*columns_of(self.roles.predictive), *self.roles.x)
         return read_truth(self.options, self.layout, self.roles, used, self._values_of)
+
+    def unused_columns(self) -> tuple[list[str], list[str]]:
+        """Return the columns without a role: those of real numbers, and those of vectors."""
+        roles = self.roles
+        used = {*roles.target, *columns_of(roles.predictive), *roles.x, *roles.keys, roles.id}
+        fields = [field for field in self.table.schema if field.name not in used]
+        numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
+        return numbers, [field.name for field in fields if is_vector(field.type)]
 
     def explicit(self) -> list[str]:
         """Return explicit options for everything that was inferred."""

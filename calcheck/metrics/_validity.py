@@ -30,6 +30,7 @@ def valid_bins_info(name: str, source: str) -> MetricInfo:
         unit="1",
         needs=("y", "predictive"),
         alternative="less",
+        below="wrong-in-bins",
         orientation="larger",
         source=source,
         interpretation=(

@@ -84,6 +84,8 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)",
         interpretation="A proper score without the term that depends on the data only; good models are below 0.",
         conditional_on="scale of the kernel on targets",

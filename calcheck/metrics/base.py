@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative
+    from calcheck.report import Alternative, Direction
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means
 
@@ -105,6 +105,16 @@ class Metric(ABC, Generic[FitT]):
             Levels of the quantiles in the file.
         """
         return True
+
+    def direction_above(self, means: Means) -> Direction | None:  # noqa: ARG002 - used by subclasses
+        """Return how the model is wrong if the value is significantly above the reference.
+
+        Parameters
+        ----------
+        means : Means
+            The arguments of :meth:`value` for all rows.
+        """
+        return self.info.above
 
     @abstractmethod
     def fit(self, source: Source, run: Run) -> FitT:

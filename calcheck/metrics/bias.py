@@ -48,6 +48,8 @@ class Bias(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="zero",
+        above="predictions-too-low",
+        below="predictions-too-high",
         source="Pernot (arXiv 2402.10043)",
         interpretation="0 is ideal; positive values mean that targets are above the predictions.",
         exempt_laws={"spread": "depends on the mean only"},

@@ -86,6 +86,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         needs=("y", "predictive", "x"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-distribution",
         source="Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)",
         interpretation="0 means equal distributions; because of noise, a perfect model is above 0.",
         interval="none",

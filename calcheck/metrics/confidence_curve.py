@@ -67,6 +67,8 @@ class ConfidenceCurve(OrderedMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Pernot 2022 (arXiv 2206.15272)",
         interpretation="Smaller is better; a perfect model is above 0, because errors are partly random.",
         interval="percentile",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
 ROUNDING = 1e-9  # tolerance for comparing quantile levels
-OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
+OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Coverage(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="reference",
+        above="too-wide",
+        below="too-narrow",
         source="Gneiting et al. 2007",
         interpretation="The reference is the expected coverage if the model is correct.",
         details=CoverageDetails,

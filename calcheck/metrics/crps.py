@@ -59,6 +59,8 @@ class Crps(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Gneiting, Raftery 2007; Ferro 2014",
         interpretation="Smaller is better; for a point forecast it is the absolute error.",
         details=CrpsDetails,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Direction
     from calcheck.statistics.groups import Means
 REPORTED_LEVELS = 9  # maximum levels of the curve in details
 MAX_LEVELS = 10_000  # maximum number of quantile levels
@@ -76,6 +77,7 @@ class Ece(RowMetric):
         needs=("y", "predictive"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-shape",
         source="Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)",
         interpretation="Smaller is better; because of noise, a perfect model is above 0.",
         interval="percentile",
@@ -132,6 +134,11 @@ class Ece(RowMetric):
         step = max(1, (count + 1) // 10)
         chosen = range(count) if count <= REPORTED_LEVELS else range(step - 1, count, step)
         return {"curve": [{"level": float(levels[j]), "observed": float(observed[j])} for j in chosen]}
+
+    def direction_above(self, means: Means) -> Direction:
+        from calcheck.statistics.pit import direction
+
+        return direction(means["levels"], means["below"])
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

@@ -63,6 +63,7 @@ class Ence(BinnedMetric):
         needs=("y", "predictive"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-in-bins",
         source="Levi et al., Eq. 6-8 (doi:10.3390/s22155540)",
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
         interval="percentile",

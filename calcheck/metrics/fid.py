@@ -89,6 +89,7 @@ class Fid(GenerativeMetric[FidFit]):
         needs=("y", "predictive", "x"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-distribution",
         source="Dowson, Landau 1982; Heusel et al. 2017",
         interpretation="0 means equal means and covariances.",
         interval="none",

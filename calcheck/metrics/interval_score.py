@@ -59,6 +59,8 @@ class IntervalScore(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Gneiting, Raftery 2007",
         interpretation="Smaller is better.",
     )

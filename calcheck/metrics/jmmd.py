@@ -87,6 +87,7 @@ class Jmmd(JointMetric["GramSums"]):
         needs=("y", "predictive", "x"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-distribution",
         source="Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
         interpretation="0 on average for a perfect model; negative values are possible.",
         interval="none",

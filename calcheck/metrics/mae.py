@@ -48,6 +48,8 @@ class Mae(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Gneiting 2011",
         interpretation="Smaller is better.",
         exempt_laws={"spread": "depends on the median only"},

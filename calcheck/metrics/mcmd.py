@@ -133,6 +133,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         needs=("y", "x"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-distribution",
         source="Park, Muandet 2020; Young, Jenkins",
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
         interval="none",

@@ -54,6 +54,8 @@ class Nll(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Pernot, Eq. 12 (arXiv 2402.10043)",
         interpretation=(
             "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."

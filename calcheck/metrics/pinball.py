@@ -65,6 +65,8 @@ class Pinball(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Koenker, Bassett 1978; Gneiting, Raftery 2007, Sec. 6",
         interpretation="Smaller is better.",
         details=PinballDetails,

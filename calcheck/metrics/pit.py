@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
+    from calcheck.report import Direction
     from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
 
@@ -66,6 +67,7 @@ class Pit(OrderedMetric):
         needs=("y", "predictive"),
         alternative="greater",
         orientation="smaller",
+        above="wrong-shape",
         source="Czado, Gneiting, Held 2009",
         interpretation="Smaller is better; a perfect model scores about 1/(6 n).",
         interval="percentile",
@@ -106,6 +108,11 @@ class Pit(OrderedMetric):
             return [float(len(left))]
         below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
+
+    def direction_above(self, means: Means) -> Direction:
+        from calcheck.statistics.pit import cumulate, direction
+
+        return direction(means["places"], cumulate(means, means["places"]))
 
     def value(self, means: Means) -> NDArray[np.float64]:
         from calcheck.statistics.pit import distance_from_uniform

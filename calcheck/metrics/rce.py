@@ -59,6 +59,8 @@ class Rce(RowMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="reference",
+        above="too-wide",
+        below="too-narrow",
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
         interpretation="0 is ideal; negative values mean that the uncertainties are too small.",
         distribution_free=True,

@@ -52,6 +52,8 @@ class Rmse(RowMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
         interpretation="Smaller is better.",
         exempt_laws={"spread": "depends on the mean only"},

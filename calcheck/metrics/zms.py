@@ -52,6 +52,8 @@ class Zms(MeanMetric):
         needs=("y", "predictive"),
         alternative="two-sided",
         orientation="reference",
+        above="too-narrow",
+        below="too-wide",
         source="Pernot, Eq. 11 (arXiv 2402.10043)",
         interpretation="1 is ideal; values above 1 mean that the uncertainties are too small.",
         distribution_free=True,

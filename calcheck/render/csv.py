@@ -52,6 +52,7 @@ def metric_lines(report: Report) -> Iterator[dict[str, Any]]:
             **{name: getattr(result, name) for name in NUMBERS},
             "interval": result.interval,
             "verdict": result.verdict,
+            "direction": result.direction,
             "notes": "; ".join(message.text for message in result.warnings),
         }
     for skipped in report.skipped:

@@ -25,13 +25,6 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Details:
-    """Names with their values as text."""
-
-    items: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class Cell:
     """A cell of a table.
 
@@ -49,6 +42,35 @@ class Cell:
     text: str
     emphasis: Emphasis = ""
     after: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question with its answer, the findings behind it, and commands that show more.
+
+    Parameters
+    ----------
+    question : str
+        The question.
+    answer : Cell
+        The answer.
+    findings : tuple of (str, Cell)
+        Topics with their sentences.
+    commands : tuple of str
+        Commands to run next.
+    """
+
+    question: str
+    answer: Cell
+    findings: tuple[tuple[str, Cell], ...]
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Details:
+    """Names with their values as text."""
+
+    items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -134,7 +156,7 @@ class Notes:
     lines: tuple[str, ...]
 
 
-Block = Source | Paragraph | Details | Table | Marks | Legend | Notes
+Block = Source | Answer | Paragraph | Details | Table | Marks | Legend | Notes
 
 
 @dataclass(frozen=True)

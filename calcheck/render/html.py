@@ -6,7 +6,7 @@ from html import escape as escape_html
 from typing import TYPE_CHECKING
 
 from calcheck.render.console import strip_control
-from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, Source, Table
+from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -100,11 +100,16 @@ def _lines(block: Block) -> Iterator[str]:
         case Source():
             files = ", ".join(map(escape, block.files))
             yield _element("p", f"<strong>{files}</strong>: {escape(block.text)}")
+        case Answer():
+            answer = _element("span", escape(block.answer.text), block.answer.emphasis)
+            yield _element("p", f"<strong>{escape(block.question)}</strong> {answer}")
+            yield _definitions((topic, cell.text) for topic, cell in block.findings)
+            if block.commands:
+                yield _element("p", f"Next: {' · '.join(_element('code', escape(each)) for each in block.commands)}")
         case Paragraph():
             yield _element("p", escape(block.text))
         case Details():
-            items = (_element("dt", escape(name)) + _element("dd", escape(text)) for name, text in block.items)
-            yield _element("dl", "".join(items))
+            yield _definitions(block.items)
         case Table():
             yield from _table(block)
         case Marks():
@@ -114,6 +119,11 @@ def _lines(block: Block) -> Iterator[str]:
             yield from (_element("p", escape(line), "legend") for line in block.lines)
         case Notes():
             yield _element("ul", "".join(_element("li", escape(line)) for line in block.lines))
+
+
+def _definitions(items: Iterable[tuple[str, str]]) -> str:
+    """Return a list of names with their texts."""
+    return _element("dl", "".join(_element("dt", escape(name)) + _element("dd", escape(text)) for name, text in items))
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -7,7 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from calcheck.render.console import strip_control
-from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, Source, Table, select_columns
+from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,6 +76,9 @@ def _lines(block: Block) -> Iterator[str]:
     match block:
         case Source():
             yield from _comments([f"{', '.join(block.files)}: {block.text}"])
+        case Answer():
+            yield from _comments([f"{block.question} {block.answer.text}"])
+            yield from _comments(f"{topic}: {cell.text}" for topic, cell in block.findings)
         case Paragraph():
             yield from _comments([block.text])
         case Details():

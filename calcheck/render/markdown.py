@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from calcheck.render.console import strip_control
-from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, Source, Table
+from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,6 +44,12 @@ def _lines(block: Block) -> Iterator[str]:
     match block:
         case Source():
             yield f"**{escape(', '.join(block.files))}**: {escape(block.text)}"
+        case Answer():
+            yield f"**{escape(block.question)}** {escape(block.answer.text)}"
+            yield ""
+            yield from (f"- **{escape(topic)}**: {escape(cell.text)}" for topic, cell in block.findings)
+            if block.commands:
+                yield f"\nNext: {escape(' · '.join(block.commands))}"
         case Paragraph():
             yield escape(block.text)
         case Details():

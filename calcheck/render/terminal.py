@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.render.console import NARROW, render_text, safe_text, strip_control
 from calcheck.render.document import (
+    Answer,
     Block,
     Cell,
     Details,
@@ -52,7 +53,9 @@ def _parts(block: Block) -> Iterator[RenderableType]:
     """Yield a block as parts with an empty line between them."""
     match block:
         case Source():
-            yield _lines([*(safe_text(name, "bold") for name in block.files), safe_text(block.text)], no_wrap=True)
+            yield _source(block)
+        case Answer():
+            yield _answer(block)
         case Paragraph():
             yield safe_text(block.text)
         case Details():
@@ -65,6 +68,28 @@ def _parts(block: Block) -> Iterator[RenderableType]:
             yield _lines(safe_text(line, "dim") for line in block.lines)
         case Notes():
             yield _grid((("note", line) for line in block.lines), gap=1)
+
+
+def _source(block: Source) -> Text:
+    """Return the name of a file and its content on one line, or several names above the content."""
+    names, text = [safe_text(name, "bold") for name in block.files], safe_text(block.text)
+    one = _lines([names[0] + safe_text(f" · {block.text}")], no_wrap=True) if len(names) == 1 else None
+    return one or _lines([*names, text], no_wrap=True)
+
+
+def _answer(block: Answer) -> RenderableType:
+    """Return a question with its answer on one line, the findings below, and the commands on the last line."""
+    import rich.table
+    from rich.console import Group
+
+    findings = rich.table.Table.grid(padding=(0, GAP))
+    findings.add_column(no_wrap=True)
+    findings.add_column()
+    for topic, cell in block.findings:
+        findings.add_row(safe_text(f"  {topic}"), _cell(cell, ""))
+    question = safe_text(f"{block.question}  ", "bold") + _cell(block.answer, "")
+    commands = [safe_text(f"Next: {' · '.join(block.commands)}", "dim")] if block.commands else []
+    return Group(question, findings, *commands)
 
 
 def _lines(lines: Iterable[Text], *, no_wrap: bool = False) -> Text:

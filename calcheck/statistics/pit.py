@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.polynomial import Legendre
 
 from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import PART, digitize
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
+    from calcheck.report import Direction
 
     Values = NDArray[np.float64]
 
@@ -128,6 +130,72 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Valu
     return terms | {"rises": MeanTerm(slopes, at_start), "falls": MeanTerm(slopes, at_stop)}, places
 
 
+def cumulate(means: Mapping[str, Values], places: Values) -> Values:
+    """Return F at each breakpoint, after its step, (..., k), for F as described by :func:`distribution`.
+
+    Parameters
+    ----------
+    means : mapping
+        The means of the terms, (..., k).
+    places : (k,)
+        The breakpoints of F.
+    """
+    below = means["steps"].cumsum(axis=-1)
+    slopes = _slopes(means)
+    if slopes is not None:
+        below[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
+    return np.asarray(below)
+
+
+def _slopes(means: Mapping[str, Values]) -> Values | None:
+    """Return the slope of F between breakpoints, (..., k - 1); None if F is constant there."""
+    if "rises" not in means:
+        return None
+    return np.asarray(np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1])
+
+
+COMPONENTS = 4  # Bias, dispersion, skewness and tails
+
+
+def components(levels: Values, below: Values) -> Values:
+    """Return the means of the first orthonormal polynomials of the PIT, (4,); 0 if the PIT is uniform.
+
+    They are Neyman's smooth components: bias (positive if targets are above the predictions), dispersion (positive if
+    distributions are too narrow), skewness, and tails (positive if those of the targets are heavier).
+
+    Parameters
+    ----------
+    levels : (q,)
+        Increasing levels in [0, 1].
+    below : (q,)
+        Share of PIT values up to each level; linear between levels, 0 at level 0 and 1 at level 1.
+
+    References
+    ----------
+    Neyman (1937), "Smooth test for goodness of fit".
+    """
+    edges = np.concatenate([[0.0], levels, [1.0]])
+    gaps = np.concatenate([[0.0], below - levels, [0.0]])
+    polynomials = [Legendre.basis(degree, domain=[0, 1]) for degree in range(1, COMPONENTS + 1)]
+    return np.array(
+        [
+            -np.sqrt(2 * degree + 1) * np.trapezoid(polynomial.deriv()(edges) * gaps, edges)
+            for degree, polynomial in enumerate(polynomials, 1)
+        ]
+    )
+
+
+def direction(levels: Values, below: Values) -> Direction:
+    """Return how a PIT deviates most from uniform, by its largest component; see :func:`components`."""
+    found = components(levels, below)
+    largest = int(np.argmax(np.abs(found)))
+    if largest == 0:
+        return "predictions-too-low" if found[0] > 0 else "predictions-too-high"
+    if largest == 1:
+        return "too-narrow" if found[1] > 0 else "too-wide"
+    return "wrong-shape"
+
+
 def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values:
     """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
@@ -138,12 +206,8 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values
     places : (k,)
         The breakpoints of F.
     """
-    above = means["steps"].cumsum(axis=-1)
-    slopes = None
-    if "rises" in means:
-        slopes = np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1]
-        above[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
-    above -= places  # F(u) - u at each breakpoint, after its step
+    above = cumulate(means, places) - places
+    slopes = _slopes(means)
     inner = np.zeros(above.shape[:-1])
     for start in range(0, len(places) - 1, PART):
         pieces = slice(start, min(start + PART, len(places) - 1))  # Intervals between consecutive breakpoints

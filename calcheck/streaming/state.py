@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
-from calcheck.evaluation import data_warnings, make_results, run_settings, value_of
+from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
@@ -291,7 +291,7 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
             basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
-    return FittedMetric(each.metric, each.settings, rows, value_of(each.metric, rows), basis, replicated)
+    return replace(fitted_metric(each.metric, each.settings, rows, basis), null=replicated)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:

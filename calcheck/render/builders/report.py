@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
+    Answer,
     Block,
     Cell,
     Column,
@@ -22,11 +23,15 @@ from calcheck.render.document import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.report import Gate, Report, Result
+    from calcheck.report import Conclusion, Gate, Report, Result
 
 OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided"}
+QUESTION = "Can the uncertainties be trusted?"
+ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
+FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
-ZETA_LEGEND = "ζ: distance from the score of a perfect model, relative to its limit; within ±1 they agree"
+EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
+ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
 DETAILS_LEGENDS = {
     "dof": "dof: effective degrees of freedom of the kernel regression",
     "rejected": "rejected: inputs where the distributions differ significantly, at the false discovery rate --fdr",
@@ -34,15 +39,19 @@ DETAILS_LEGENDS = {
 """Explanations of details, by name."""
 
 
-def report_document(report: Report) -> Document:
-    """Return the document of a report."""
+def report_document(report: Report, *, brief: bool = False) -> Document:
+    """Return the document of a report; a brief one has the conclusion only, if there is one."""
     title = f"calcheck: {headline(report)}" if report.gates else ""
-    return Document(tuple(_blocks(report)), report.calcheck, title)
+    return Document(tuple(_blocks(report, brief=brief)), report.calcheck, title)
 
 
-def _blocks(report: Report) -> Iterator[Block]:
+def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     detailed = len(report.results) == 1 and not report.gates
     yield source(report.input)
+    if report.conclusion is not None:
+        yield _answer(report.conclusion)
+        if brief:
+            return
     if report.gates:
         yield _gates(report.gates)
     if report.results:
@@ -52,6 +61,13 @@ def _blocks(report: Report) -> Iterator[Block]:
     if lines := legend_lines(report, details=detailed):
         yield Legend(tuple(lines))
     yield from note_blocks(notes(report))
+
+
+def _answer(conclusion: Conclusion) -> Answer:
+    """Return the conclusion, with a line per finding."""
+    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer])
+    findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
+    return Answer(QUESTION, answer, findings, conclusion.next)
 
 
 def _gates(gates: Sequence[Gate]) -> Table:
@@ -64,7 +80,7 @@ def _gates(gates: Sequence[Gate]) -> Table:
 def _overview(results: Sequence[Result]) -> Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
-    numbers = [*subset, "value", "interval", "if perfect", "ζ", "p"]
+    numbers = [*subset, "value", "interval", "expected", "ζ", "p"]
     columns = (Column("metric"), *(Column(name, "right") for name in numbers), Column("verdict"))
     return Table(columns, tuple(_row(result, subset) for result in results), groups="gap" if subset else "")
 
@@ -74,7 +90,7 @@ def _row(result: Result, subset: Sequence[str]) -> tuple[Cell, ...]:
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
         Cell(number(result.value), "strong"),
         *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
-        Cell(result.verdict, result.verdict),
+        Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
     )
 
 
@@ -95,7 +111,7 @@ def _details(result: Result) -> Iterator[Block]:
 def _items(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the details of a result that are no list of rows, with their errors."""
     if reference := _reference(result):
-        yield "if perfect", reference
+        yield "expected", reference
     for name, value in result.details.items():
         if _is_listed(value) or name.endswith("_error"):
             continue
@@ -164,5 +180,6 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
     details : bool
         Whether the details of the first result are shown.
     """
-    lines = [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
+    lines = [EXPECTED_LEGEND] if any(result.reference is not None for result in report.results) else []
+    lines += [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

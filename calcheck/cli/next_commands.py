@@ -1,0 +1,77 @@
+"""The commands that a report suggests to run next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.common import INPUTS
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.metrics import METRICS
+from calcheck.options import options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from calcheck.io.source import FileSource
+    from calcheck.report import Conclusion
+
+BY_TOPIC = {"bias": "bias", "size": "lzms", "shape": "pit", "ranking": "confidence-curve"}
+"""The metric that shows more about a fault, by topic."""
+MOST = 2  # maximum number of commands
+MOST_INPUTS = 4  # maximum number of columns to suggest as inputs: with more, the choice is the user's
+
+
+def next_commands(conclusion: Conclusion, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the commands that show more about the findings, as they can be pasted into a shell.
+
+    Parameters
+    ----------
+    conclusion : Conclusion
+        The findings.
+    file : str
+        Name of the file, as given.
+    source : FileSource
+        The file, whose columns without a role may be inputs.
+    given : dict
+        Options of the command; those that state columns are repeated.
+    """
+    if file == "-":
+        return ()
+    return tuple(
+        shlex.join(["calcheck", name, file, *_given_options(name, given), *further])
+        for name, further in list(_suggestions(conclusion, source))[:MOST]
+    )
+
+
+def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:
+    """Yield the column options given on the command line, as far as a command has them."""
+    configured = {setting.option.field for setting in given["settings"].used}
+    without = () if command not in METRICS or "x" in METRICS[command].info.needs else INPUTS
+    for option in options_of(ColumnOptions):
+        value = given.get(option.field)
+        if value in (None, (), False, option.default) or option.field in configured or option.field in without:
+            continue
+        for text in value if option.repeated else [value]:
+            yield from (option.flag, option.text(text))
+
+
+def _suggestions(conclusion: Conclusion, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+    """Yield names of commands with further options, the most helpful first."""
+    states = {finding.topic: finding.state for finding in conclusion.findings}
+    faults = [topic for topic, state in states.items() if state == "fault"]
+    if "inputs" in faults:
+        yield "cce", ["--worst", "5"]
+    yield from ((BY_TOPIC[topic], []) for topic in faults[:1] if topic in BY_TOPIC)
+    if states.get("inputs") == "untested" and (inputs := _inputs(source)):
+        yield "evaluate", inputs
+    if conclusion.answer == "yes":
+        yield "check", []
+
+
+def _inputs(source: FileSource) -> list[str]:
+    """Return the option that names the inputs, if the columns without a role are a plausible choice."""
+    numbers, vectors = source.unused_columns()
+    if len(vectors) == 1:
+        return ["--embedding", vectors[0]]
+    return ["--inputs", ",".join(numbers)] if 0 < len(numbers) <= MOST_INPUTS else []

@@ -1,0 +1,85 @@
+"""The conclusion on top of `calcheck evaluate`, and `calcheck FILE`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def narrow(tmp_path):
+    """Return a file whose standard deviations are too small by a fifth, with two columns of inputs."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(500, 2))
+    frame = pd.DataFrame({"y": inputs[:, 0] + rng.normal(size=500), "mean": inputs[:, 0], "std": 0.75})
+    path = tmp_path / "narrow.parquet"
+    frame.assign(lat=inputs[:, 0], lon=inputs[:, 1]).to_parquet(path)
+    return path
+
+
+FEW = ("--metrics", "bias,coverage,zms,pit,ence,cce", "--no-bootstrap")
+
+
+def test_a_file_is_evaluated_without_naming_a_command(calcheck, narrow):
+    assert calcheck(narrow, *FEW).out == calcheck("evaluate", narrow, *FEW).out
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "folder/", "*.parquet"])
+def test_a_name_that_looks_like_a_file_is_no_misspelt_command(calcheck, name):
+    refused = calcheck(name)
+    assert refused.code == 2
+    assert "command" not in refused.err
+    assert name.rstrip("/") in refused.err
+
+
+def test_the_conclusion_stands_above_the_table(calcheck, narrow):
+    lines = calcheck(narrow, *FEW).out.splitlines()
+    assert lines[0].endswith("narrow.parquet · 500 rows · predictions: gaussian")
+    assert lines[2] == "Can the uncertainties be trusted?  NO"
+    assert lines[3].startswith("  size     90 % intervals hold 78.4 %: too narrow; 1.33 times as wide would be right")
+    assert any(line.startswith("  inputs   not tested: pass --inputs or --embedding") for line in lines[3:9])
+    assert any(line.startswith("Next: calcheck lzms ") for line in lines[3:10])
+    assert any(line.startswith("metric ") for line in lines)
+
+
+def test_brief_output_is_the_conclusion_in_at_most_eight_lines(calcheck, narrow, monkeypatch):
+    monkeypatch.chdir(narrow.parent)
+    lines = calcheck(narrow.name, *FEW, "--brief", "--inputs", "lat,lon").out.splitlines()
+    assert len([line for line in lines if line]) <= 8
+    assert not any(line.startswith("metric") for line in lines)
+
+
+def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narrow):
+    conclusion = json.loads(calcheck(narrow, *FEW, "--target", "y", "--format", "json").out)["conclusion"]
+    assert conclusion["answer"] == "no"
+    faults = {finding["topic"]: finding["fault"] for finding in conclusion["findings"] if finding["state"] == "fault"}
+    assert faults == {"size": "too-narrow"}
+    assert conclusion["next"] == [
+        f"calcheck lzms {narrow} --target y",
+        f"calcheck evaluate {narrow} --target y --inputs lat,lon",
+    ]
+
+
+def test_results_tell_how_a_model_is_wrong(calcheck, narrow):
+    results = json.loads(calcheck(narrow, *FEW, "--format", "json").out)["results"]
+    directions = {result["metric"]: result["direction"] for result in results}
+    assert directions == {
+        "zms": "too-narrow",
+        "pit": "too-narrow",
+        "coverage": "too-narrow",
+        "ence": "wrong-in-bins",
+        "bias": None,
+    }
+    assert "fail, too narrow" in calcheck("zms", narrow, "--no-bootstrap").out
+
+
+@pytest.mark.parametrize("output", ["markdown", "html", "latex"])
+def test_every_document_has_the_conclusion(calcheck, narrow, output):
+    out = calcheck(narrow, *FEW, "--format", output).out
+    assert "Can the uncertainties be trusted?" in out
+    assert "too narrow" in out
+
+
+def test_a_report_of_one_metric_has_no_conclusion(calcheck, narrow):
+    assert json.loads(calcheck("zms", narrow, "--format", "json").out)["conclusion"] is None

@@ -1,0 +1,306 @@
+"""The conclusion of a report: each rule by a report made by hand, and simulated faults."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from calcheck.conclusion import Level, conclude
+from calcheck.distributions import Gaussian
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.messages import Message
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.report import Input, Report, Result, Skipped
+from tests.benchmarks.models import gaussian
+from tests.simulations import band, sets
+
+N = 2000
+NULL = {"null": {"replicates": 199}}
+CURVE = [{"removed": 0.0, "error": 0.8, "oracle": 0.8}, {"removed": 0.2, "error": 0.7, "oracle": 0.5}]
+COVERAGE = {0.5: 0.5, 0.8: 0.8, 0.95: 0.95, 0.99: 0.99}
+BINS = [(0.5, 0.51), (0.8, 0.78), (1.1, 1.13), (1.6, 1.59)]
+
+
+def result(metric, value, reference=None, **fields):
+    """Return a result with the verdict pass, if it has a reference."""
+    info = METRICS[metric].info
+    given = {"verdict": "none" if reference is None else "pass", "p_value": None if reference is None else 0.5} | fields
+    details = {**NULL, **given.pop("details", {})}
+    return Result(
+        metric=metric,
+        summary="",
+        options=METRICS[metric]().options(),
+        unit="1",
+        alternative=info.alternative,
+        value=value,
+        reference=reference,
+        details=details,
+        **given,
+    )
+
+
+def fail(metric, value, reference, direction, p=0.005, **fields):
+    return result(metric, value, reference, verdict="fail", direction=direction, p_value=p, **fields)
+
+
+def coverage(value=0.9, direction=None, at=COVERAGE):
+    others = [{"level": level, "coverage": held, "expected": level} for level, held in at.items()]
+    details = {"at_other_levels": others}
+    if direction is None:
+        return result("coverage", value, 0.9, details=details)
+    return fail("coverage", value, 0.9, direction, details=details)
+
+
+def ence(direction=None, pairs=BINS):
+    details = {"bins": [{"rmv": rmv, "rmse": rmse} for rmv, rmse in pairs]}
+    if direction is None:
+        return result("ence", 0.02, 0.02, details=details)
+    return fail("ence", 0.2, 0.02, direction, details=details)
+
+
+def histogram(first=100.0, last=100.0):
+    return {"details": {"histogram": [first, *[(N - first - last) / 18] * 18, last]}}
+
+
+RIGHT = (
+    coverage(),
+    result("zms", 1.01, 1.0, low=0.95, high=1.07),
+    result("pit", 1e-4, 8e-5, **histogram()),
+    ence(),
+    result("bias", 0.01, 0.0),
+    result("rmse", 1.0, 1.0, reference_low=0.97, reference_high=1.03),
+    result("sharpness", 1.0),
+    result("confidence-curve", 0.25, 0.25, details={"curve": CURVE}),
+)
+
+
+def report_of(*changed, skipped=(), without=()):
+    """Return a report of a right model, with some results changed."""
+    results = {each.metric: each for each in (*RIGHT, *changed) if each.metric not in without}
+    read = Input(files=(), n=N, dropped=0, predictive="gaussian", columns={})
+    return Report(calcheck="0", input=read, settings={}, results=tuple(results.values()), skipped=skipped)
+
+
+def found(*changed, **settings):
+    """Return the answer, and the findings by topic."""
+    conclusion = conclude(report_of(*changed, **settings)).conclusion
+    return conclusion.answer, {finding.topic: finding for finding in conclusion.findings}
+
+
+def test_a_right_model_can_be_trusted():
+    answer, findings = found()
+    assert answer == "yes"
+    assert {finding.state for finding in findings.values()} == {"right"}
+    assert findings["size"].text == "90 % intervals hold 90 %: right on average"
+    assert findings["shape"].text == "50 % intervals hold 50 %, 99 % hold 99 %: right"
+    assert findings["ranking"].text.endswith("mean larger errors (without the largest 20 %: mae 0.8 → 0.7)")
+
+
+def test_a_report_without_verdicts_has_no_conclusion():
+    assert conclude(replace(report_of(), results=(result("width", 3.0),))).conclusion is None
+
+
+def test_intervals_that_hold_too_few_targets_are_too_narrow_and_the_factor_is_told():
+    narrow = {0.5: 0.41, 0.8: 0.694, 0.95: 0.883, 0.99: 0.961}  # normal intervals, 0.8 times as wide as they should be
+    answer, findings = found(coverage(0.812, "too-narrow", narrow), fail("pit", 2e-3, 8e-5, "too-narrow"))
+    assert answer == "no"
+    assert findings["size"].fault == "too-narrow"
+    assert findings["size"].text == "90 % intervals hold 81.2 %: too narrow; 1.25 times as wide would be right"
+    assert findings["shape"].state == "right"
+
+
+def test_intervals_that_hold_too_many_targets_are_too_wide():
+    wide = {0.5: 0.601, 0.8: 0.891, 0.95: 0.9857, 0.99: 0.9987}
+    _, findings = found(coverage(0.9602, "too-wide", wide))
+    assert findings["size"].text == "90 % intervals hold 96 %: too wide; 0.80 times as wide would be right"
+
+
+def test_wide_in_the_middle_and_short_in_the_tails_are_heavy_tails():
+    heavy = {0.5: 0.65, 0.8: 0.85, 0.95: 0.95, 0.99: 0.96}
+    answer, findings = found(coverage(0.9, at=heavy), fail("pit", 2e-3, 8e-5, "too-wide"))
+    assert answer == "no"
+    assert findings["shape"].fault == "heavy-tails"
+    text = "50 % intervals hold 65 %, 99 % hold 96 %: heavier tails than predicted (p 0.005)"
+    assert findings["shape"].text == text
+    assert findings["size"].state == "right"
+
+
+def test_few_outliers_are_heavy_tails_not_small_uncertainties():
+    _, findings = found(fail("zms", 1.7, 1.0, "too-narrow", low=1.4, high=2.1))
+    assert findings["shape"].fault == "heavy-tails"
+    assert findings["size"].state == "right"
+
+
+def test_short_in_the_middle_and_wide_in_the_tails_are_light_tails():
+    light = {0.5: 0.39, 0.8: 0.74, 0.95: 1.0, 0.99: 1.0}
+    _, findings = found(coverage(0.95, "too-wide", light), fail("pit", 2e-3, 8e-5, "too-narrow"))
+    assert findings["shape"].fault == "light-tails"
+
+
+def test_unequal_tails_are_skewness():
+    _, findings = found(fail("pit", 2e-3, 8e-5, "wrong-shape", **histogram(20.0, 130.0)))
+    assert findings["shape"].fault == "skewed"
+    assert findings["shape"].text.startswith("1 % of targets are below the 5 % quantile, 6.5 % above the 95 % quantile")
+
+
+def test_another_shape_is_named_by_its_largest_gap():
+    curve = {"curve": [{"level": 0.5, "observed": 0.56}, {"level": 0.9, "observed": 0.91}]}
+    shape = fail("pit", 2e-3, 8e-5, "wrong-shape", **histogram())
+    _, findings = found(shape, result("ece", 0.02, 0.01, details=curve))
+    assert findings["shape"].fault == "wrong-shape"
+    assert findings["shape"].text == "predicted shares are off by up to 6 %: the shape is wrong (p 0.005)"
+
+
+def test_a_bias_is_told_in_units_of_the_error_and_explains_larger_squares():
+    rmse = fail("rmse", 1.05, 1.0, "worse-than-promised", reference_low=0.97, reference_high=1.03)
+    narrow = fail("zms", 1.1, 1.0, "too-narrow", low=1.03, high=1.17)
+    answer, findings = found(fail("bias", 0.3, 0.0, "predictions-too-low"), rmse, narrow)
+    assert answer == "no"
+    assert findings["bias"].fault == "predictions-too-low"
+    assert findings["bias"].text == ("targets are 0.3 above the predicted means on average, 0.29 of the typical error")
+    assert findings["size"].text == "90 % intervals hold 90 %: right, apart from the bias"
+
+
+def test_a_bias_within_the_noise_of_larger_errors_is_no_fault():
+    rmse = fail("rmse", 3.0, 1.0, "worse-than-promised", reference_low=0.97, reference_high=1.03)
+    _, findings = found(fail("bias", 0.1, 0.0, "predictions-too-low"), rmse, fail("zms", 9.0, 1.0, "too-narrow"))
+    assert "bias" not in findings
+    assert findings["size"].fault == "too-narrow"
+
+
+LOST = [(0.5, 1.01), (0.8, 0.98), (1.1, 1.02), (1.6, 0.99)]
+FLAT = [(0.5, 0.7), (0.8, 0.9), (1.1, 1.05), (1.6, 1.27)]
+STEEP = [(0.5, 0.25), (0.8, 0.64), (1.1, 1.21), (1.6, 2.56)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "fault", "words"),
+    [
+        (LOST, "ranking-lost", "larger uncertainties do not mean larger errors"),
+        (FLAT, "wrong-in-bins", "uncertainties are too large where they are large, too small where they are small"),
+        (STEEP, "wrong-in-bins", "uncertainties are too small where they are large, too large where they are small"),
+    ],
+)
+def test_errors_that_do_not_grow_with_uncertainties_are_a_fault_of_the_ranking(pairs, fault, words):
+    _, findings = found(ence("wrong-in-bins", pairs))
+    assert findings["ranking"].fault == fault
+    assert findings["ranking"].text.startswith(words)
+
+
+def test_bins_that_are_wrong_by_the_same_factor_are_no_fault_of_the_ranking():
+    _, findings = found(ence("wrong-in-bins", [(rmv, 1.5 * rmse) for rmv, rmse in BINS]))
+    assert findings["ranking"].state == "right"
+
+
+def test_equal_uncertainties_rank_nothing():
+    _, findings = found(ence(pairs=[(1.0, 1.01), (1.01, 0.98), (1.02, 1.13)]))
+    assert findings["ranking"].text == "uncertainties are nearly equal, so they do not rank errors"
+
+
+def test_inputs_are_untested_without_inputs():
+    skipped = (Skipped(metric="cce", code="inapplicable", reason="needs inputs"),)
+    answer, findings = found(skipped=skipped)
+    assert (answer, findings["inputs"].state) == ("yes", "untested")
+    assert findings["inputs"].text == "not tested: pass --inputs or --embedding"
+
+
+def test_rejected_inputs_are_counted():
+    details = {"rejected": {"count": 31, "inputs": 2000}}
+    _, findings = found(fail("cce", 0.2, 0.1, "wrong-distribution", details=details))
+    assert findings["inputs"].text == "distributions differ from the data at 31 of 2,000 inputs (p 0.005)"
+
+
+def test_failures_that_are_not_clear_do_not_change_the_answer_but_are_told():
+    answer, findings = found(fail("zms", 1.07, 1.0, "too-narrow", p=0.03))
+    assert answer == "yes"
+    assert findings["others"].text == (
+        "zms (too narrow) fails at 5 %, none clearly; among 7 verdicts that happens by chance"
+    )
+
+
+def test_few_replicates_are_judged_by_zeta():
+    few = {"details": {"null": {"replicates": 59}}, "p": 2 / 60}
+    narrow = partial(fail, "zms", 1.5, 1.0, "too-narrow", low=1.4, high=1.6, **few)
+    assert found(narrow(zeta=2.5))[0] == "no"
+    assert found(narrow(zeta=1.1))[0] == "yes"
+
+
+def test_without_a_verdict_on_the_size_the_answer_is_unclear():
+    reason = Message("no-verdict", "no verdict: the file does not state the error distribution")
+    unknown = [result(name, 0.9, warnings=(reason,)) for name in ("coverage", "zms", "pit")]
+    answer, findings = found(*unknown)
+    assert answer == "unclear"
+    assert findings["shape"].text == "not tested: the file does not state the error distribution"
+
+
+def test_squared_errors_replace_coverage_for_files_of_errors():
+    squares = result("zms", 1.2, 1.0, p_value=None, verdict="fail", direction="too-narrow", zeta=2.0)
+    _, findings = found(squares, without=("coverage",))
+    expected = "squared errors are 1.2 times as large as predicted: too narrow; 1.10 times as wide would be right"
+    assert findings["size"].text == expected
+
+
+def test_the_scale_of_a_level_is_the_factor_of_normal_intervals():
+    # 81.2 % is what N(0, 1) holds of intervals 1.6449 * 0.8 wide: 2 Phi(1.3159) - 1 = 0.8118
+    assert np.exp(Level.of(0.9, 0.8118, 0.9, 10**9).scale.log) == pytest.approx(1.25, rel=1e-3)
+
+
+# ------------------------------------------------------------------ simulations
+
+METRIC_NAMES = ("bias", "rmse", "sharpness", "coverage", "zms", "rce", "ece", "pit", "ence", "confidence-curve")
+
+
+def simulated(scale, errors, seed, n=N):
+    """Return the faults of normal predictions with spreads scaled by a function, and errors drawn by another."""
+    rng = np.random.default_rng([seed, n])
+    _, truth = gaussian(rng, n)
+    std = scale(rng, truth.scale)
+    y = truth.loc + truth.scale * errors(rng, n)
+    report = evaluate(
+        InMemory(Predictions(y=y, predictive=Gaussian(truth.loc, std))),
+        [METRICS[name]() for name in METRIC_NAMES],
+        run=Run(resamples=200),
+    )
+    conclusion = conclude(report).conclusion
+    return conclusion.answer, {finding.fault for finding in conclusion.findings}
+
+
+def unscaled(_, std):
+    return std
+
+
+def normal(rng, n):
+    return rng.normal(size=n)
+
+
+def shuffled(rng, std):
+    other = rng.permutation(std)
+    return other * np.sqrt(np.mean(std**2 / other**2))
+
+
+FAULTS = {
+    "too-narrow": (lambda _, std: 0.8 * std, normal),
+    "too-wide": (lambda _, std: 1.25 * std, normal),
+    "predictions-too-low": (unscaled, lambda rng, n: rng.normal(0.3, size=n)),
+    "skewed": (unscaled, lambda rng, n: (rng.gamma(2, size=n) - 2) / np.sqrt(2)),
+    "heavy-tails": (unscaled, lambda rng, n: rng.standard_t(3, n) / np.sqrt(3)),
+    "light-tails": (unscaled, lambda rng, n: rng.uniform(-np.sqrt(3), np.sqrt(3), n)),
+    "ranking-lost": (shuffled, normal),
+    "wrong-in-bins": (lambda _, std: std**2 * np.sqrt(np.mean(std**-2.0)), normal),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_simulated_faults_are_named(fault):
+    number = sets(20)
+    named = sum(fault in simulated(*FAULTS[fault], seed)[1] for seed in range(number))
+    assert named >= band(number, 0.95)[0]
+
+
+def test_right_models_can_be_trusted_in_nine_of_ten_data_sets():
+    number = sets(40)
+    trusted = sum(simulated(unscaled, normal, seed)[0] == "yes" for seed in range(number))
+    assert trusted >= band(number, 0.9)[0]
