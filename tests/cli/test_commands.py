@@ -33,7 +33,7 @@ def test_a_table_is_printed(calcheck, preds):
     found = calcheck("cce", preds)
     assert found.code == 0
     assert found.err == ""
-    assert found.out.startswith(f"{preds}\n40 rows · predictions: gaussian\n\n")
+    assert found.out.startswith(f"{preds} · 40 rows · predictions: gaussian\n\n")
     assert "\x1b" not in found.out
     assert max(map(len, found.out.splitlines()[1:])) <= 100  # the first line is the path
     for topic in ("quantiles", "dof", "inputs", "targets", "model", "solver"):
@@ -290,7 +290,7 @@ def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, cal
 def test_standard_input_is_read(process, preds):
     with Path(preds).open("rb") as stream:
         piped = process("cce", "-", "--input-format", "parquet", stdin=stream)
-    assert "standard input\n40 rows" in piped.stdout
+    assert "standard input · 40 rows" in piped.stdout
 
 
 def test_a_closed_pipe_is_not_an_error(preds):

@@ -136,7 +136,7 @@ def test_markdown_begins_with_the_outcome_of_the_rules():
         "| zms &gt; 0.1 | warned | zms is 1 |",
         "| ece &gt; 1 | warned | ece is null |",
         "",
-        "| metric | value | interval | if perfect | ζ | p | verdict |",
+        "| metric | value | interval | expected | ζ | p | verdict |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
         "| zms | 1 | – | – | – | – | none |",
         "",
@@ -148,9 +148,9 @@ def test_markdown_begins_with_the_outcome_of_the_rules():
 
 def test_the_table_has_rules_before_results():
     lines = shown("table", report_of(*ALL)).splitlines()
-    assert lines[3].split() == ["rule", "outcome", "found"]
-    assert [line.split("  ")[0] for line in lines[5:10]] == [gate.rule for gate in ALL]
-    assert lines[11].split() == ["metric", "value", "interval", "if", "perfect", "ζ", "p", "verdict"]
+    assert lines[2].split() == ["rule", "outcome", "found"]
+    assert [line.split("  ")[0] for line in lines[4:9]] == [gate.rule for gate in ALL]
+    assert lines[10].split() == ["metric", "value", "interval", "expected", "ζ", "p", "verdict"]
 
 
 def test_flat_formats_have_one_line_per_rule():

@@ -158,7 +158,7 @@ def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
     ended = calcheck("evaluate", wrong, "--replicates", "39")
     lines = {line.split()[0]: line for line in ended.out.splitlines() if line.split()}
     for name in ("ece", "pit", "cce", "crps", "ence"):
-        assert lines[name].split()[-1] == "fail"
+        assert " fail, " in lines[name]
     for name in ("sharpness", "width", "cv"):
         assert "fail" not in lines[name]
         assert "pass" not in lines[name]

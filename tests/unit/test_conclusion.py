@@ -295,12 +295,12 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_simulated_faults_are_named(fault):
-    number = sets(20)
+    number = sets(8)
     named = sum(fault in simulated(*FAULTS[fault], seed)[1] for seed in range(number))
     assert named >= band(number, 0.95)[0]
 
 
 def test_right_models_can_be_trusted_in_nine_of_ten_data_sets():
-    number = sets(40)
+    number = sets(24)
     trusted = sum(simulated(unscaled, normal, seed)[0] == "yes" for seed in range(number))
     assert trusted >= band(number, 0.9)[0]
