@@ -7,6 +7,7 @@ from typing import Any
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
+    FILE,
     INFERENCE,
     REPORT,
     SEED,
@@ -72,8 +73,9 @@ evaluate_command = make_command(
     "evaluate",
     _evaluate,
     [
-        *COLUMNS,
+        FILE,
         *parameters(MetricSelectionOptions, "Metrics"),
+        *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
         *REPORT,
@@ -87,6 +89,6 @@ evaluate_command = make_command(
 prune_command = make_command(
     "prune",
     _prune,
-    [*COLUMNS, *parameters(PruneOptions, "Removal"), *INFERENCE, *REPORT, *SEED, *ENGINE],
+    [FILE, *parameters(PruneOptions, "Removal"), *COLUMNS, *INFERENCE, *REPORT, *SEED, *ENGINE],
     example="calcheck prune preds.parquet --metrics zms,rce",
 )
