@@ -210,8 +210,19 @@ def require_share_option(name: str, value: float) -> None:
         The value is invalid.
     """
     if not 0 < value < 1:
-        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value}"
+        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value:g}{share_suggestion(value)}"
         raise OptionError(msg)
+
+
+def share_suggestion(value: float) -> str:
+    """Return a question whether a percentage was meant as a share; an empty string if it cannot be a percentage.
+
+    Examples
+    --------
+    >>> share_suggestion(95), share_suggestion(-1)
+    (': did you mean 0.95?', '')
+    """
+    return f": did you mean {value / 100:g}?" if 1 < value < 100 else ""  # noqa: PLR2004 - percent
 
 
 def require_count_option(name: str, value: int, most: int | None = None) -> None:
