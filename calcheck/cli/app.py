@@ -15,9 +15,9 @@ import typer
 from calcheck.cli.command_group import COMMANDS, CommandGroup
 from calcheck.cli.precedence import drop_excluded
 from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
+from calcheck.cli.version import describe_versions
 from calcheck.errors import CalcheckError
 from calcheck.options import option, options_of
-from calcheck.version import __version__
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -76,7 +76,7 @@ def _start(context: typer.Context, **_: Any) -> None:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
     if wanted:
-        sys.stdout.write(f"calcheck {__version__}\n")
+        sys.stdout.write(describe_versions())
         raise typer.Exit
 
 
@@ -87,7 +87,11 @@ VERSION = inspect.Parameter(
     annotation=Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version.", allow_from_autoenv=False
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the versions of calcheck and its dependencies.",
+            allow_from_autoenv=False,
         ),
     ],
 )
