@@ -32,6 +32,7 @@ from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.sweep_settings import from_values
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from calcheck.report import Report
@@ -105,7 +106,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
         names = ", ".join(option.field for option in options_of(chosen)) or "none"
-        msg = f"{name} has no option {unknown[0]!r} (options: {names})"
+        msg = with_suggestion(f"{name} has no option {unknown[0]!r} (options: {names})", unknown[0], known)
         raise OptionError(msg)
     given = {known[key]: value for key, value in options.items()}
     return chosen(**{each.field: _checked(each, value, f"{name}: {each.field}") for each, value in given.items()})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.suggestions import with_suggestion
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -22,6 +24,18 @@ def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str
     items = list(names)
     text = between.join(map(repr, items[:most]))
     return f"{text}{between.rstrip()} … {len(items):,} in all" if len(items) > most else text
+
+
+def listed_columns(names: Iterable[str], wanted: str = "") -> str:
+    """Return the end of a message about a column: the names of the columns, and a name similar to the wanted one.
+
+    Examples
+    --------
+    >>> listed_columns(["price", "y"], "Price")
+    "(columns: 'price', 'y'). Did you mean 'price'?"
+    """
+    names = list(names)
+    return with_suggestion(f"(columns: {named_some(names)})", wanted, names)
 
 
 class CalcheckError(Exception):

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError
+from calcheck.suggestions import with_suggestion
 
 LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -119,7 +120,8 @@ class Option:
         try:
             return _parse_any(text, self.hint) if item is None else _parse_list(text, item)
         except ValueError:
-            msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
+            expected = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
+            msg = with_suggestion(expected, text, choices_of(self.hint))
             raise OptionError(msg) from None
 
     def take(self, value: Any, called: str) -> Any:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.command_group import COMMANDS, CommandGroup
+from calcheck.cli.command_group import CommandGroup
 from calcheck.cli.precedence import drop_excluded
 from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
+from calcheck.cli.usage_errors import explain
 from calcheck.cli.version import describe_versions
 from calcheck.errors import CalcheckError
 from calcheck.options import option, options_of
@@ -106,7 +107,7 @@ def run() -> int:
         code = make_program()(prog_name="calcheck", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _complain(error.format_message(), error.exit_code)
+        return _complain(explain(error, sys.argv[1:]), error.exit_code)
     except CalcheckError as error:
         return _complain(" ".join([str(error), *getattr(error, "__notes__", ())]), error.exit_code)
     except typer.Abort:
@@ -155,12 +156,6 @@ def _end_as_if_interrupted() -> None:
 def _complain(message: str, code: int) -> int:
     """Write a message as one line to standard error, and return the exit code."""
     if message:
-        if message.startswith("No such command"):
-            message += f" Available commands: {', '.join(COMMANDS)}."
-        if message.startswith(("No such option: --config", "No such option: --no-config")):
-            message += " Put this option before the command, e.g. calcheck --config FILE evaluate …"
-        if message.startswith("Got unexpected extra argument"):
-            message += ". To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
         words = (
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()

@@ -519,7 +519,7 @@ def test_help_is_printed_without_arguments(calcheck):
 
 def test_an_unknown_command_is_refused_with_the_available_ones(calcheck):
     assert (
-        "Available commands: evaluate, check, compare, prune, reject, sweep, diff, merge, zms"
+        "Available commands: evaluate, check, compare, prune, reject, sweep, diff, merge, coverage, zms"
         in calcheck("evaluates").refused()
     )
 
