@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from calcheck.cli.precedence import drop_excluded, source_of
+from calcheck.cli.precedence import drop_excluded, select_format, source_of
 from calcheck.errors import OptionError
 from calcheck.options import Option, options_of
 
@@ -44,10 +44,11 @@ class Command(TyperCommand):
         return with_default(super().get_help_option(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options; options given by hand replace the configured ones that they exclude."""
+        """Parse the options; options with a higher priority replace the configured ones that they exclude."""
         rest = super().parse_args(ctx, args)
         drop_excluded(ctx, self.options)
         ctx.obj.record(ctx, self.options)
+        select_format(ctx, self.options)
         return rest
 
 
