@@ -74,9 +74,7 @@ def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool =
     wide = set(x) if embedded and len(x) > 1 else set()
     wide |= {name for form in finder.forms for name in columns_of(form.role)}
     wide |= set(columns_of(predictive)) if is_wide(predictive) else set()
-    narrow = _shown(columns.schema, x, wide)
-    first = [name for name in (*target, *columns_of(predictive)) if name in narrow]
-    narrow = tuple(dict.fromkeys([*first, *narrow]))
+    narrow = _shown(columns.schema, x, wide, (*target, *columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
     return Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
@@ -116,13 +114,14 @@ OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
 """Functions that find the roles in files read for something other than predictions."""
 
 
-def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
-    """Return the scalar columns to show beside results."""
-    return tuple(
+def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the scalar columns to show beside results, with ``first`` and the inputs before the others."""
+    shown = [
         column.name
         for column in schema
         if column.name and column.name not in wide and is_scalar(column.type) and not _holds_vectors(column, x)
-    )
+    ]
+    return tuple(dict.fromkeys([*(name for name in (*first, *x) if name in shown), *shown]))
 
 
 def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: Distributions | None) -> None:

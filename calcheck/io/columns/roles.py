@@ -133,7 +133,7 @@ class Roles:
     id : str or None
         The column of row keys.
     narrow : tuple of str
-        Scalar columns to show beside results: targets and predictions first, then the others in file order.
+        Scalar columns to show beside results: targets, predictions and inputs first, then the others in file order.
     tool : str
         The tool whose column names these are; empty if unknown.
     keys : tuple of str
