@@ -183,6 +183,11 @@ class Run:
         """Return the run without progress."""
         return replace(self, progress=silent)
 
+    def prefixed(self, name: str) -> Run:
+        """Return the run with a name before each stage of progress, such as that of a metric."""
+        progress = self.progress
+        return replace(self, progress=lambda stage, share: progress(f"{name}: {stage}", share))
+
     def for_worker(self) -> Run:
         """Return the run in a form that can be sent to another process."""
         return replace(self, progress=silent, executor=None, checkpoint=None)
