@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcheck.cli.command_group import CommandGroup
+from calcheck.cli.completion import completion_parameters, is_completing
 from calcheck.cli.precedence import drop_excluded
 from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
 from calcheck.cli.usage_errors import explain
@@ -56,12 +57,14 @@ def make_program() -> TyperGroup:
         help=HELP,
         epilog=SETTINGS,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=is_completing(),
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": PREFIX},
     )
-    app.callback()(with_signature(_start, [VERSION, *parameters(SettingsOptions, "Options")]))
-    program = typer.main.get_group(app)
+    app.callback()(with_signature(_start, [VERSION, *parameters(SettingsOptions, "Options"), *completion_parameters()]))
+    program = typer.main.get_command(app)
+    if not isinstance(program, CommandGroup):  # pragma: no cover - for type checkers
+        raise TypeError(type(program))
     convert_options(program, options_of(SettingsOptions))
     return program
 
