@@ -58,6 +58,24 @@ class FileError(DataError):
     """A file cannot be read, or has the wrong content for its purpose; the message names the file."""
 
 
+class MissingFileError(FileError):
+    """There is no such file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"there is no file {name}")
+
+    def __reduce__(self) -> tuple[type[MissingFileError], tuple[str]]:
+        """Return the constructor and its argument, for pickling."""
+        return type(self), (self.name,)
+
+
 class OptionError(CalcheckError):
     """An option has an invalid value, or options contradict each other."""
 

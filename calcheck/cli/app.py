@@ -16,7 +16,7 @@ from calcheck.cli.command_group import CommandGroup
 from calcheck.cli.completion import completion_parameters, is_completing
 from calcheck.cli.precedence import drop_excluded
 from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
-from calcheck.cli.usage_errors import explain
+from calcheck.cli.usage_errors import describe, explain
 from calcheck.cli.version import describe_versions
 from calcheck.errors import CalcheckError
 from calcheck.options import option, options_of
@@ -112,7 +112,7 @@ def run() -> int:
     except typer.TyperException as error:
         return _complain(explain(error, sys.argv[1:]), error.exit_code)
     except CalcheckError as error:
-        return _complain(" ".join([str(error), *getattr(error, "__notes__", ())]), error.exit_code)
+        return _complain(describe(error, sys.argv[1:]), error.exit_code)
     except typer.Abort:
         return EXIT_INTERRUPTED
     except MemoryError as error:

@@ -1,4 +1,4 @@
-"""Messages about wrong usage, with what was probably meant."""
+"""Messages of errors, with what was probably meant on the command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.command_group import COMMANDS
+from calcheck.errors import MissingFileError
 from calcheck.suggestions import nearest_word
 
 if TYPE_CHECKING:
@@ -15,9 +16,16 @@ if TYPE_CHECKING:
     import typer
 
     from calcheck.cli.command_group import LazyCommand
-    from calcheck.options import Option
+    from calcheck.errors import CalcheckError
 
 BEFORE_COMMAND = ("--config", "--no-config")
+LISTS = frozenset(
+    {
+        *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
+        *("--embedding", "--inputs", "--join-on", "--metrics", "--names", "--criteria", "--levels"),
+    }
+)
+"""Options whose values are separated by commas."""
 
 
 def explain(error: typer.TyperException, words: Sequence[str]) -> str:
@@ -40,6 +48,21 @@ def explain(error: typer.TyperException, words: Sequence[str]) -> str:
     return error.format_message()
 
 
+def describe(error: CalcheckError, words: Sequence[str]) -> str:
+    """Return the message of an error with its notes, and with a hint if a file is missing.
+
+    Parameters
+    ----------
+    error : CalcheckError
+        The error.
+    words : sequence of str
+        The words on the command line, after the name of the program.
+    """
+    hint = _file_hint(error.name, words) if isinstance(error, MissingFileError) else ""
+    message = f"{error}. {hint}" if hint else str(error)
+    return " ".join([message, *getattr(error, "__notes__", ())])
+
+
 def _option_hint(error: Any) -> str:
     """Return which commands have an option, or a similar option, or where the options are listed."""
     if error.option_name in BEFORE_COMMAND:
@@ -57,27 +80,33 @@ def _commands_with(flag: str, commands: Mapping[str, LazyCommand]) -> list[str]:
     return [name for name, command in commands.items() if any(flag in option.flags for option in command.options())]
 
 
+def _file_hint(name: str, words: Sequence[str]) -> str:
+    """Return how several values of an option are given, if one was taken for a missing file; else an empty string."""
+    for flag, values in _values_by_flag(words):
+        if name in values[1:]:
+            return _joined(flag, values[: values.index(name) + 1])
+    return ""
+
+
 def _list_hint(error: Any, words: Sequence[str]) -> str:
     """Return how several values of an option, or several files, are given."""
     strays = str(error.message).partition("(s) ")[2].count(" ") + 1
-    lists = {
-        flag for option in getattr(error.ctx.command, "options", ()) if _takes_list(option) for flag in option.flags
-    }
-    for flag, values in _values_by_flag(words):
-        joined = values[: strays + 1]
-        if flag in lists and len(joined) > strays and not any(Path(value).exists() for value in joined):
-            return f"Several values are separated by commas: {flag} {','.join(joined)}"
-    return "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
+    hints = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
+    return next(hints, "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'")
 
 
-def _takes_list(option: Option) -> bool:
-    """Return whether an option takes several values, separated by commas."""
-    return option.listed or option.placeholder.startswith("COLUMN")
+def _joined(flag: str, values: Sequence[str]) -> str:
+    """Return how several values of an option are given."""
+    return f"Several values are separated by commas: {flag} {','.join(values)}"
 
 
 def _values_by_flag(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each flag with the words up to the next one."""
+    """Yield each option that takes a list, with the words up to the next option that are not files."""
     parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
     for place, part in enumerate(parts):
-        if part.startswith("-"):
-            yield part, list(takewhile(lambda word: not word.startswith("-"), parts[place + 1 :]))
+        if part in LISTS:
+            yield part, list(takewhile(_is_value, parts[place + 1 :]))
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("-") and not Path(word).exists()

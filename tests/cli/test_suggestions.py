@@ -74,6 +74,13 @@ def test_a_list_with_spaces_leads_to_one_with_commas(calcheck, arguments, messag
     assert line.endswith(f". Several values are separated by commas: {message}\n")
 
 
+def test_a_list_with_spaces_before_several_files_is_noticed_too(calcheck, houses):
+    for arguments in ((houses, houses, "--inputs", "lat", "lon"), ("--inputs", "lat", "lon", houses, houses)):
+        line = calcheck("compare", *arguments).refused()
+        assert line.endswith("there is no file lon. Several values are separated by commas: --inputs lat,lon\n")
+    assert calcheck("compare", houses, "lon", "--inputs", "lat").refused().endswith("there is no file lon\n")
+
+
 def test_a_second_file_is_not_taken_for_a_value_of_a_list(calcheck, houses):
     for arguments in (
         (houses, houses),
