@@ -400,7 +400,7 @@ def _run(options: Options) -> Run:
     """Return the settings of a run."""
     known = [*RunArguments.__annotations__, *ColumnArguments.__annotations__]
     if unknown := [name for name in options if name not in known]:
-        msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
+        msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
     return Run(
         **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}

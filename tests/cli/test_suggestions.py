@@ -118,6 +118,15 @@ def test_a_misspelled_option_of_a_metric_leads_to_the_right_one():
         calcheck.metric("cce", lamda=1.0)
 
 
+def test_a_misspelled_argument_leads_to_the_right_one(houses):
+    import calcheck
+
+    with pytest.raises(OptionError, match=r"there is no argument 'tarjet' .*Did you mean 'target'\?"):
+        calcheck.evaluate(houses, "zms", tarjet="price")
+    with pytest.raises(OptionError, match=r"there is no argument 'tarjet' .*Did you mean 'target'\?"):
+        calcheck.read(houses, tarjet="price")
+
+
 # columns
 
 
