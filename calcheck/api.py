@@ -33,6 +33,7 @@ from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.sweep_settings import from_values
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from calcheck.report import Report
@@ -106,7 +107,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
         names = ", ".join(option.field for option in options_of(chosen)) or "none"
-        msg = f"{name} has no option {unknown[0]!r} (options: {names})"
+        msg = with_suggestion(f"{name} has no option {unknown[0]!r} (options: {names})", unknown[0], known)
         raise OptionError(msg)
     given = {known[key]: value for key, value in options.items()}
     return chosen(**{each.field: _checked(each, value, f"{name}: {each.field}") for each, value in given.items()})
@@ -400,7 +401,7 @@ def _run(options: Options) -> Run:
     """Return the settings of a run."""
     known = [*RunArguments.__annotations__, *ColumnArguments.__annotations__]
     if unknown := [name for name in options if name not in known]:
-        msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
+        msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
     return Run(
         **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.suggestions import with_suggestion
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -24,6 +26,18 @@ def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str
     return f"{text}{between.rstrip()} … {len(items):,} in all" if len(items) > most else text
 
 
+def listed_columns(names: Iterable[str], wanted: str = "") -> str:
+    """Return the end of a message about a column: the names of the columns, and a name similar to the wanted one.
+
+    Examples
+    --------
+    >>> listed_columns(["price", "y"], "Price")
+    "(columns: 'price', 'y'). Did you mean 'price'?"
+    """
+    names = list(names)
+    return with_suggestion(f"(columns: {named_some(names)})", wanted, names)
+
+
 class CalcheckError(Exception):
     """A problem that the user can solve; the message is one line and says what to do.
 
@@ -42,6 +56,24 @@ class DataError(CalcheckError):
 
 class FileError(DataError):
     """A file cannot be read, or has the wrong content for its purpose; the message names the file."""
+
+
+class MissingFileError(FileError):
+    """There is no such file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"there is no file {name}")
+
+    def __reduce__(self) -> tuple[type[MissingFileError], tuple[str]]:
+        """Return the constructor and its argument, for pickling."""
+        return type(self), (self.name,)
 
 
 class OptionError(CalcheckError):

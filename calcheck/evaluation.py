@@ -116,7 +116,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             continue
         try:
             data_sets = simulation.for_inputs(len(shown)) if metric.info.conditional else simulation
-            computed = _computed(metric, source, at, data_sets, run, referred)
+            computed = _computed(metric, source, at, data_sets, run.prefixed(metric.info.name), referred)
         except FileError:
             raise
         except (DataError, NumericalError) as error:

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError
+from calcheck.suggestions import with_suggestion
 
 LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -119,7 +120,8 @@ class Option:
         try:
             return _parse_any(text, self.hint) if item is None else _parse_list(text, item)
         except ValueError:
-            msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
+            expected = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
+            msg = with_suggestion(expected, text, choices_of(self.hint))
             raise OptionError(msg) from None
 
     def take(self, value: Any, called: str) -> Any:
@@ -210,8 +212,19 @@ def require_share_option(name: str, value: float) -> None:
         The value is invalid.
     """
     if not 0 < value < 1:
-        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value}"
+        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value:g}{share_suggestion(value)}"
         raise OptionError(msg)
+
+
+def share_suggestion(value: float) -> str:
+    """Return a question whether a percentage was meant as a share; an empty string if it cannot be a percentage.
+
+    Examples
+    --------
+    >>> share_suggestion(95), share_suggestion(-1)
+    (': did you mean 0.95?', '')
+    """
+    return f": did you mean {value / 100:g}?" if 1 < value < 100 else ""  # noqa: PLR2004 - percent
 
 
 def require_count_option(name: str, value: int, most: int | None = None) -> None:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.command_group import COMMANDS, CommandGroup
+from calcheck.cli.command_group import CommandGroup
+from calcheck.cli.completion import completion_parameters, is_completing
 from calcheck.cli.precedence import drop_excluded
 from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
+from calcheck.cli.usage_errors import describe, explain
+from calcheck.cli.version import describe_versions
 from calcheck.errors import CalcheckError
 from calcheck.options import option, options_of
-from calcheck.version import __version__
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -55,12 +57,14 @@ def make_program() -> TyperGroup:
         help=HELP,
         epilog=SETTINGS,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=is_completing(),
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": PREFIX},
     )
-    app.callback()(with_signature(_start, [VERSION, *parameters(SettingsOptions, "Options")]))
-    program = typer.main.get_group(app)
+    app.callback()(with_signature(_start, [VERSION, *parameters(SettingsOptions, "Options"), *completion_parameters()]))
+    program = typer.main.get_command(app)
+    if not isinstance(program, CommandGroup):  # pragma: no cover - for type checkers
+        raise TypeError(type(program))
     convert_options(program, options_of(SettingsOptions))
     return program
 
@@ -76,7 +80,7 @@ def _start(context: typer.Context, **_: Any) -> None:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
     if wanted:
-        sys.stdout.write(f"calcheck {__version__}\n")
+        sys.stdout.write(describe_versions())
         raise typer.Exit
 
 
@@ -87,7 +91,11 @@ VERSION = inspect.Parameter(
     annotation=Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version.", allow_from_autoenv=False
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the versions of calcheck and its dependencies.",
+            allow_from_autoenv=False,
         ),
     ],
 )
@@ -102,9 +110,9 @@ def run() -> int:
         code = make_program()(prog_name="calcheck", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _complain(error.format_message(), error.exit_code)
+        return _complain(explain(error, sys.argv[1:]), error.exit_code)
     except CalcheckError as error:
-        return _complain(" ".join([str(error), *getattr(error, "__notes__", ())]), error.exit_code)
+        return _complain(describe(error, sys.argv[1:]), error.exit_code)
     except typer.Abort:
         return EXIT_INTERRUPTED
     except MemoryError as error:
@@ -151,12 +159,6 @@ def _end_as_if_interrupted() -> None:
 def _complain(message: str, code: int) -> int:
     """Write a message as one line to standard error, and return the exit code."""
     if message:
-        if message.startswith("No such command"):
-            message += f" Available commands: {', '.join(COMMANDS)}."
-        if message.startswith(("No such option: --config", "No such option: --no-config")):
-            message += " Put this option before the command, e.g. calcheck --config FILE evaluate …"
-        if message.startswith("Got unexpected extra argument"):
-            message += ". To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
         words = (
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()

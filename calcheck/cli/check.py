@@ -9,10 +9,11 @@ import typer
 
 from calcheck.cli.baseline import read_base
 from calcheck.cli.common import (
+    COLUMNS,
     ENGINE,
     INFERENCE,
     SEED,
-    files_and_columns,
+    files_argument,
     open_source,
     require_nothing_skipped,
     run_context,
@@ -111,9 +112,10 @@ check_command = make_command(
     "check",
     _check,
     [
-        *files_and_columns("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
+        files_argument("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
         *parameters(RuleOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
+        *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
         *parameters(GateReportOptions, "Output"),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SUMMARIES = Path(__file__).with_name("summaries.txt")
 """Name and summary of each command; generated from the commands by ``python -m tests.reference``."""
 
+MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
+"""The metrics that the help shows first: one for each question that most users have."""
+
 PANELS: dict[str, dict[str, str]] = {
     "Reports": {
         "evaluate": "evaluate",
@@ -30,7 +33,11 @@ PANELS: dict[str, dict[str, str]] = {
         "diff": "diff",
         "merge": "streaming",
     },
-    "Metrics": {**dict.fromkeys(METRICS, "metric_commands"), "mcmd": "mcmd"},
+    "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
+    "More metrics": {
+        **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
+        "mcmd": "mcmd",
+    },
     "Help with files": {"inspect": "inspect", "convert": "convert"},
     "Reference": {"guide": "guide", "metrics": "reference", "schema": "reference"},
 }

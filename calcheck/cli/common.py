@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
-OF_FILES = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
-COLUMNS = [FILE, *OF_FILES]
+COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
 REPORT = [*parameters(ReportOptions, "Output")]
 BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
 REFERENCE = [*parameters(NullOptions, "Inference")]
@@ -46,9 +45,9 @@ SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
 
-def files_and_columns(metavar: str, text: str) -> list[Parameter]:
-    """Return the parameters of a command that reads several files; ``COLUMNS`` are those for one file."""
-    return [argument("files", metavar, text, list[str]), *OF_FILES]
+def files_argument(metavar: str, text: str) -> Parameter:
+    """Return the argument of a command that reads several files; ``FILE`` is the one for a single file."""
+    return argument("files", metavar, text, list[str])
 
 
 def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:

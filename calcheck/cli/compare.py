@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
+    COLUMNS,
     ENGINE,
     SEED,
     SIGNIFICANCE,
-    files_and_columns,
+    files_argument,
     open_source,
     require_outputs,
     run_context,
@@ -82,8 +83,9 @@ compare_command = make_command(
     "compare",
     _compare,
     [
-        *files_and_columns("A B [C …]", "Files of saved predictions, one per model; - reads standard input."),
+        files_argument("A B [C …]", "Files of saved predictions, one per model; - reads standard input."),
         *parameters(ComparisonOptions, "Comparison"),
+        *COLUMNS,
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from calcheck.cli.common import COLUMNS, file_source
+from calcheck.cli.common import COLUMNS, FILE, file_source
 from calcheck.cli.options import ConvertOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
@@ -37,6 +37,6 @@ def _convert(file: str, **given: Any) -> None:
 convert_command = make_command(
     "convert",
     _convert,
-    [*COLUMNS, *parameters(ConvertOptions, "Output")],
+    [FILE, *parameters(ConvertOptions, "Output"), *COLUMNS],
     example="calcheck convert hub.csv --truth truth.csv -o preds.parquet",
 )

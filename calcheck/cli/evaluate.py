@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
+    FILE,
     INFERENCE,
     REPORT,
     SEED,
@@ -97,8 +98,9 @@ evaluate_command = make_command(
     "evaluate",
     _evaluate,
     [
-        *COLUMNS,
+        FILE,
         *parameters(MetricSelectionOptions, "Metrics"),
+        *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
         *REPORT,
@@ -113,6 +115,6 @@ evaluate_command = make_command(
 prune_command = make_command(
     "prune",
     _prune,
-    [*COLUMNS, *parameters(PruneOptions, "Removal"), *INFERENCE, *REPORT, *SEED, *ENGINE],
+    [FILE, *parameters(PruneOptions, "Removal"), *COLUMNS, *INFERENCE, *REPORT, *SEED, *ENGINE],
     example="calcheck prune preds.parquet --metrics zms,rce",
 )

@@ -12,6 +12,7 @@ import typer
 
 from calcheck.cli.typer_bridge import make_command
 from calcheck.errors import OptionError
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -147,11 +148,7 @@ def _show(text: str) -> None:
 
 def _unknown(topic: str, guides: dict[str, str]) -> str:
     """Return the message for a topic that no guide has."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(topic, guides, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
-    return f"there is no guide {topic!r}.{hint} Available guides: {', '.join(guides)}"
+    return with_suggestion(f"there is no guide {topic!r}. Available guides: {', '.join(guides)}", topic, guides)
 
 
 guide_command = make_command("guide", show_guide)

@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, file_source
+from calcheck.cli.common import COLUMNS, FILE, file_source
 from calcheck.cli.preview import first_rows
 from calcheck.cli.typer_bridge import make_command
 
@@ -60,4 +60,4 @@ def _counted(read: Input) -> str:
     return f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-inspect_command = make_command("inspect", _inspect, COLUMNS)
+inspect_command = make_command("inspect", _inspect, [FILE, *COLUMNS])

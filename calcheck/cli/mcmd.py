@@ -113,8 +113,8 @@ mcmd_command = make_command(
     [
         argument("a", "A", "File of the first sample, with inputs and targets; - reads standard input."),
         argument("b", "B", "File of the second sample; its inputs may differ from those of A."),
-        *(parameter for parameter in COLUMNS if parameter.name in SAMPLE_OPTIONS),
         *parameters(Mcmd, "Metric"),
+        *(parameter for parameter in COLUMNS if parameter.name in SAMPLE_OPTIONS),
         *parameters(GridOptions, "Rows"),
         *parameters(PermutationOptions, "Inference"),
         *SIGNIFICANCE,

@@ -8,6 +8,7 @@ from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
     ENGINE,
+    FILE,
     INPUTS,
     REFERENCE,
     REPORT,
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
     declared = [
-        *(parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS),
+        FILE,
         *parameters(metric, "Metric"),
+        *(parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS),
         *parameters(RowOptions, "Rows"),
         *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
         *(BOOTSTRAP if metric.info.interval != "none" else []),

@@ -12,6 +12,7 @@ from calcheck.render import format_names
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 OVERWRITTEN = "the name of an output file"
+SUFFIXES = "The file name extension selects the format: .json, .csv, .md, .html, .tex, …"
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size
 
 
@@ -48,7 +49,11 @@ class AnyReportOptions:
 
     format: str = option("table", "Format of the report.")
     output: str | None = option(
-        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+        None,
+        f"Write the report to a file instead of standard output. {SUFFIXES}",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
     )
     quiet: bool = option(default=False, text="Omit the legend below the table.")
 
@@ -82,7 +87,11 @@ class DiffReportOptions:
 
     format: str = option("table", "Format of the changes.", choices=format_names("diff"))
     output: str | None = option(
-        None, "Write the changes to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+        None,
+        f"Write the changes to a file instead of standard output. {SUFFIXES}",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
     )
 
 

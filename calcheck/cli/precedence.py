@@ -1,8 +1,12 @@
-"""Which source of an option's value counts: the command line, a variable, the settings file; and what they exclude."""
+"""Which source of an option's value counts: the command line, a variable, the settings file; what each excludes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import OptionError
+from calcheck.options import choices_of
+from calcheck.render import formats_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +44,35 @@ def drop_excluded(context: Any, options: Sequence[Option]) -> None:
         dropped = {field for field in found if level != LEVELS[0] and is_excluded(field, higher)}
         context.params.update(dict.fromkeys(dropped))
         higher |= found - dropped
+
+
+def select_format(context: Any, options: Sequence[Option]) -> None:
+    """Set the format of the report to that of the output file's suffix, in place of a configured format.
+
+    Raises
+    ------
+    OptionError
+        The suffix contradicts ``--format``, or the command has no such format.
+    """
+    declared = {each.field: each for each in options}
+    output = context.params.get("output")
+    if "format" not in declared or not output or not (suffixed := formats_of(output)):
+        return
+    given = context.params["format"] if source_of(context, declared["format"]) == LEVELS[0] else None
+    if given is not None and given not in suffixed:
+        msg = (
+            f"--format {given} and --output {output} contradict each other: its extension selects {suffixed[0]}. Omit"
+            " --format, or use another extension"
+        )
+        raise OptionError(msg)
+    available = choices_of(declared["format"].hint)
+    if suffixed[0] not in available:
+        msg = (
+            f"--output {output} selects the format {suffixed[0]}, which {context.command_path} does not have. Its"
+            f" formats: {', '.join(available)}"
+        )
+        raise OptionError(msg)
+    context.params["format"] = given or suffixed[0]
 
 
 def source_of(context: Any, option: Option) -> str:

@@ -1,4 +1,4 @@
-"""A progress bar for long computations on a terminal."""
+"""A display of the progress of long computations on a terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 1.0
+BAR_WIDTH = 16  # in characters: with a stage and the time left, a line fits 60 columns
 
 
-class _Bar:
-    """A progress bar that appears on standard error after ``PATIENCE_SECONDS``."""
+class _Display:
+    """One line for each stage in progress, on standard error, after ``PATIENCE_SECONDS``."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -25,36 +26,49 @@ class _Bar:
         if self._progress is None:
             if time.monotonic() - self._started < PATIENCE_SECONDS:
                 return
-            self._progress = self._appear()
+            self._progress = _appear()
+        if share < 1:
+            self._update(stage, share)
+        elif stage in self._tasks:
+            self._progress.remove_task(self._tasks.pop(stage))
+
+    def _update(self, stage: str, share: float) -> None:
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=1.0)
         self._progress.update(self._tasks[stage], completed=share)
-
-    @staticmethod
-    def _appear() -> Any:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-        progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        progress.start()
-        return progress
 
     def close(self) -> None:
         if self._progress is not None:
             self._progress.stop()
 
 
+def _appear() -> Any:
+    """Show the display: stage, bar, share and time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(BAR_WIDTH),
+        TaskProgressColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+    )
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress.start()
+    return progress
+
+
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """Yield a callback that shows progress on a terminal after two seconds, and does nothing without a terminal."""
+    """Yield a callback that shows progress on a terminal after a second, and does nothing without a terminal."""
     if not sys.stderr.isatty():
         from calcheck.execution.context import silent
 
         yield silent
         return
-    bar = _Bar()
+    display = _Display()
     try:
-        yield bar
+        yield display
     finally:
-        bar.close()
+        display.close()

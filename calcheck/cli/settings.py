@@ -16,6 +16,7 @@ from calcheck.cli.precedence import is_excluded, source_of
 from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, variable
 from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.metrics import METRICS
+from calcheck.suggestions import nearest_word, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,11 +112,11 @@ class Settings:
         for name, text in sorted(os.environ.items()):
             if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):
                 continue
-            if (suggestion := self._suggestion(name)) is not None:
-                message = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
+            if (hint := self._variable_hint(name)) is not None:
+                message = f"the environment variable {name} does not set any option and is ignored.{hint}"
                 sys.stderr.write(f"calcheck: {strip_control(message)}\n")
 
-    def _suggestion(self, name: str) -> str | None:
+    def _variable_hint(self, name: str) -> str | None:
         """Return a suggestion in place of a variable; None if the variable sets an option.
 
         It is a similar variable of the same command, else that of a similar option, of the command in use if possible.
@@ -127,10 +128,10 @@ class Settings:
         if any(name == each for each, _ in known):
             return None
         if own:
-            near = _nearest(name, [each for each, _ in known])
+            near = nearest_word(name, [each for each, _ in known])
             return f" Did you mean {near}?" if near else ""
         options = {option.name.upper(): each for each, option in reversed(known)}
-        near = _nearest(name.removeprefix(f"{PREFIX}_"), options)
+        near = nearest_word(name.removeprefix(f"{PREFIX}_"), options)
         return f" Variables are per command. Did you mean {options[near]}?" if near else ""
 
     def _ordered(self) -> list[str]:
@@ -239,13 +240,6 @@ def _takes(option: Option, value: Any) -> bool:
 
 def _similar(name: str, known: Sequence[str]) -> str:
     """Return a suggestion of a similar name, else all names."""
-    if near := _nearest(name, known):
-        return f" Did you mean {near}?"
+    if question := suggestion(name, known):
+        return f" {question}"
     return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """Return the most similar name, or an empty string."""
-    from difflib import get_close_matches
-
-    return "".join(get_close_matches(name, sorted(set(known)), n=1))

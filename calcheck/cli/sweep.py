@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import ENGINE, REPORT, SEED, files_and_columns, open_source, require_outputs, run_context
+from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, files_argument, open_source, require_outputs, run_context
 from calcheck.cli.compare import model_names
 from calcheck.cli.options import PlotOptions, SweepOptions
 from calcheck.cli.output import deliver, draw
@@ -65,11 +65,12 @@ sweep_command = make_command(
     "sweep",
     _sweep,
     [
-        *files_and_columns(
+        files_argument(
             "FILE [FILE …]", "Files of saved predictions on the same rows, one per model; - reads standard input."
         ),
         *parameters(SweepOptions, "Sweep"),
         *OPTIONS,
+        *COLUMNS,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from calcheck.cli.precedence import drop_excluded, source_of
+from calcheck.cli.completion import complete_values
+from calcheck.cli.precedence import drop_excluded, select_format, source_of
 from calcheck.errors import OptionError
 from calcheck.options import Option, options_of
 
@@ -34,9 +35,9 @@ class Command(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context with the parsed options; the settings file is read when an option is not given."""
-        settings = parent.obj
-        named = str(info_name)
-        extra["default_map"] = {each.field: partial(settings.from_file, named, each.field) for each in self.options}
+        if not extra.get("resilient_parsing"):  # a shell that asks for completions has no settings
+            read = partial(parent.obj.from_file, str(info_name))
+            extra["default_map"] = {each.field: partial(read, each.field) for each in self.options}
         return super().make_context(info_name, args, parent, **extra)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -44,10 +45,13 @@ class Command(TyperCommand):
         return with_default(super().get_help_option(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options; options given by hand replace the configured ones that they exclude."""
+        """Parse the options; options with a higher priority replace the configured ones that they exclude."""
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
         drop_excluded(ctx, self.options)
         ctx.obj.record(ctx, self.options)
+        select_format(ctx, self.options)
         return rest
 
 
@@ -233,6 +237,7 @@ def _declared(option: Option, text: str, placeholder: str, panel: str, *own: Opt
         show_envvar=False,
         rich_help_panel=panel,
         allow_from_autoenv=bool(own),
+        autocompletion=complete_values(option),
     )
     hint = bool if flag else list[str] | None if option.repeated else str | None
     kind, default = inspect.Parameter.KEYWORD_ONLY, False if flag else None

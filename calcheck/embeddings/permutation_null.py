@@ -247,5 +247,5 @@ def permutation_null(
                 points = np.linalg.norm((first - second) @ fixed, axis=1)
                 run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")
                 at_points.append(points)
-        run.progress("relabeling", (number + 1) / (1 + count))
+        run.progress("permutations", (number + 1) / (1 + count))
     return PermutationNull(values, np.stack(at_points))

@@ -105,7 +105,7 @@ def embed_replicates(
         if queued >= BLOCK_VALUES:
             work.smooth(queue, results, unbiased=unbiased)
             queue, queued = [], 0
-        ridge.run.progress("simulating", (number + 1) / count)
+        ridge.run.progress("replicates", (number + 1) / count)
     work.smooth(queue, results, unbiased=unbiased)
     floor = work.without_noise(results) if unbiased else None
     return ReplicateNorms(results.means, results.at_inputs, floor, work.details())

@@ -231,7 +231,7 @@ class KernelRidge:
         def suggest(iterations: int, residual: float) -> Preconditioner | None:
             if iterations != TRIAL_ITERATIONS or not pays(residual=residual):
                 return None
-            self.run.progress("precondition", 0.0)
+            self.run.progress("preconditioner", 0.0)
             landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, count, replace=False))
             return Preconditioner(self.gram, n_lambda, landmarks, self.backend, memory=available)
 
@@ -285,6 +285,6 @@ class KernelRidge:
         points = self.backend.asarray(x)
         done = 0
         for block in evaluate(self.kernel, points, self.x, coefficients):
-            self.run.progress("evaluate", done / len(points))
+            self.run.progress("evaluation", done / len(points))
             done += len(block)
             yield self.backend.to_numpy(block)

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
+from calcheck.options import require_share_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,12 +151,8 @@ class Run:
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence < 1:
-            msg = f"--confidence must lie strictly between 0 and 1, got {self.confidence}"
-            raise OptionError(msg)
-        if not 0 < self.fdr < 1:
-            msg = f"--fdr must lie strictly between 0 and 1, got {self.fdr}"
-            raise OptionError(msg)
+        require_share_option("confidence", self.confidence)
+        require_share_option("fdr", self.fdr)
         self._require_count("resamples", self.resamples, MIN_RESAMPLES, MAX_RESAMPLES, "--no-bootstrap")
         self._require_count("replicates", self.replicates, MIN_REPLICATES, MAX_REPLICATES, "--no-null")
         if self.seed < 0:
@@ -185,6 +182,11 @@ class Run:
     def quiet(self) -> Run:
         """Return the run without progress."""
         return replace(self, progress=silent)
+
+    def prefixed(self, name: str) -> Run:
+        """Return the run with a name before each stage of progress, such as that of a metric."""
+        progress = self.progress
+        return replace(self, progress=lambda stage, share: progress(f"{name}: {stage}", share))
 
     def for_worker(self) -> Run:
         """Return the run in a form that can be sent to another process."""

@@ -80,9 +80,7 @@ class Replicates:
         The stage name shown by progress.
     """
 
-    def __init__(
-        self, statistics: Sequence[Statistic], run: Run, *, number: int = 0, stage: str = "resampling"
-    ) -> None:
+    def __init__(self, statistics: Sequence[Statistic], run: Run, *, number: int = 0, stage: str = "resamples") -> None:
         self._statistics, self._run, self._stage = statistics, run, stage
         self._n = statistics[0].averages.n
         self._blocks = number << 32  # Each block has its own generator, so further blocks do not change earlier ones

@@ -233,11 +233,12 @@ def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation:
 
     def values_of(waiting: Sequence[FittedMetric[InferableMetric]], data_sets: NullSimulator) -> list[NullDistribution]:
         values = np.empty((len(waiting), len(data_sets)))
+        stage = f"{waiting[0].metric.info.name if len(waiting) == 1 else f'{len(waiting)} metrics'}: replicates"
         for number, rows in enumerate(data_sets):
             replicate = InMemory(rows)
             with np.errstate(all="ignore"):
                 values[:, number] = [each.replicate_value(replicate, quiet) for each in waiting]
-            run.progress("simulating", (number + 1) / len(data_sets))
+            run.progress(stage, (number + 1) / len(data_sets))
         with np.errstate(all="ignore"):
             data_values = [_quick_statistic(each, data, quiet) for each in waiting]
         return [NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]

@@ -202,7 +202,7 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
     except DataError as error:
         return _without_p(inferred, str(error))
     centered = terms - terms.mean()
-    replicates = Replicates([_studentized(centered)], run, stage=f"resampling for {metric.info.name}")
+    replicates = Replicates([_studentized(centered)], run, stage=f"{metric.info.name}: resamples")
     replicates.draw(run.resamples or RESAMPLES)
     return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centered))
 
@@ -279,7 +279,7 @@ class _PlainDifference:
 def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     """Return the percentile interval of the difference of a noise-biased metric, and the centered bootstrap p-value."""
     statistic = pair.statistic()
-    replicates = Replicates([statistic], run, stage=pair.metric.info.name)
+    replicates = Replicates([statistic], run, stage=f"{pair.metric.info.name}: resamples")
     replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
     values, details, reason = check_replicates(replicates.values[0], estimate)

@@ -77,7 +77,7 @@ class RejectionCurves:
         for block, start in enumerate(range(0, resamples, size)):
             rng = run.rng(RandomStream.RESAMPLES, block)
             parts.append(self._curves(self._averages.resampled(min(size, resamples - start), rng)))
-            run.progress("resampling", min(1.0, (start + size) / resamples))
+            run.progress("resamples", min(1.0, (start + size) / resamples))
         return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
 
     def random_orders(self, orders: int, run: Run) -> dict[str, Values]:
@@ -91,7 +91,7 @@ class RejectionCurves:
             rng = run.rng(RandomStream.PERMUTATIONS, block)
             order = rng.permuted(np.tile(np.arange(self.n), (min(size, orders - start), 1)), axis=1)
             parts.append(np.cumsum(columns[order], axis=1)[:, self.retained - 1] / self.retained[:, None])
-            run.progress("shuffling", min(1.0, (start + size) / orders))
+            run.progress("random orders", min(1.0, (start + size) / orders))
         means = iter(np.moveaxis(np.concatenate(parts), 2, 0))  # (orders, s) each
         return {metric.info.name: self._value(metric, rows, means) for metric, rows in self.row_results}
 

@@ -121,7 +121,7 @@ def percentile_resamples(n: int) -> int:
 
 
 def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> IntervalInference:
-    replicates = Replicates([statistic], run, stage=metric.info.name)
+    replicates = Replicates([statistic], run, stage=f"{metric.info.name}: resamples")
     replicates.draw(run.resamples or percentile_resamples(statistic.averages.n))
     values, details, reason = check_replicates(replicates.values[0], statistic.estimate())
     if metric.info.conditional_on:
@@ -205,7 +205,7 @@ class MeanInterval:
             error = zeta_error(values, self.estimate, self.rows.reference, self.acceleration, self.run.confidence)
             if not decides or not _is_undecided(self._zeta(limits), error) or resampled >= MAX_RESAMPLES:
                 return limits, error, details_so_far | _bca_details(limits)
-            more = more or Replicates([self.statistic], self.run, number=1, stage="drawing more resamples")
+            more = more or Replicates([self.statistic], self.run, number=1, stage="more resamples")
             resampled = min(MAX_RESAMPLES, 2 * resampled)
             more.draw(resampled)
             values, details, _ = check_replicates(more.values[0], self.estimate)

@@ -11,6 +11,7 @@ from calcheck.io.arrays import column_name, frame_columns, is_frame
 from calcheck.io.columns.names import level_name
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.options import options_of
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -71,7 +72,8 @@ class Arguments:
         known = [Y, *(field.name for field in fields(ColumnOptions))]
         for name, value in given.items():
             if name not in known:
-                msg = f"there is no argument {name!r} (arguments: {named_some(known, most=len(known))})"
+                listed = named_some(known, most=len(known))
+                msg = with_suggestion(f"there is no argument {name!r} (arguments: {listed})", name, known)
                 raise OptionError(msg)
             if value is not None:
                 self._add(name, value)

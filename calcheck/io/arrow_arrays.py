@@ -300,6 +300,19 @@ def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return np.asarray(to_matrix(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))
 
 
+def first_label(column: pa.ChunkedArray) -> str | None:
+    """Return the first value of a column of labels; None for a column of numbers or lists, also as text."""
+    if not is_text(column.type):
+        return None
+    present = column.filter(pc.invert(pc.is_in(column.cast(pa.string()), value_set=pa.array([*ABSENT, None]))))
+    first = present[0].as_py() if len(present) else "0"
+    try:
+        _values(first)
+    except ValueError:
+        return str(first)[:40]
+    return None
+
+
 def _values(text: str) -> list[float]:
     """Parse a list written with commas, or with spaces as NumPy does."""
     body = text.strip()

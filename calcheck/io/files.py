@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from urllib.parse import unquote
 
-from calcheck.errors import DataError, FileError, OptionError, named_some
+from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
 from calcheck.io.object_store import open_object
 from calcheck.io.pipe import read_pipe
 
@@ -107,8 +107,7 @@ class File:
             msg = f"{self.name} is a folder. Give a file"
             raise FileError(msg)
         if found == "nothing":
-            msg = f"there is no file {self.name}"
-            raise FileError(msg)
+            raise MissingFileError(self.name)
         if self._suffix in UNSAFE_SUFFIXES:
             msg = f"{self.name} is a pickle-based file, unsafe to load: it can run any code. Export to Parquet"
             raise FileError(msg)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.errors import DataError, FileError, named_some
+from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
 from calcheck.io.columns.options import TARGETS
 from calcheck.io.files import SUFFIXES, is_uri, kind_of, resolve, suffix_of
@@ -139,7 +139,7 @@ def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
     others = [name for name in names if name != key]
     column = column or (others[0] if len(others) == 1 else "embedding")
     if column not in others:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN (columns: {named_some(names)})"
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN {listed_columns(names, column)}"
         raise FileError(msg)
     return _read(file, table, column, to_matrix, ((key, key),) if key is not None else ())
 
@@ -178,7 +178,7 @@ def read_truth(
     there = {field.name: field.type for field in table.schema if is_scalar(field.type)}
     column = column or _target_column(path, there, layout, options)
     if column not in table.schema.names:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN (columns: {named_some(table.schema.names)})"
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN {listed_columns(table.schema.names, column)}"
         raise FileError(msg)
     if options.join_on:
         return _read(file, table, column, to_floats, _explicit_pairs(options.join_on, here, there, path), layout.kind)
@@ -256,7 +256,7 @@ def _explicit_pairs(
         pair = (left, right if equals else left)
         for name, known, owner in zip(pair, (here, there), ("the predictions", path), strict=True):
             if name not in known:
-                msg = f"--join-on: there is no key column {name!r} in {owner} (columns: {named_some(known)})"
+                msg = f"--join-on: there is no key column {name!r} in {owner} {listed_columns(known, name)}"
                 raise FileError(msg)
         pairs.append(pair)
     return tuple(pairs)

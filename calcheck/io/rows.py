@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.errors import DataError, named_some
+from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_arrays import is_scalar, key_text
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class Filters:
             conditions.append(Filter(model, str(chosen_model)))
         for filter_ in conditions:
             if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
-                msg = f"--filter {filter_.column}: there is no such column with one value per row"
+                shown = listed_columns(schema.names, filter_.column)
+                msg = f"--filter {filter_.column}: there is no such column with one value per row {shown}"
                 raise DataError(msg)
         return cls(tuple(conditions), model, chosen_model, TARGET if TARGET in schema.names else None)
 

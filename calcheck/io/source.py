@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from calcheck.errors import DataError, OptionError, named_some
+from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_scalar, is_text, is_vector, key_text
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
@@ -227,7 +227,7 @@ class FileSource(Source):
         names = self.table.schema.names
         for name in self.also:
             if name not in names:
-                msg = f"there is no column {name!r} to order rows by (columns: {named_some(names)})"
+                msg = f"there is no column {name!r} to order rows by {listed_columns(names, name)}"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
                 msg = f"column {name!r} does not have one value per row, so it cannot order rows"

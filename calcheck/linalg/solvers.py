@@ -66,7 +66,7 @@ class Cholesky:
 
     def __init__(self, gram: Gram, n_lambda: float, progress: Progress) -> None:
         matrix = gram.dense()
-        progress("factorize", 0.0)
+        progress("factorization", 0.0)
         diagonal = namespace(matrix).arange(gram.n)
         matrix[diagonal, diagonal] += n_lambda
         try:
@@ -78,7 +78,7 @@ class Cholesky:
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             )
             raise NumericalError(msg) from error
-        progress("factorize", 1.0)
+        progress("factorization", 1.0)
         self._trace: float | None = None
 
     def solve(self, rhs: Array) -> Solution:
@@ -194,7 +194,7 @@ def conjugate_gradients(
         if residual < best_residual:
             coefficients += since
             since, best_residual, best_iteration = None, residual, iterations
-        progress("solve", min(1.0, math.log(max(best_residual, tolerance)) / math.log(tolerance)))
+        progress("solver", min(1.0, math.log(max(best_residual, tolerance)) / math.log(tolerance)))
         if best_residual > tolerance:
             search.turn(basis, turn, search.preconditioner or (suggest and suggest(iterations, residual)))
     return Solution(coefficients, iterations, search.preconditioner.rank if search.preconditioner else 0)

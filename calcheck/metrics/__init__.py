@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,8 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
             There is no such metric.
         """
         if name not in self:
-            msg = f"{where}unknown metric {name!r}. Available metrics: {', '.join(self)}"
+            available = f"{where}unknown metric {name!r}. Available metrics: {', '.join(self)}"
+            msg = with_suggestion(available, name, self)
             raise OptionError(msg)
         return self[name]
 

@@ -66,7 +66,7 @@ class ValidBinsMetric(BinnedMetric):
         from calcheck.inference.binned_validity import share_of_valid_bins
 
         columns, reference = self.bin_means(source.predictions())
-        return share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage=self.info.name)
+        return share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage="resamples")
 
     def quick_statistic(self, fit: Bins, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""

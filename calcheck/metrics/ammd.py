@@ -187,7 +187,7 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         values = np.empty(1 + len(replicates))
         for number, each in enumerate(data_sets):
             values[number] = np.nan if each is None else each.scores(**self._pairs).mean()
-            run.progress("simulating", (number + 1) / len(values))
+            run.progress("replicates", (number + 1) / len(values))
         return NullDistribution(values[1:], data_value=float(values[0]))
 
     @staticmethod

@@ -129,7 +129,7 @@ def blocks(
     block: list[JointEmbedding | None] = []
     for number, each in enumerate(data_sets):
         block.append(each)
-        progress("simulating", (number + 1) / count)
+        progress("replicates", (number + 1) / count)
         if sum(one.predicted.size for one in block if one is not None) >= BLOCK_VALUES:
             yield block
             block = []

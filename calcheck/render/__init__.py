@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     from calcheck.render.document import Document
 
-__all__ = ["FORMATS", "Format", "format_names", "render"]
+__all__ = ["FORMATS", "Format", "format_names", "formats_of", "render"]
 
 Kind = Literal["report", "rules", "diff"]
 
@@ -30,12 +31,15 @@ class Format:
         What the format can show: a report, a report with rules, the changes between two reports.
     separator : str or None
         Text between several reports in one output; None if the format holds only one report.
+    suffixes : tuple of str
+        File name extensions of the format, the usual one first.
     """
 
     module: str
     data: bool = False
     kinds: tuple[Kind, ...] = ("report", "rules", "diff")
     separator: str | None = None
+    suffixes: tuple[str, ...] = ()
 
     def renderer(self) -> Callable[[Any], str]:
         """Return the function that renders a document, or a report if the format holds data."""
@@ -44,22 +48,34 @@ class Format:
 
 
 FORMATS = {
-    "table": Format("terminal", separator="\n"),
-    "json": Format("json", data=True),
-    "jsonl": Format("jsonl", data=True, kinds=("report", "rules"), separator=""),
-    "csv": Format("csv", data=True, kinds=("report", "rules")),
-    "markdown": Format("markdown", separator="\n"),
-    "latex": Format("latex", separator="\n"),
-    "html": Format("html"),
-    "junit": Format("junit", data=True, kinds=("rules",)),
-    "github": Format("github", data=True, kinds=("rules",)),
+    "table": Format("terminal", separator="\n", suffixes=(".txt",)),
+    "json": Format("json", data=True, suffixes=(".json",)),
+    "jsonl": Format("jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
+    "csv": Format("csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
+    "markdown": Format("markdown", separator="\n", suffixes=(".md", ".markdown")),
+    "latex": Format("latex", separator="\n", suffixes=(".tex",)),
+    "html": Format("html", suffixes=(".html", ".htm")),
+    "junit": Format("junit", data=True, kinds=("rules",), suffixes=(".xml",)),
+    "github": Format("github", data=True, kinds=("rules",), suffixes=(".txt",)),
 }
-"""The formats, by their names in ``--format``."""
+"""The formats, by their names in ``--format``. A suffix that two formats share selects the first of them."""
 
 
 def format_names(kind: Kind) -> tuple[str, ...]:
     """Return the names of the formats that can show a kind of report."""
     return tuple(name for name, known in FORMATS.items() if kind in known.kinds)
+
+
+def formats_of(path: str) -> tuple[str, ...]:
+    """Return the names of the formats with the suffix of a path; none for an unknown suffix.
+
+    Examples
+    --------
+    >>> formats_of("report.HTML"), formats_of("report.txt"), formats_of("report")
+    (('html',), ('table', 'github'), ())
+    """
+    suffix = PurePath(path).suffix.lower()
+    return tuple(name for name, known in FORMATS.items() if suffix in known.suffixes)
 
 
 def render(report: Any, name: str, build: Callable[[Any], Document], *, legend: bool = True) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-NARROW, WIDE = 80, 100
+NARROW, WIDE = 60, 100
 
 
 def strip_control(text: str) -> str:
@@ -33,21 +33,28 @@ def safe_text(text: str, style: str = "") -> Text:
     return Text(strip_control(text), style=style)
 
 
+def page_width() -> int:
+    """Return the width of lines, in characters: that of the terminal, from 60 to 100; 100 in a pipe."""
+    return min(WIDE, max(NARROW, shutil.get_terminal_size((WIDE, 24)).columns)) if _is_terminal() else WIDE
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def render_text(*parts: RenderableType) -> str:
     """Return parts as text, with an empty line between them.
 
-    Colors are used on terminals unless ``NO_COLOR`` is set. Lines are as wide as the terminal, from 80 to 100 columns;
-    in a pipe they are 100 columns wide.
+    Colors are used on terminals unless ``NO_COLOR`` is set. Lines are at most as wide as the page.
     """
     from rich.console import Console
     from rich.text import Text
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = min(WIDE, max(NARROW, shutil.get_terminal_size((NARROW, 24)).columns)) if terminal else WIDE
+    terminal = _is_terminal()
     buffer = io.StringIO()
     console = Console(
         file=buffer,
-        width=width,
+        width=page_width(),
         force_terminal=terminal,
         no_color=not terminal or bool(os.environ.get("NO_COLOR")),
         legacy_windows=False,

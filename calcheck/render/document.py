@@ -87,12 +87,16 @@ class Column:
         Which values are better: ``"↓"``, ``"↑"``, ``"→ 1"`` or ``""``.
     unit : str
         Unit of the values; ``""`` if they have none.
+    rank : int
+        Order in which columns are left out of a table that is too wide: higher ranks first, and within a rank the last
+        column first.
     """
 
     name: str
     align: Literal["left", "right"] = "left"
     better: str = ""
     unit: str = ""
+    rank: int = 0
 
     @property
     def scale(self) -> str:
@@ -118,13 +122,15 @@ class Table:
     title : str
         Title above the table.
     overflow : str
-        What happens to a table that is wider than the page: ``"fold"`` wraps its cells, ``"split"`` continues it in
-        further tables, ``"omit"`` leaves out its last columns.
+        What happens to a table that is wider than the page: ``"fold"`` wraps its texts, ``"split"`` continues it in
+        further tables, ``"omit"`` leaves out columns.
     keys : int
-        Number of columns on the left that each of the further tables repeats.
+        Number of columns on the left that each of the further tables repeats, and that are never left out.
     groups : str
         How rows with the same first cell are set apart where there is room: ``"gap"`` by an empty line, ``"title"`` in
         tables of their own, with this cell as the title; ``""`` for no groups.
+    remedy : str
+        Option that shows the columns that are left out.
     """
 
     columns: tuple[Column, ...]
@@ -133,6 +139,7 @@ class Table:
     overflow: Literal["fold", "split", "omit"] = "fold"
     keys: int = 0
     groups: Literal["", "gap", "title"] = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True)

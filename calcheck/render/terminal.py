@@ -1,11 +1,11 @@
-"""Documents for a terminal of at least 80 columns, by rich."""
+"""Documents for a terminal of at least 60 columns, by rich."""
 
 from __future__ import annotations
 
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.console import NARROW, render_text, safe_text, strip_control
+from calcheck.render.console import page_width, render_text, safe_text, strip_control
 from calcheck.render.document import (
     Answer,
     Block,
@@ -41,7 +41,7 @@ STYLES = {
     "none": "dim",
 }
 GAP = 2  # width between columns, in characters
-MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split, in characters
+MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split or loses columns, in characters
 
 
 def render(document: Document) -> str:
@@ -61,7 +61,7 @@ def _parts(block: Block) -> Iterator[RenderableType]:
         case Details():
             yield _grid(block.items, gap=2, style="dim")
         case Table():
-            yield from map(_titled, _fit(block))
+            yield from (_titled(table, _omission(block, table)) for table in _fit(block, page_width()))
         case Marks():
             yield safe_text(" · ".join(f"{MARKS[mark]} {meaning}" for mark, meaning in block.meanings), "dim")
         case Legend():
@@ -110,11 +110,18 @@ def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> ric
     return grid
 
 
-def _titled(table: Table) -> RenderableType:
-    """Return a table below its title, which may be wider."""
+def _titled(table: Table, below: str) -> RenderableType:
+    """Return a table below its title, which may be wider, and above a line of text."""
     from rich.console import Group
 
-    return Group(safe_text(table.title, "italic"), _table(table)) if table.title else _table(table)
+    title = [safe_text(table.title, "italic")] if table.title else []
+    return Group(*title, _table(table), *([safe_text(below, "dim")] if below else []))
+
+
+def _omission(whole: Table, shown: Table) -> str:
+    """Return how many columns are left out, and what shows them; an empty string if none are."""
+    count = len(whole.columns) - len(shown.columns) if whole.overflow == "omit" else 0
+    return f"… {count} column{'s' if count > 1 else ''} more: {whole.remedy}" if count else ""
 
 
 def _table(table: Table) -> rich.table.Table:
@@ -122,10 +129,8 @@ def _table(table: Table) -> rich.table.Table:
     from rich import box
 
     shown = rich.table.Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    cut: dict[str, Any] = {"overflow": "ellipsis", "no_wrap": True, "max_width": MAX_CELL_WIDTH}
-    wrap = {"overflow": "fold"} if table.overflow == "fold" else cut
-    for column, head in zip(table.columns, _heads(table), strict=True):
-        shown.add_column(head, justify=column.align, **wrap)
+    for column, head, cells in zip(table.columns, _heads(table), column_cells(table), strict=True):
+        shown.add_column(head, justify=column.align, **_wrapping(table, column, cells))
     pads = [_pad(cells) for cells in column_cells(table)]
     for _, rows in groupby(table.rows, key=lambda row: row[0]):
         if table.groups:
@@ -133,6 +138,20 @@ def _table(table: Table) -> rich.table.Table:
         for row in rows:
             shown.add_row(*map(_cell, row, pads))
     return shown
+
+
+def _wrapping(table: Table, column: Column, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the options of rich for the cells of a column that is too wide."""
+    if not _wraps(table, column, cells):
+        return {"overflow": "ellipsis", "no_wrap": True, "max_width": MAX_CELL_WIDTH}
+    return {"overflow": "fold"} | ({"min_width": _width(table, column, cells)} if table.overflow == "omit" else {})
+
+
+def _wraps(table: Table, column: Column, cells: Sequence[Cell]) -> bool:
+    """Return whether the texts of a column continue on further lines."""
+    if column.align == "right" or table.overflow == "split":
+        return False
+    return table.overflow == "fold" or any(" " in cell.text for cell in cells)
 
 
 def _heads(table: Table) -> list[Text]:
@@ -155,15 +174,16 @@ def _cell(cell: Cell, pad: str) -> Text:
     return safe_text(f"{cell.text}{MARKS.get(cell.emphasis, pad)}{cell.after}", STYLES.get(cell.emphasis, ""))
 
 
-def _fit(table: Table) -> Iterator[Table]:
-    """Yield the tables that show a table in lines of 80 columns."""
+def _fit(table: Table, width: int) -> Iterator[Table]:
+    """Yield the tables that show a table in lines of a width, in characters."""
     if table.groups == "title":
         yield from _by_first_cell(table)
-    elif table.overflow == "fold":
-        yield table
+    elif table.overflow == "split":
+        yield from (select_columns(table, [*range(table.keys), *places]) for places in _stacked(table, width))
+    elif table.overflow == "omit":
+        yield select_columns(table, _important(table, width))
     else:
-        parts = (select_columns(table, [*range(table.keys), *places]) for places in _stacked(table))
-        yield from parts if table.overflow == "split" else islice(parts, 1)
+        yield table
 
 
 def _by_first_cell(table: Table) -> Iterator[Table]:
@@ -172,10 +192,18 @@ def _by_first_cell(table: Table) -> Iterator[Table]:
         yield Table(table.columns[1:], tuple(row[1:] for row in rows), first)
 
 
-def _stacked(table: Table) -> Iterator[list[int]]:
+def _important(table: Table, width: int) -> list[int]:
+    """Return the columns that fit in a line, without those with the highest ranks."""
+    widths, places = _widths(table), list(range(len(table.columns)))
+    while sum(widths[place] for place in places) - GAP > width and len(places) > max(table.keys, 1):
+        places.remove(max(places[table.keys :], key=lambda place: (table.columns[place].rank, place)))
+    return places
+
+
+def _stacked(table: Table, width: int) -> Iterator[list[int]]:
     """Yield groups of columns, each of which fits in a line next to the key columns."""
-    widths = [_width(column, cells) + GAP for column, cells in zip(table.columns, column_cells(table), strict=True)]
-    room = NARROW - sum(widths[: table.keys])
+    widths = _widths(table)
+    room = width - sum(widths[: table.keys])
     left, group = room, list[int]()
     for place in range(table.keys, len(widths)):
         if group and left < widths[place]:
@@ -186,6 +214,15 @@ def _stacked(table: Table) -> Iterator[list[int]]:
     yield group
 
 
-def _width(column: Column, cells: Sequence[Cell]) -> int:
-    texts = (_cell(cell, _pad(cells)).plain for cell in cells)
-    return min(MAX_CELL_WIDTH, max(map(len, (strip_control(column.name), column.scale, *texts))))
+def _widths(table: Table) -> list[int]:
+    """Return the width of each column, with the gap to the next one."""
+    columns = zip(table.columns, column_cells(table), strict=True)
+    return [_width(table, column, cells) + GAP for column, cells in columns]
+
+
+def _width(table: Table, column: Column, cells: Sequence[Cell]) -> int:
+    """Return the least width of a column: that of its longest cell, or of its longest word if its cells are wrapped."""
+    texts = [strip_control(column.name), column.scale, *(_cell(cell, _pad(cells)).plain for cell in cells)]
+    if _wraps(table, column, cells):
+        texts = [word for text in texts for word in text.split()]
+    return min(MAX_CELL_WIDTH, max(map(len, texts), default=0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, named_some
+from calcheck.errors import DataError, listed_columns
 from calcheck.messages import Message
 from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import digitize
@@ -88,7 +88,7 @@ def ordering(rows: Predictions, by: str | None) -> NDArray[np.float64]:
     if by is None:
         return spreads(rows.distributions())
     if by not in rows.columns:
-        msg = f"there is no column {by!r} to bin rows by (--by; columns: {named_some(rows.columns)})"
+        msg = f"there is no column {by!r} to bin rows by (--by) {listed_columns(rows.columns, by)}"
         raise DataError(msg)
     values = rows.columns[by]
     if values.dtype.kind not in "iufbM":

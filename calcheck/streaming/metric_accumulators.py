@@ -195,7 +195,7 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
         bins = replace(settings, label=columns.pop("class").astype(np.intp))
         reference = 0.0 if sums.metadata.reference is None else sums.metadata.reference
         return share_of_valid_bins(
-            bins, columns, self.metric.bin_statistic, reference, run, stage=self.metric.info.name
+            bins, columns, self.metric.bin_statistic, reference, run, stage=f"{self.metric.info.name}: resamples"
         )
 
 

@@ -86,7 +86,7 @@ def compare(
             evaluated[metric.info.name, name] = (shown, rows)
 
         referred = _ranked_by_simulation if run.replicates is None else None
-        reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
+        reports.append(evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred))
     run.progress("models", 1.0)
     skipped = _skipped(names, reports)
     skipped_names = {each.metric for each in skipped}

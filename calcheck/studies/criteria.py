@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, listed_columns
 from calcheck.evaluation import evaluate
 from calcheck.messages import Message
 from calcheck.metrics.base import inapplicable_reason
@@ -118,7 +118,8 @@ def _column(rows: Predictions, name: str) -> Values:
     if name == STD:
         return uncertainties(rows)
     if name not in rows.columns:
-        msg = f"there is no column {name!r} to reject by. Available criteria: {', '.join(WORDS)}, and numeric columns"
+        available = f"Available criteria: {', '.join(WORDS)}, and numeric columns {listed_columns(rows.columns, name)}"
+        msg = f"there is no column {name!r} to reject by. {available}"
         raise DataError(msg)
     if rows.columns[name].dtype.kind not in "biuf":
         msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"

@@ -72,9 +72,9 @@ def prune(
         kept = list(_kept(uncertainties(rows), shares))
     reports = []
     for done, left in enumerate(kept):
-        run.progress("removing", done / len(kept))
+        run.progress("removed rows", done / len(kept))
         reports.append(evaluate(InMemory(rows.take(left)), metrics, run=run.quiet()))
-    run.progress("removing", 1.0)
+    run.progress("removed rows", 1.0)
     whole = reports[0]
     grouped = [_noted(each, reports) for each in whole.results]
     if len(kept) < len(shares):

@@ -25,6 +25,7 @@ from calcheck.inference.verdicts import (
 )
 from calcheck.messages import Message
 from calcheck.metrics.cce import Cce
+from calcheck.options import share_suggestion
 from calcheck.report import Inference, Result
 from calcheck.studies.criteria import RANDOM, compute_criteria
 
@@ -79,7 +80,8 @@ class RejectionGrid:
             msg = f"--step {self.step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
             raise OptionError(msg)
         if self.coverage is not None and not 0 < self.coverage <= 1:
-            msg = f"--coverage must be a fraction of the rows, above 0 and at most 1, got {self.coverage:g}"
+            hint = share_suggestion(self.coverage)
+            msg = f"--coverage must be a fraction of the rows, above 0 and at most 1, got {self.coverage:g}{hint}"
             raise OptionError(msg)
 
     def shares(self) -> Values:

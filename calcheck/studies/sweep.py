@@ -151,8 +151,9 @@ def _computed(
         chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
+            named = run.prefixed(sharing[0].info.name)
             for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
-                for metric, model, value, reference, notes in _values(sources, sharing, alike, run.quiet()):
+                for metric, model, value, reference, notes in _values(sources, sharing, alike, named):
                     each = found.setdefault((size, metric, model), SweepCell())
                     each.values.append(value)
                     each.reference = reference

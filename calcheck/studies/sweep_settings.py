@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
 from calcheck.options import options_of
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,9 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     if not equals or not listed or name not in (*known, SUBSAMPLE):
         there = ", ".join((*known, SUBSAMPLE))
         takes = "--vary takes NAME=VALUES, e.g. lambda=0.001..1 or draws=1,2,5"
-        msg = f"{takes}, got {text!r}. Names for {metric.info.name}: {there}"
+        msg = with_suggestion(
+            f"{takes}, got {text!r}. Names for {metric.info.name}: {there}", name, (*known, SUBSAMPLE)
+        )
         raise OptionError(msg)
     read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--vary {name}")
     whole = name == SUBSAMPLE or not _is_fractional(known[name])

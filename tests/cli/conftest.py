@@ -1,5 +1,6 @@
 """Files and a runner for tests of the command line."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -64,3 +65,30 @@ def preds(tmp_path):
 def few_replicates(monkeypatch):
     """Use 199 replicates at inputs too, in this process: for tests that do not depend on their number."""
     monkeypatch.setattr("calcheck.inference.null_distribution.POINTWISE_REPLICATES", 199)
+
+
+@pytest.fixture
+def terminal():
+    """Run the program in a terminal, and return what it shows; its exit code must be 0."""
+    pty = pytest.importorskip("pty")
+
+    def run(*arguments, **variables):
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", **variables}
+        command = [sys.executable, "-m", "calcheck", *map(str, arguments)]
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as program:
+            os.close(theirs)
+            shown = b"".join(iter(lambda: read_terminal(ours), b""))
+        os.close(ours)
+        assert program.returncode == 0
+        return shown.decode()
+
+    return run
+
+
+def read_terminal(descriptor):
+    """Read what a terminal shows; empty after the program has exited."""
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return b""

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.cli.app import COMMANDS
+from calcheck.cli.command_group import COMMANDS
 from calcheck.metrics import METRICS
 from calcheck.render import csv as csv_format
 from calcheck.render.markdown import escape

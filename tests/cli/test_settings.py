@@ -62,17 +62,17 @@ def test_options_are_named_with_dashes_or_underscores(report_with):
 
 
 def test_columns_are_set_for_every_command(home, calcheck, preds):
-    (home / "calcheck.toml").write_text('target = "std"\nembedding = "embedding"\n')
+    (home / "calcheck.toml").write_text('target = "id"\nembedding = "embedding"\n')
     found = calcheck("inspect", preds)
     assert found.code == 0
     output = " ".join(found.out.split())
-    assert "y std" in output
+    assert "y id" in output
     assert "settings --target by target in calcheck.toml, --embedding by embedding in calcheck.toml" in output
     assert "settings" not in calcheck("--no-config", "inspect", preds).out
 
 
 def test_inspect_prints_options_that_come_from_settings(home, calcheck, preds):
-    (home / "calcheck.toml").write_text('target = "std"')
+    (home / "calcheck.toml").write_text('target = "id"')
     expected, options = calcheck("cce", preds).out, calcheck("inspect", preds).out.splitlines()[-1].split()
     (home / "calcheck.toml").write_text("")
     assert calcheck("cce", preds, *options).out == expected
@@ -208,7 +208,7 @@ def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds,
             "CALCHECK_EVALUATE_FORMAT takes one of table, json, jsonl, csv, markdown, latex, html, got 'xml'",
         ),
         ("EVALUATE_NO_BOOTSTRAP", "maybe", "CALCHECK_EVALUATE_NO_BOOTSTRAP takes true or false, got 'maybe'"),
-        ("EVALUATE_CONFIDENCE", "2", "got 2.0 (--confidence is set by CALCHECK_EVALUATE_CONFIDENCE)"),
+        ("EVALUATE_CONFIDENCE", "2", "got 2: did you mean 0.02? (--confidence is set by CALCHECK_EVALUATE_CONFIDENCE)"),
         ("EVALUATE_STD", "spread", "(--std is set by CALCHECK_EVALUATE_STD)"),
         ("CCE_LAMBDA", "-1", "got -1.0 (--lambda is set by CALCHECK_CCE_LAMBDA)"),
         ("CONFIG", "absent.toml", "cannot read the settings in absent.toml: No such file"),
@@ -236,14 +236,17 @@ def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
     ("text", "message"),
     [
         ("seed = ", "calcheck.toml is not valid TOML"),
-        ("sede = 1", "sede in calcheck.toml is not an option. Did you mean seed"),
+        ("sede = 1", "sede in calcheck.toml is not an option. Did you mean 'seed'?"),
         ("quux = 1", "quux in calcheck.toml is not an option. Available: "),
-        ("[cce]\nlamda = 1", "lamda in [cce] of calcheck.toml is not an option. Did you mean lambda"),
+        ("[cce]\nlamda = 1", "lamda in [cce] of calcheck.toml is not an option. Did you mean 'lambda'?"),
         ("[zms]\nlambda = 1", "lambda in [zms] of calcheck.toml is not an option. Available: target, "),
         ("[metrics]\nseed = 1", "seed in [metrics] of calcheck.toml is not an option. None are available."),
-        ("[evaluat]\nseed = 1", "calcheck.toml: [evaluat] is not a command, a metric or gates. Did you mean evaluate"),
+        (
+            "[evaluat]\nseed = 1",
+            "calcheck.toml: [evaluat] is not a command, a metric or gates. Did you mean 'evaluate'?",
+        ),
         ("[zzz]\nseed = 1", "calcheck.toml: [zzz] is not a command, a metric or gates. Available: evaluate, "),
-        ("[gate]\na = 1", "Did you mean gates"),
+        ("[gate]\na = 1", "Did you mean 'gates'?"),
         ('seed = "3"', "seed in calcheck.toml takes a whole number, got the text '3'"),
         ("seed = 1.5", "seed in calcheck.toml takes a whole number, got 1.5"),
         ("seed = true", "seed in calcheck.toml takes a whole number, got true"),
@@ -267,7 +270,7 @@ def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
         ("[check]\nexit_zero = false", "exit_zero in [check] of calcheck.toml is not allowed"),
         ("[zms]\npointwise = 'x.csv'", "pointwise in [zms] of calcheck.toml is not allowed"),
         ("[convert]\noutput = 'x.csv'", "output in [convert] of calcheck.toml is not allowed"),
-        ("confidence = 2.0", "got 2.0 (--confidence is set by confidence in calcheck.toml)"),
+        ("confidence = 2.0", "got 2: did you mean 0.02? (--confidence is set by confidence in calcheck.toml)"),
         ("target = 'absent'", "(--target is set by target in calcheck.toml)"),
         ("gates = 3", "calcheck.toml: gates must be a table"),
         ("[interval-score]\n[interval_score]", "calcheck.toml: [interval_score] is given twice"),

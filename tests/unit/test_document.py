@@ -39,6 +39,17 @@ HOSTILE = (
 )
 
 
+@pytest.fixture
+def page(monkeypatch):
+    """Set the width of the page."""
+
+    def set_width(width):
+        monkeypatch.setattr("calcheck.render.terminal.page_width", lambda: width)
+        monkeypatch.setattr("calcheck.render.console.page_width", lambda: width)
+
+    return set_width
+
+
 def rendered(document, name):
     return FORMATS[name].renderer()(document)
 
@@ -206,19 +217,52 @@ def test_a_terminal_marks_the_best_and_keeps_numbers_aligned():
     assert lines[-1] == "* best · + second"
 
 
-def test_a_terminal_splits_wide_tables_and_repeats_the_keys():
+@pytest.mark.parametrize(("width", "parts"), [(60, 4), (80, 3), (100, 3)])
+def test_a_terminal_splits_wide_tables_and_repeats_the_keys(page, width, parts):
+    page(width)
     text = rendered(values(12, overflow="split", keys=1), "table")
-    assert text.count("model") == 3
+    assert text.count("model") == parts
     assert all(f"m{place}" in text for place in range(12))
-    assert all(len(line) <= 80 for line in text.splitlines())
+    assert all(len(line) <= width for line in text.splitlines())
 
 
-def test_a_terminal_omits_what_does_not_fit_where_a_table_allows_it():
-    text = rendered(values(12, overflow="omit"), "table")
+@pytest.mark.parametrize(("width", "shown"), [(60, 3), (80, 4), (100, 5)])
+def test_a_terminal_counts_the_columns_it_omits(page, width, shown):
+    """A column takes 15 characters with its mark, and 2 for the gap: 7 + 17 k - 2 characters for k columns."""
+    page(width)
+    text = rendered(values(12, overflow="omit", keys=1, remedy="--format json"), "table")
     assert text.count("model") == 1
-    assert "m11" not in text
-    assert all(len(line) <= 80 for line in text.splitlines())
+    assert f"m{shown - 1}" in text
+    assert f"m{shown}" not in text
+    assert f"\n… {12 - shown} columns more: --format json\n" in text
+    assert all(len(line) <= width for line in text.splitlines())
     assert "m11" in rendered(values(12, overflow="omit"), "markdown")
+
+
+def test_columns_with_higher_ranks_are_omitted_first(page):
+    """Three columns of 20 characters and two gaps take 64: one has to go."""
+    page(60)
+
+    def shown(*ranks):
+        columns = tuple(Column(f"c{place}", rank=rank) for place, rank in enumerate(ranks))
+        table = Table(columns, (row_of(*["x" * 20] * 3),), overflow="omit", keys=1, remedy="--format csv")
+        lines = rendered(Document((table,)), "table").splitlines()
+        return lines[0].split(), lines[-1]
+
+    assert shown(0, 0, 0) == (["c0", "c1"], "… 1 column more: --format csv")
+    assert shown(0, 1, 0)[0] == ["c0", "c2"]
+    assert shown(0, 1, 2)[0] == ["c0", "c1"]
+    assert shown(9, 1, 1)[0] == ["c0", "c1"]  # a key is never left out
+
+
+def test_texts_are_wrapped_at_words_before_columns_are_omitted(page):
+    page(60)
+    texts = ("short text of several words", "number", "another text of several words")
+    table = Table(tuple(map(Column, "abc")), (row_of(*texts), row_of("one", "1.5", "two")), overflow="omit", keys=1)
+    text = rendered(Document((table,)), "table")
+    assert "more" not in text
+    assert all(len(line) <= 60 for line in text.splitlines())
+    assert all(word in text.split() for words in texts for word in words.split())
 
 
 def test_a_terminal_shows_groups_apart_or_under_titles():

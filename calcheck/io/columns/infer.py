@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.errors import DataError, OptionError, named_some
+from calcheck.errors import DataError, OptionError, listed_columns, named_some
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
 from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_parameters, possible_conventions
 from calcheck.io.columns.roles import (
     GaussianRole,
+    ParametersRole,
     QuantilesRole,
     ResidualRole,
     Roles,
@@ -21,6 +22,8 @@ from calcheck.io.columns.roles import (
     pattern_of,
 )
 from calcheck.io.rows import require_one
+from calcheck.options import flag_of
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,12 +70,11 @@ def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool =
     x, embedded = finder.inputs(external=external)
     error = getattr(predictive, "error", None)
     target = (error,) if error else finder.target()
+    _require_different(columns, target, predictive)
     wide = set(x) if embedded and len(x) > 1 else set()
     wide |= {name for form in finder.forms for name in columns_of(form.role)}
     wide |= set(columns_of(predictive)) if is_wide(predictive) else set()
-    narrow = _shown(columns.schema, x, wide)
-    first = [name for name in (*target, *columns_of(predictive)) if name in narrow]
-    narrow = tuple(dict.fromkeys([*first, *narrow]))
+    narrow = _shown(columns.schema, x, wide, (*target, *columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
     return Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
@@ -112,13 +114,42 @@ OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
 """Functions that find the roles in files read for something other than predictions."""
 
 
-def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
-    """Return the scalar columns to show beside results."""
-    return tuple(
+def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the scalar columns to show beside results, with ``first`` and the inputs before the others."""
+    shown = [
         column.name
         for column in schema
         if column.name and column.name not in wide and is_scalar(column.type) and not _holds_vectors(column, x)
-    )
+    ]
+    return tuple(dict.fromkeys([*(name for name in (*first, *x) if name in shown), *shown]))
+
+
+def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: Distributions | None) -> None:
+    """Raise if a column has two roles."""
+    found: dict[str, str] = {}
+    for role, names in _columns_by_role(target, predictive).items():
+        for name in names:
+            if (other := found.setdefault(name, role)) != role:
+                remedy = f"Pass {flag_of(other)} and {flag_of(role)} with different columns"
+                msg = f"column {name!r} is both the {other} and the {role}. {remedy} {listed_columns(columns.names)}"
+                raise DataError(msg)
+
+
+def _columns_by_role(target: tuple[str, ...], predictive: Distributions | None) -> dict[str, tuple[str, ...]]:
+    """Return the columns of targets and predictions by the option that names them."""
+    match predictive:
+        case GaussianRole(mean=mean, spread=spread, kind=kind):
+            return {"target": target, "mean": mean, kind: spread}
+        case ResidualRole(error=error, spread=spread, kind=kind):
+            return {"error": (error,), kind: (spread,)}
+        case ParametersRole(error=error):
+            parameters = tuple(name for name in columns_of(predictive) if name != error)
+            return {"error" if error else "target": target, "param": parameters}
+        case SamplesRole() | QuantilesRole():
+            form = "samples" if isinstance(predictive, SamplesRole) else "quantiles"
+            return {"target": target, form: columns_of(predictive)}
+        case None:
+            return {}
 
 
 class _Finder:
@@ -183,7 +214,7 @@ class _Finder:
         if not chosen:
             known = named_some(filter(None, models))
             hint = f"models: {known}" if known else "and no column of models or column names with a model"
-            msg = f"--model: there is no model {model!r} ({hint})"
+            msg = with_suggestion(f"--model: there is no model {model!r} ({hint})", model, filter(None, models))
             raise DataError(msg)
         return chosen
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from calcheck.errors import DataError, named_some
+from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_arrays import is_text, is_vector, natural
 from calcheck.io.columns.roles import QuantilesRole, SamplesRole
 from calcheck.options import flag_of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Names that may mean a variance or a standard deviation
 AMBIGUOUS_SPREAD = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
+
+WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class ColumnIndex:
             There is no such column.
         """
         if name not in self.names:
-            msg = f"there is no column {name!r} for the {role} (columns: {self.listed_names()})"
+            msg = f"there is no column {name!r} for the {role} {listed_columns(self.names, name)}"
             raise DataError(msg)
         return name
 
@@ -117,7 +119,8 @@ class ColumnIndex:
             return tuple(matches)
         if "," in pattern:
             return self.parse_list(role, pattern)
-        msg = f"no column matches {pattern!r} for the {role} (columns: {self.listed_names()})"
+        wanted = "" if set(pattern) & WILDCARDS else pattern
+        msg = f"no column matches {pattern!r} for the {role} {listed_columns(self.names, wanted)}"
         raise DataError(msg)
 
     def matching(self, expression: str) -> list[str]:

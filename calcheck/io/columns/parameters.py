@@ -10,6 +10,7 @@ from calcheck.distributions import CONVENTIONS, FAMILIES
 from calcheck.errors import DataError, OptionError
 from calcheck.io.columns.roles import ParametersRole
 from calcheck.io.rows import require_one
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from calcheck.distributions import Convention
@@ -77,7 +78,8 @@ def _convention(columns: ColumnIndex, spelling: str) -> Convention:
     if spelling in CONVENTIONS:
         return CONVENTIONS[spelling]
     if spelling not in FAMILIES:
-        msg = f"--dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
+        expected = f"--dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
+        msg = with_suggestion(expected, spelling, [*CONVENTIONS, *FAMILIES])
         raise OptionError(msg)
     possible = [other for other in possible_conventions(columns) if CONVENTIONS[other].family == spelling]
     if len(possible) == 1:
@@ -94,7 +96,8 @@ def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str,
     for text in options.param:
         name, equals, column = text.partition("=")
         if not equals or name not in convention.parameters:
-            msg = f"--param must be NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
+            expected = f"--param must be NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
+            msg = with_suggestion(expected, name, convention.parameters)
             raise OptionError(msg)
         pairs.append((name, column))
     return pairs

@@ -13,7 +13,7 @@ from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
 from calcheck.distributions.gaussian import AssumedGaussian
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
-from calcheck.io.arrow_arrays import inner_length, is_narrow, is_vector, to_floats, to_matrix
+from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, to_floats, to_matrix
 from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Roles:
     id : str or None
         The column of row keys.
     narrow : tuple of str
-        Scalar columns to show beside results: targets and predictions first, then the others in file order.
+        Scalar columns to show beside results: targets, predictions and inputs first, then the others in file order.
     tool : str
         The tool whose column names these are; empty if unknown.
     keys : tuple of str
@@ -277,7 +277,7 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
         case None:
             pass
     if roles.x:
-        arrays["x"] = _matrix(table, roles.x)
+        arrays["x"] = _inputs(table, roles)
     return arrays
 
 
@@ -368,6 +368,18 @@ def _samples(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any
     draws = _matrix(table, names)
     inner = inner_length(table[names[0]]) if len(names) == 1 else 1
     return draws if inner == 1 else draws.reshape(len(draws), -1, inner)
+
+
+def _inputs(table: pa.Table, roles: Roles) -> NDArray[np.floating[Any]]:
+    """Return the embedding or the inputs, (n, d)."""
+    for name in () if roles.has_embedding else roles.x:
+        if (label := first_label(table[name])) is not None:
+            msg = (
+                f"column {name!r} is text, such as {label!r}, and --inputs takes numbers. Encode it as numbers, e.g. as"
+                " one column of 0 and 1 for each value"
+            )
+            raise DataError(msg)
+    return _matrix(table, roles.x)
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PERCENT = 100
 NUMBERS, TEXTS = ("old", "new", "change", "relative"), ("in old interval", "verdict")
+RANKS = {"change": 2, "relative": 1}
+"""Columns that a narrow terminal lacks, the least important with the highest rank."""
 SHOWN = 12  # number of characters shown of a SHA-256 hash
 FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
 LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
@@ -28,8 +30,9 @@ def diff_document(diff: Diff) -> Document:
 
 def _blocks(diff: Diff) -> Iterator[Block]:
     if diff.changes:
-        numbers = (Column(name, "right") for name in NUMBERS)
-        yield Table((Column("metric"), *numbers, *map(Column, TEXTS)), tuple(map(_row, diff.changes)))
+        columns = (*(Column(name, "right", rank=RANKS.get(name, 0)) for name in NUMBERS), *map(Column, TEXTS))
+        rows = tuple(map(_row, diff.changes))
+        yield Table((Column("metric"), *columns), rows, overflow="omit", keys=1, remedy="--format json")
     yield from note_blocks(_notes(diff))
 
 

@@ -29,6 +29,8 @@ OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned":
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
+RANKS = {"p": 1, "expected": 2, "interval": 3, "ζ": 4}
+"""Columns that a narrow terminal lacks, the least important with the highest rank."""
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
@@ -81,8 +83,14 @@ def _overview(results: Sequence[Result]) -> Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
     numbers = [*subset, "value", "interval", "expected", "ζ", "p"]
-    columns = (Column("metric"), *(Column(name, "right") for name in numbers), Column("verdict"))
-    return Table(columns, tuple(_row(result, subset) for result in results), groups="gap" if subset else "")
+    columns = (
+        Column("metric"),
+        *(Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers),
+        Column("verdict"),
+    )
+    rows = tuple(_row(result, subset) for result in results)
+    keys = 1 + len(subset)
+    return Table(columns, rows, "", "omit", keys, groups="gap" if subset else "", remedy="--format csv")
 
 
 def _row(result: Result, subset: Sequence[str]) -> tuple[Cell, ...]:
@@ -160,7 +168,7 @@ def _listed(name: str, rows: Sequence[dict[str, Any]]) -> Table:
         Column(key, "right" if all(isinstance(row[key], (int, float)) for row in rows) else "left") for key in rows[0]
     )
     cells = tuple(row_of(*(_cell(row[column.name]) for column in columns)) for row in rows)
-    return Table(columns, cells, name, overflow="omit")
+    return Table(columns, cells, name, overflow="omit", keys=1, remedy="--format json")
 
 
 def _cell(value: Any) -> str:

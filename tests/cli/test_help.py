@@ -1,0 +1,73 @@
+"""The help: what it shows first."""
+
+import platform
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calcheck.cli.command_group import MAIN_METRICS
+from calcheck.cli.version import LIBRARIES
+from calcheck.version import __version__
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+def panels(text):
+    """Return the first words of the lines of each panel of a help text, by the title of the panel."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.match(r"╭─ (?P<title>.+?) ─", line):
+            lines = found.setdefault(match["title"], [])
+        elif match := re.match(r"│ \*? *(?P<word>[\w-]+)  ", line):
+            lines.append(match["word"])
+    return found
+
+
+def test_the_help_shows_reports_and_five_metrics_first(calcheck):
+    found = panels(calcheck("--help").out)
+    assert list(found) == ["Options", "Reports", "Metrics", "More metrics", "Help with files", "Reference"]
+    assert tuple(found["Metrics"]) == MAIN_METRICS == ("coverage", "zms", "ece", "crps", "cce")
+    assert {"rce", "interval-score", "mcmd"} <= set(found["More metrics"])
+
+
+@pytest.mark.parametrize(
+    ("command", "own"),
+    [
+        ("cce", ["Metric"]),
+        ("evaluate", ["Metrics"]),
+        ("check", ["Rules"]),
+        ("compare", ["Comparison"]),
+        ("prune", ["Removal"]),
+        ("reject", ["Rejection", "Criterion cce"]),
+        ("sweep", ["Sweep", "Metric"]),
+        ("mcmd", ["Metric"]),
+        ("convert", ["Output"]),
+    ],
+)
+def test_the_own_options_of_a_command_come_before_those_of_columns(calcheck, command, own):
+    found = list(panels(calcheck(command, "--help").out))
+    assert found[: found.index("Columns")] == ["Arguments", "Options", *own]
+
+
+# the version
+
+
+def test_the_version_names_those_of_the_dependencies(calcheck):
+    lines = calcheck("--version").out.splitlines()
+    assert lines[:3] == [f"calcheck {__version__}", f"Python {platform.python_version()}", f"numpy {np.__version__}"]
+    assert f"typer {version('typer')}" in lines
+
+
+def test_the_version_names_libraries_that_are_not_installed(calcheck, monkeypatch):
+    monkeypatch.setattr("calcheck.cli.version.LIBRARIES", ("no-such-library",))
+    assert calcheck("--version").out.endswith("\nno-such-library (not installed)\n")
+
+
+def test_the_version_names_every_dependency_of_the_project():
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    extras = [name for extra, names in project["optional-dependencies"].items() if extra != "dev" for name in names]
+    assert {re.match(r"[\w-]+", name)[0] for name in (*project["dependencies"], *extras)} == set(LIBRARIES)
