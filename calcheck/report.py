@@ -12,6 +12,8 @@ SCHEMA_VERSION = 2
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Alternative = Literal["greater", "less", "two-sided", "none"]
 Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
+IntervalKind = Literal["bca", "abc", "percentile", "clopper-pearson", "normal", "random orders"]
+ReferenceKind = Literal["exact", "simulated"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -66,11 +68,12 @@ class Inference:
     low, high : float or None
         Limits of the confidence interval, in the unit of the value.
     interval : str or None
-        Method of the interval.
+        Method of the interval: ``"bca"``, ``"abc"``, ``"percentile"``, ``"clopper-pearson"``, ``"normal"``, or
+        ``"random orders"``.
     reference, reference_low, reference_high : float or None
         Score of a perfect model on the same data, and its limits.
     reference_kind : str or None
-        Origin of the reference.
+        Origin of the reference: ``"exact"`` or ``"simulated"``.
     zeta, zeta_mc_error : float or None
         Distance between value and reference in units of the interval, and its Monte Carlo error.
     p_value, p_value_mc_error : float or None
@@ -85,11 +88,11 @@ class Inference:
 
     low: float | None = None
     high: float | None = None
-    interval: str | None = None
+    interval: IntervalKind | None = None
     reference: float | None = None
     reference_low: float | None = None
     reference_high: float | None = None
-    reference_kind: str | None = None
+    reference_kind: ReferenceKind | None = None
     zeta: float | None = None
     zeta_mc_error: float | None = None
     p_value: float | None = None

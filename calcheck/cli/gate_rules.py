@@ -40,12 +40,10 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
 
 
 def _rule(text: str) -> Rule:
-    from calcheck.gate.evaluate import validate_rule
+    from calcheck.gate.resolution import resolve_rule
     from calcheck.gate.rules import parse
 
-    rule = parse(text)
-    validate_rule(rule, {name: metric.info.result_fields() for name, metric in METRICS.items()})
-    return rule
+    return resolve_rule(parse(text), {name: metric.info.result_fields() for name, metric in METRICS.items()})
 
 
 def _configured(config: Config) -> dict[str, list[str]]:
