@@ -6,17 +6,19 @@ Metrics import NumPy, and modules that import it, inside functions, so that the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
+from calcheck.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.metrics.base import Metric
 
-__all__ = ["METRICS", "TWO_SAMPLE_METRICS"]
+__all__ = ["ALIASES", "METRICS", "TWO_SAMPLE_METRICS", "Alias", "canonical_name"]
 
 
 class Registry(Mapping[str, "type[Metric[Any]]"]):
@@ -49,7 +51,8 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
             There is no such metric.
         """
         if name not in self:
-            msg = f"{where}unknown metric {name!r}. Available metrics: {', '.join(self)}"
+            similar = suggestion(name, (*self, *ALIASES)) or f"Available metrics: {', '.join(self)}"
+            msg = f"{where}unknown metric {name!r}. {similar}"
             raise OptionError(msg)
         return self[name]
 
@@ -79,3 +82,41 @@ METRICS = Registry(
 
 TWO_SAMPLE_METRICS = Registry("mcmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Another name of a metric.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    meaning : str
+        What the other name stands for.
+    difference : str
+        How the value differs from what other programs call by that name; empty if it does not.
+    """
+
+    metric: str
+    meaning: str
+    difference: str = ""
+
+    def __str__(self) -> str:
+        """Return the metric, and the difference if there is one."""
+        return f"{self.metric} here" + (f", {self.difference}" if self.difference else "")
+
+
+ALIASES = {
+    "picp": Alias("coverage", "prediction interval coverage probability"),
+    "mpiw": Alias("width", "mean prediction interval width"),
+    "winkler": Alias("interval-score", "Winkler score"),
+    "ause": Alias("confidence-curve", "area under the sparsification error", "not divided by the error of all rows"),
+    "mace": Alias("ece", "mean absolute calibration error", "over quantile levels, not over central intervals"),
+}
+"""Names of metrics in other programs and in papers."""
+
+
+def canonical_name(name: str) -> str:
+    """Return the name of the metric that an alias stands for; any other name unchanged."""
+    return ALIASES[name].metric if name in ALIASES else name

@@ -388,7 +388,8 @@ def edit(path, change):
             lambda report: report["results"][0].update(slice={"removed": "3 %"}),
             "its results are for subsets of the rows",
         ),
-        (lambda report: report["results"][0].update(metric="zmss"), "unknown metric 'zmss'. Available metrics: zms"),
+        (lambda report: report["results"][0].update(metric="zmss"), "unknown metric 'zmss'. Did you mean 'zms'?"),
+        (lambda report: report["results"][0].update(metric="picp"), "unknown metric 'picp'"),
         (lambda report: report["results"][0].update(value="1"), "results[0].value must be a number or null"),
         (lambda report: report["results"][2]["options"].update(bins=0), "--bins must be at least 1"),
         (
