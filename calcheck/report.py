@@ -21,6 +21,21 @@ ADDED: dict[str, bool] = {"added": True}
 """Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
 
 
+def loss(orientation: Orientation, value: float | None, reference: float | None) -> float | None:
+    """Return a number that is smaller for a better value; None if no value is better, or a number is missing.
+
+    Examples
+    --------
+    >>> loss("smaller", 0.5, None), loss("larger", 0.5, None), loss("zero", -0.5, None), loss("reference", 0.5, 1.0)
+    (0.5, -0.5, 0.5, 0.5)
+    """
+    if value is None or orientation == "none":
+        return None
+    if orientation == "reference":
+        return None if reference is None else abs(value - reference)
+    return {"smaller": value, "larger": -value, "zero": abs(value)}[orientation]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MetricValue:
     """The value of a metric, and what is needed to read it.
