@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from calcheck.cli.baseline import Base
     from calcheck.cli.gate_rules import Rules
     from calcheck.cli.settings import Settings
+    from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Gate, Report
@@ -50,7 +51,11 @@ class Requirements:
     @property
     def are_verdicts(self) -> bool:
         """Whether the verdicts are checked."""
-        return not self.rules and not self.base.results
+        return not self.rules and not self.base.name
+
+    def take_all(self, named: Sequence[str] | None) -> bool:
+        """Return whether every metric that applies is computed."""
+        return not named and (self.are_verdicts or self.base.is_predictions)
 
     def metrics(self, named: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
         """Return the metrics to compute: those of the rules and the baseline, and the named ones.
@@ -60,21 +65,21 @@ class Requirements:
         if self.are_verdicts:
             return select_metrics(named, settings)
         in_rules = {name for rule, _ in self.rules for name in rule.metrics()}
-        selected = select_metrics(named, settings) if named else []
+        selected = select_metrics(named, settings) if named and not self.base.is_predictions else []
         metrics = {
             metric.info.name: metric for metric in (*map(settings.metric, in_rules), *selected, *self.base.metrics)
         }
         return [metrics[name] for name in METRICS if name in metrics]
 
-    def gates(self, report: Report) -> tuple[Gate, ...]:
-        """Return the outcomes for a report."""
+    def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
+        """Return the outcomes for the report of a source."""
         from calcheck.gate.evaluate import evaluate_rule
         from calcheck.gate.verdicts import verdict_gates
 
         if self.are_verdicts:
             return verdict_gates(report)
         rules = [evaluate_rule(rule, report, level=level) for rule, level in self.rules]
-        return (*rules, *self.base.gates(report))
+        return (*rules, *self.base.gates(report, source, run))
 
 
 def _check(files: list[str], settings: Settings, **given: Any) -> None:
@@ -84,13 +89,16 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     "fail".
     """
     options = build(RuleOptions, given)
-    requirements = Requirements(rules_of(options, settings.config), read_base(build(AgainstOptions, given)))
+    base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
+    requirements = Requirements(rules_of(options, settings.config), base)
     metrics = requirements.metrics(options.metrics, settings)
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, requirements.base, output, summary)
-    every = requirements.are_verdicts and not options.metrics
-    reports = [_checked(source, metrics, requirements, given, skips=every) for source in sources]
+    reports = [
+        _checked(source, metrics, requirements, given, skips=requirements.take_all(options.metrics))
+        for source in sources
+    ]
     _deliver(reports, output, summary)
     if any(report.violated("fail") for report in reports) and not options.exit_zero:
         raise typer.Exit(EXIT_VIOLATED)
@@ -104,9 +112,9 @@ def _checked(
 
     with run_context(given, source) as run:
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
-    if not skips:
-        require_nothing_skipped(report, source)
-    gates = requirements.gates(report)
+        if not skips:
+            require_nothing_skipped(report, source)
+        gates = requirements.gates(report, source, run)
     if not gates:
         msg = f"{source.name}: {NO_VERDICT}"
         raise FileError(msg)
@@ -124,7 +132,9 @@ def _require_deliverable(
         msg = f"--format {output.format} supports a single file, got {len(sources)} files: use one of {several}"
         raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()]
-    require_writable([path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads])
+    require_writable(
+        [path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads()]
+    )
 
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:

@@ -137,6 +137,6 @@ def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
         A metric was skipped; the message states the reason.
     """
     for skipped in report.skipped:
-        reason = f"{skipped.metric} {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
-        msg = f"{' and '.join(source.name for source in sources)}: {reason}"
+        between = " " if skipped.code == "inapplicable" else ": "
+        msg = f"{' and '.join(source.name for source in sources)}: {skipped.metric}{between}{skipped.reason}"
         raise FileError(msg)
