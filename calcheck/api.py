@@ -19,7 +19,7 @@ from calcheck.io.arrays import matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, canonical_name
 from calcheck.metrics.base import Metric
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
@@ -84,7 +84,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     Parameters
     ----------
     name : str
-        Name of the metric, as listed by ``calcheck metrics``.
+        Name of the metric or its alias, as listed by ``calcheck metrics``.
     **options
         Options of its command: ``lambda_`` or ``lambda`` for ``--lambda``, ``gamma_x`` for ``--gamma-x``.
 
@@ -103,7 +103,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     >>> metric("coverage", level=0.9).options()
     {'level': 0.9}
     """
-    chosen = METRICS.named(name)
+    chosen = METRICS.named(canonical_name(name))
     known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
         names = ", ".join(option.field for option in options_of(chosen)) or "none"

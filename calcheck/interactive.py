@@ -11,6 +11,7 @@ import numpy as np
 from calcheck.errors import OptionError
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
+from calcheck.metrics import canonical_name
 from calcheck.pointwise import with_input_columns
 from calcheck.render import terminal
 from calcheck.render.builders.report import report_document
@@ -149,7 +150,7 @@ class InteractiveReport(Report):
         Parameters
         ----------
         metric : str
-            Name of the metric.
+            Name or alias of the metric.
 
         Returns
         -------
@@ -177,6 +178,7 @@ class InteractiveReport(Report):
 
     def _pointwise_of(self, metric: str) -> PointwiseResults:
         """Return the results of rows of a metric."""
+        metric = canonical_name(metric)
         found = [each for each in self._pointwise if each.metric == metric]
         if len(found) == 1 and found[0].columns:
             return found[0]

@@ -12,6 +12,8 @@ SCHEMA_VERSION = 2
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Alternative = Literal["greater", "less", "two-sided", "none"]
 Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
+IntervalKind = Literal["bca", "abc", "percentile", "clopper-pearson", "normal", "random orders"]
+ReferenceKind = Literal["exact", "simulated"]
 Direction = Literal[
     "too-narrow",
     "too-wide",
@@ -31,6 +33,21 @@ FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_po
 
 ADDED: dict[str, bool] = {"added": True}
 """Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
+
+
+def loss(orientation: Orientation, value: float | None, reference: float | None) -> float | None:
+    """Return a number that is smaller for a better value; None if no value is better, or a number is missing.
+
+    Examples
+    --------
+    >>> loss("smaller", 0.5, None), loss("larger", 0.5, None), loss("zero", -0.5, None), loss("reference", 0.5, 1.0)
+    (0.5, -0.5, 0.5, 0.5)
+    """
+    if value is None or orientation == "none":
+        return None
+    if orientation == "reference":
+        return None if reference is None else abs(value - reference)
+    return {"smaller": value, "larger": -value, "zero": abs(value)}[orientation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +97,12 @@ class Inference:
     low, high : float or None
         Limits of the confidence interval, in the unit of the value.
     interval : str or None
-        Method of the interval.
+        Method of the interval: ``"bca"``, ``"abc"``, ``"percentile"``, ``"clopper-pearson"``, ``"normal"``, or
+        ``"random orders"``.
     reference, reference_low, reference_high : float or None
         Score of a perfect model on the same data, and its limits.
     reference_kind : str or None
-        Origin of the reference.
+        Origin of the reference: ``"exact"`` or ``"simulated"``.
     zeta, zeta_mc_error : float or None
         Distance between value and reference in units of the interval, and its Monte Carlo error.
     p_value, p_value_mc_error : float or None
@@ -101,11 +119,11 @@ class Inference:
 
     low: float | None = None
     high: float | None = None
-    interval: str | None = None
+    interval: IntervalKind | None = None
     reference: float | None = None
     reference_low: float | None = None
     reference_high: float | None = None
-    reference_kind: str | None = None
+    reference_kind: ReferenceKind | None = None
     zeta: float | None = None
     zeta_mc_error: float | None = None
     p_value: float | None = None

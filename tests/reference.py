@@ -21,7 +21,7 @@ from calcheck.io.files import SUFFIXES
 from calcheck.io.rows import MODELS
 from calcheck.messages import Code
 from calcheck.metric_info import REMEDIES
-from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
 from calcheck.render.schema import diff_schema, report_schema
 from calcheck.report import Report, Result
@@ -295,6 +295,7 @@ def _metric(metric):
         "Interval": interval,
         "In batches": _streaming(metric),
         "Source": metric.info.source,
+        **_other_names(metric),
     }
     lines = [_prose(metric.summary()), *("" if not body else ["", *body]), ""]
     lines += [f"- {title}: {_prose(text)}" for title, text in facts.items()]
@@ -321,6 +322,16 @@ def _streaming(metric):
 
 def _plain(default):
     return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _other_names(metric):
+    """Return the aliases of a metric, with their meanings and differences."""
+    texts = [
+        f"`{name}` ({alias.meaning}{f', {alias.difference}' if alias.difference else ''})"
+        for name, alias in ALIASES.items()
+        if alias.metric == metric.info.name
+    ]
+    return {"Also called": "; ".join(texts)} if texts else {}
 
 
 def _docstring(owner):

@@ -1,58 +1,192 @@
-"""The baseline report of `--against`: its metrics, which are computed again, and the tolerance."""
+"""The baseline of `--against`: a stored report, or the predictions of another model."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import FileError, OptionError
+from calcheck.cli.common import open_source, select_metrics
+from calcheck.cli.options import AgainstOptions, RowOptions
+from calcheck.cli.typer_bridge import build
+from calcheck.errors import CalcheckError, DataError, FileError, OptionError
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 
 if TYPE_CHECKING:
-    from calcheck.cli.options import AgainstOptions
+    from collections.abc import Mapping, Sequence
+
+    from calcheck.cli.settings import Settings
+    from calcheck.execution.context import Run
     from calcheck.gate.baseline import Allowed
+    from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Gate, Report, Result
+    from calcheck.report import Gate, Inference, Report, Result
 
 RTOL = 0.05
+STDIN = "-"
+ROUNDING = 1e-6  # relative difference of a value that was computed again, possibly on another machine
+SUBSAMPLED = "--subsample draws other rows"
 
 
 @dataclass(frozen=True)
 class Base:
-    """Stored results, their metrics and the tolerance; empty without ``--against``."""
+    """The baseline: its results, their metrics, and what is allowed; empty without ``--against``.
 
+    Parameters
+    ----------
+    name : str
+        The file; empty without a baseline.
+    results : tuple of Result
+        Stored results; empty if the baseline is a file of predictions.
+    metrics : tuple of Metric
+        The metrics that are compared.
+    allowed : Tolerance or StoredInterval, optional
+        Allowed changes.
+    no_worse : bool
+        Whether improvements are allowed, and paired differences are used where they are known.
+    predictions : FileSource, optional
+        The predictions of the baseline, for paired differences.
+    unpaired : str
+        Why the predictions of a stored report are not available.
+    """
+
+    name: str = ""
     results: tuple[Result, ...] = ()
     metrics: tuple[Metric[Any], ...] = ()
-    reads: tuple[str, ...] = ()
     allowed: Allowed | None = None
+    no_worse: bool = False
+    predictions: FileSource | None = None
+    unpaired: str = ""
 
-    def gates(self, report: Report) -> tuple[Gate, ...]:
-        """Return a gate for each stored result, compared with the current result."""
-        from calcheck.gate.baseline import compare_with_baseline
+    @property
+    def is_predictions(self) -> bool:
+        """Whether the baseline is a file of predictions."""
+        return self.predictions is not None and not self.results
 
-        return () if self.allowed is None else compare_with_baseline(report, self.results, self.allowed)
+    def reads(self) -> list[str]:
+        """Return the names of the files, which no output may overwrite."""
+        return [*([self.name] if self.name else []), *(self.predictions.reads() if self.predictions else [])]
+
+    def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
+        """Return a gate for each result of the baseline, compared with that of the report of a source."""
+        from calcheck.gate.baseline import Tolerance, compare_with_baseline
+        from calcheck.gate.worsening import NotWorse
+
+        if self.allowed is None:
+            return ()
+        results, allowed = self.results, self.allowed
+        if self.no_worse and isinstance(allowed, Tolerance):
+            results, differences, unpaired = self._paired(source, run)
+            allowed = NotWorse(allowed, run.confidence, differences, unpaired)
+        _require_present(results, report, source)
+        return compare_with_baseline(report, results, allowed)
+
+    def _paired(self, source: FileSource, run: Run) -> tuple[tuple[Result, ...], Mapping[str, Inference], str]:
+        """Return the results of the baseline, the paired differences by metric, and why there are none."""
+        from calcheck.studies.align import Model
+        from calcheck.studies.losses import loss_differences
+
+        if self.predictions is None:
+            return self.results, {}, self.unpaired
+        base = Model.from_source(f"the baseline {self.predictions.name}", self.predictions)
+        try:
+            report, differences = loss_differences((base, Model.from_source(source.name, source)), self.metrics, run)
+        except DataError as error:
+            if self.is_predictions:
+                raise
+            return self.results, {}, str(error)
+        if self.results and not _same_values(self.results, report.results):
+            return self.results, {}, f"{self.predictions.name} has other values with these options"
+        return self.results or report.results, differences, "a model has no value"
 
 
-def read_base(options: AgainstOptions) -> Base:
-    """Return the baseline report.
+def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Settings, given: dict[str, Any]) -> Base:
+    """Return the baseline.
+
+    Parameters
+    ----------
+    options : AgainstOptions
+        The file, and what is allowed.
+    named : sequence of str, optional
+        The metrics that ``--metrics`` names; those that are compared if the baseline is a file of predictions.
+    settings : Settings
+        Settings of the metrics.
+    given : dict
+        The options of the command, by which predictions are read.
 
     Raises
     ------
-    FileError
-        The file is not a report, or its metrics cannot be computed again.
+    FileError, OptionError
+        The file is neither a report nor predictions, its metrics cannot be computed again, or it has predictions but
+        improvements are not allowed.
     """
-    from calcheck.storage.report_json import read_report
+    from calcheck.io.files import SUFFIXES, suffix_of
 
     if options.against is None:
         return Base()
-    base = read_report(options.against)
+    allowed = _allowed(options)
+    if suffix_of(options.against) not in SUFFIXES:
+        return _report_base(options, allowed, given)
+    if not options.no_worse or build(RowOptions, given).subsample is not None:
+        problem = "with --no-worse" if not options.no_worse else "without --subsample"
+        msg = f"--against {options.against}: predictions can be a baseline only {problem}"
+        raise OptionError(msg)
+    metrics = select_metrics(named, settings)
+    source = open_source(options.against, given, metrics, narrow=False)
+    return Base(options.against, (), tuple(metrics), allowed, no_worse=True, predictions=source)
+
+
+def _report_base(options: AgainstOptions, allowed: Allowed, given: dict[str, Any]) -> Base:
+    """Return the baseline of a stored report, with the predictions that it was computed from if they are needed."""
+    from calcheck.storage.report_json import read_report
+
+    name = str(options.against)
+    report = read_report(name)
     try:
-        _require_comparable(base)
-        metrics = tuple(_metric(stored) for stored in base.results)
+        _require_comparable(report)
+        metrics = tuple(_metric(stored) for stored in report.results)
     except OptionError as error:
-        msg = f"{options.against} cannot be used as a baseline: {error}"
+        msg = f"{name} cannot be used as a baseline: {error}"
         raise FileError(msg) from error
-    return Base(base.results, metrics, (options.against,), _allowed(options))
+    predictions, unpaired = _predictions(report, metrics, given) if options.no_worse else (None, "")
+    return Base(name, report.results, metrics, allowed, options.no_worse, predictions, unpaired)
+
+
+def _predictions(
+    report: Report, metrics: Sequence[Metric[Any]], given: dict[str, Any]
+) -> tuple[FileSource | None, str]:
+    """Return the predictions of a stored report if they are still there, and the reason if they are not."""
+    file = next((file for file in report.input.files if file.role == "predictions"), None)
+    if file is None or file.path == STDIN:
+        return None, "the report names no file of predictions"
+    if build(RowOptions, given).subsample is not None:
+        return None, SUBSAMPLED
+    try:
+        source = open_source(file.path, given, metrics, narrow=False)
+        unchanged = source.file.sha256() == file.sha256
+    except CalcheckError as error:
+        return None, str(error)
+    return (source, "") if unchanged else (None, f"{file.path} has changed since")
+
+
+def _same_values(stored: Sequence[Result], now: Sequence[Result]) -> bool:
+    """Return whether stored values are reproduced up to rounding."""
+    values = {result.metric: result.value for result in now}
+    return all(
+        result.value == values.get(result.metric)
+        or math.isclose(result.value or 0.0, values.get(result.metric) or 0.0, rel_tol=ROUNDING)
+        for result in stored
+    )
+
+
+def _require_present(base: Sequence[Result], report: Report, source: FileSource) -> None:
+    """Raise if a result of the baseline has no counterpart in a report."""
+    present = {result.metric for result in report.results}
+    reasons = {skipped.metric: skipped.reason for skipped in report.skipped}
+    for metric in (result.metric for result in base):
+        if metric not in present:
+            msg = f"{source.name} has no {metric} to compare with the baseline: {reasons.get(metric, 'not computed')}"
+            raise FileError(msg)
 
 
 def _require_comparable(base: Report) -> None:

@@ -1,8 +1,8 @@
-"""`calcheck check`: check metrics against rules; the exit code is 1 if a rule is violated."""
+"""`calcheck check`: check a file against rules, a baseline or its verdicts; the exit code is 1 if one is violated."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,7 +23,7 @@ from calcheck.cli.gate_rules import rules_of
 from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
 from calcheck.cli.output import STDOUT, deliver_text
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import OptionError
+from calcheck.errors import FileError, OptionError
 from calcheck.metrics import METRICS
 from calcheck.render import FORMATS, render
 
@@ -33,51 +33,93 @@ if TYPE_CHECKING:
     from calcheck.cli.baseline import Base
     from calcheck.cli.gate_rules import Rules
     from calcheck.cli.settings import Settings
+    from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
+    from calcheck.report import Gate, Report
 
 EXIT_VIOLATED = 1
-NO_RULES = (
-    "check needs at least one rule: pass --fail-on 'ece > 0.05', --warn-on or --against BASE.json, or set "
-    "fail-on = ['ece > 0.05'] in [gates] of calcheck.toml"
-)
+NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a file is checked against: rules and a baseline; its verdicts if there are neither."""
+
+    rules: Rules
+    base: Base
+
+    @property
+    def are_verdicts(self) -> bool:
+        """Whether the verdicts are checked."""
+        return not self.rules and not self.base.name
+
+    def take_all(self, named: Sequence[str] | None) -> bool:
+        """Return whether every metric that applies is computed."""
+        return not named and (self.are_verdicts or self.base.is_predictions)
+
+    def metrics(self, named: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
+        """Return the metrics to compute: those of the rules and the baseline, and the named ones.
+
+        Those of the baseline have their stored options. For verdicts, no named ones means all metrics.
+        """
+        if self.are_verdicts:
+            return select_metrics(named, settings)
+        in_rules = {name for rule, _ in self.rules for name in rule.metrics()}
+        selected = select_metrics(named, settings) if named and not self.base.is_predictions else []
+        metrics = {
+            metric.info.name: metric for metric in (*map(settings.metric, in_rules), *selected, *self.base.metrics)
+        }
+        return [metrics[name] for name in METRICS if name in metrics]
+
+    def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
+        """Return the outcomes for the report of a source."""
+        from calcheck.gate.evaluate import evaluate_rule
+        from calcheck.gate.verdicts import verdict_gates
+
+        if self.are_verdicts:
+            return verdict_gates(report)
+        rules = [evaluate_rule(rule, report, level=level) for rule, level in self.rules]
+        return (*rules, *self.base.gates(report, source, run))
 
 
 def _check(files: list[str], settings: Settings, **given: Any) -> None:
-    """Check the metrics of a file against rules, and exit with code 1 if a rule is violated."""
+    """Check a file against rules, and exit with code 1 if a rule is violated.
+
+    Without rules, every metric that applies is computed, and no verdict may be
+    "fail".
+    """
     options = build(RuleOptions, given)
-    rules, base = rules_of(options, settings.config), read_base(build(AgainstOptions, given))
-    if not rules and not base.results:
-        raise OptionError(NO_RULES)
-    metrics = _metrics(options, rules, base, settings)
+    base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
+    requirements = Requirements(rules_of(options, settings.config), base)
+    metrics = requirements.metrics(options.metrics, settings)
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
-    _require_deliverable(sources, base, output, summary)
-    reports = [_judged(source, metrics, rules, base, given) for source in sources]
+    _require_deliverable(sources, requirements.base, output, summary)
+    reports = [
+        _checked(source, metrics, requirements, given, skips=requirements.take_all(options.metrics))
+        for source in sources
+    ]
     _deliver(reports, output, summary)
     if any(report.violated("fail") for report in reports) and not options.exit_zero:
         raise typer.Exit(EXIT_VIOLATED)
 
 
-def _metrics(options: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any]]:
-    """Return the metrics of the rules, of ``--metrics`` and of the baseline; the latter with their stored options."""
-    named = {name for rule, _ in rules for name in rule.metrics()}
-    selected = select_metrics(options.metrics, settings) if options.metrics else []
-    metrics = {metric.info.name: metric for metric in (*map(settings.metric, named), *selected, *base.metrics)}
-    return [metrics[name] for name in METRICS if name in metrics]
-
-
-def _judged(source: FileSource, metrics: list[Metric[Any]], rules: Rules, base: Base, given: dict[str, Any]) -> Report:
-    """Return the report of a file, with the outcomes of the rules and of the baseline comparison."""
+def _checked(
+    source: FileSource, metrics: list[Metric[Any]], requirements: Requirements, given: dict[str, Any], *, skips: bool
+) -> Report:
+    """Return the report of a file with its gates; with ``skips``, metrics that do not apply are skipped."""
     from calcheck.evaluation import evaluate
-    from calcheck.gate.evaluate import evaluate_rule
 
     with run_context(given, source) as run:
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
-    require_nothing_skipped(report, source)
-    gates = [evaluate_rule(rule, report, level=level) for rule, level in rules]
-    return replace(report, gates=(*gates, *base.gates(report)))
+        if not skips:
+            require_nothing_skipped(report, source)
+        gates = requirements.gates(report, source, run)
+    if not gates:
+        msg = f"{source.name}: {NO_VERDICT}"
+        raise FileError(msg)
+    return replace(report, gates=gates)
 
 
 def _require_deliverable(
@@ -91,7 +133,9 @@ def _require_deliverable(
         msg = f"--format {output.format} supports a single file, got {len(sources)} files: use one of {several}"
         raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()]
-    require_writable([path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads])
+    require_writable(
+        [path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads()]
+    )
 
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:

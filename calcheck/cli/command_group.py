@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from calcheck.cli.metric_names import metric_name
 from calcheck.cli.typer_bridge import with_default
 from calcheck.metrics import METRICS
 
@@ -90,6 +91,10 @@ class CommandGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: dict[str, Any] = _lazy_commands()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of a command, the command, and its arguments; an alias of a metric is its command."""
+        return super().resolve_command(ctx, [metric_name(args[0]), *args[1:]])
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return ``--help``."""

@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.cli.metric_names import metric_name
 from calcheck.cli.options import (
     BootstrapOptions,
     EngineOptions,
@@ -58,10 +59,10 @@ def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metr
     OptionError
         A name is not a metric.
     """
-    named = list(METRICS) if names is None else names
+    named = dict.fromkeys(METRICS if names is None else map(metric_name, dict.fromkeys(names)))
     for name in named:
         METRICS.named(name, "--metrics: ")
-    return [settings.metric(name) for name in dict.fromkeys(named)]
+    return [settings.metric(name) for name in named]
 
 
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:
@@ -135,6 +136,6 @@ def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
         A metric was skipped; the message states the reason.
     """
     for skipped in report.skipped:
-        reason = f"{skipped.metric} {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
-        msg = f"{' and '.join(source.name for source in sources)}: {reason}"
+        between = " " if skipped.code == "inapplicable" else ": "
+        msg = f"{' and '.join(source.name for source in sources)}: {skipped.metric}{between}{skipped.reason}"
         raise FileError(msg)

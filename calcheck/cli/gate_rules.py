@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from calcheck.cli.metric_names import metric_name
 from calcheck.errors import FileError, OptionError
-from calcheck.metrics import METRICS
+from calcheck.metrics import ALIASES, METRICS
 
 if TYPE_CHECKING:
     from calcheck.cli.config_file import Config
@@ -36,16 +37,24 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
                 raise
             msg = f"{config.path}, [gates] {table}: {error}"
             raise FileError(msg) from error
+    _explain_aliases(found)
     return found
 
 
 def _rule(text: str) -> Rule:
-    from calcheck.gate.evaluate import validate_rule
+    from calcheck.gate.resolution import resolve_rule
     from calcheck.gate.rules import parse
 
-    rule = parse(text)
-    validate_rule(rule, {name: metric.info.result_fields() for name, metric in METRICS.items()})
-    return rule
+    known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
+    return resolve_rule(parse(text), known, {name: alias.metric for name, alias in ALIASES.items()})
+
+
+def _explain_aliases(rules: Rules) -> None:
+    """Say which metrics the aliases in rules stand for, each once."""
+    from calcheck.gate.rules import parse
+
+    for name in dict.fromkeys(name for rule, _ in rules for name in parse(rule.text).metrics()):
+        metric_name(name)
 
 
 def _configured(config: Config) -> dict[str, list[str]]:

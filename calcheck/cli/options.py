@@ -136,13 +136,18 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class AgainstOptions:
-    """Options for the comparison with a baseline report."""
+    """Options for the comparison with a baseline."""
 
     against: str | None = option(
         None,
         "Baseline report (--format json). Its metrics are computed again with the stored options. Fail if a value "
-        "changed by more than the tolerance.",
+        "changed by more than the tolerance. With --no-worse, also the predictions of another model.",
         metavar="BASE.json",
+    )
+    no_worse: bool = option(
+        default=False,
+        text="Fail only if a value became worse, in the direction of its metric: significantly worse if the "
+        "predictions of the baseline are at hand and have the same rows, otherwise worse by more than the tolerance.",
     )
     rtol: float | None = option(
         None,
@@ -162,6 +167,12 @@ class AgainstOptions:
         ]
         if given and self.against is None:
             msg = f"{given[0]} sets the tolerance for a comparison with a stored report: also pass --against BASE.json"
+            raise OptionError(msg)
+        if self.no_worse and self.against is None:
+            msg = "--no-worse compares with a baseline: also pass --against BASE.json"
+            raise OptionError(msg)
+        if self.no_worse and self.within_interval:
+            msg = "--no-worse and --within-interval contradict each other: pass only one of them"
             raise OptionError(msg)
         if self.within_interval and len(given) > 1:
             msg = f"{given[0]} and --within-interval contradict each other: pass only one of them"

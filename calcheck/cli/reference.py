@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calcheck.cli.typer_bridge import make_command
 from calcheck.errors import OptionError
-from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
 
 
 def list_metrics() -> None:
@@ -19,11 +22,18 @@ def list_metrics() -> None:
     from calcheck.render.terminal import render
 
     rows = tuple(
-        row_of(name, f"{metric.summary()} {metric.info.source}", metric.info.unit, ", ".join(metric.info.needs))
+        row_of(name, _description(metric), metric.info.unit, ", ".join(metric.info.needs))
         for name, metric in (METRICS | TWO_SAMPLE_METRICS).items()
     )
     columns = tuple(map(Column, ("metric", "description", "unit", "needs")))
     sys.stdout.write(render(Document((Table(columns, rows),))))
+
+
+def _description(metric: type[Metric[Any]]) -> str:
+    """Return what a metric measures, its source, and its other names."""
+    aliases = [name for name, alias in ALIASES.items() if alias.metric == metric.info.name]
+    also = f". Also called {', '.join(aliases)}." if aliases else ""
+    return f"{metric.summary()} {metric.info.source}{also}"
 
 
 def print_schema(

@@ -15,7 +15,7 @@ from calcheck.cli.config_file import GATES, Config, find_config, read_config
 from calcheck.cli.precedence import is_excluded, source_of
 from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, variable
 from calcheck.errors import CalcheckError, FileError, OptionError
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, canonical_name
 from calcheck.suggestions import nearest_word, suggestion
 
 if TYPE_CHECKING:
@@ -165,12 +165,12 @@ class Settings:
         """The settings of single commands, by the name of the command."""
         found: dict[str, Table] = {}
         for table, values in self.config.commands.items():
-            command, known = table.replace("_", "-"), [*self._options, GATES]
+            command, known = canonical_name(table.replace("_", "-")), [*self._options, GATES]
             if command not in self._options:
                 msg = f"{self.config.path}: [{table}] is not a command, a metric or {GATES}.{_similar(table, known)}"
                 raise FileError(msg)
             if command in found:
-                msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
+                msg = f"{self.config.path}: [{table}] is given twice, under two spellings or names of {command}"
                 raise FileError(msg)
             found[command] = self._validated(values, f"[{table}] of {self.config.path}", [command])
         return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, files_argument, open_source, require_outputs, run_context
 from calcheck.cli.compare import model_names
+from calcheck.cli.metric_names import metric_name
 from calcheck.cli.options import PlotOptions, SweepOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
@@ -28,7 +29,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     from calcheck.studies.sweep_settings import parse
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
-    metric = _metric(options.metric, settings, given)
+    metric = _metric(metric_name(options.metric), settings, given)
     varied = [parse(text, type(metric)) for text in options.vary]
     if not varied:
         msg = (

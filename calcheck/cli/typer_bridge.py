@@ -73,8 +73,8 @@ def make_command(
     """
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
     called = function if declared is None else with_signature(partial(_run, function), declared)
-    epilog = f"Example: {example}" if example else None
-    app.command(name, cls=Command, epilog=epilog, help=function.__doc__)(called)
+    epilog = f"Example: {_without_markup(example)}" if example else None
+    app.command(name, cls=Command, epilog=epilog, help=_without_markup(function.__doc__ or ""))(called)
     command = typer.main.get_command(app)
     if not isinstance(command, Command):  # pragma: no cover - for type checkers
         raise TypeError(type(command))
@@ -99,7 +99,7 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
 
 def argument(name: str, metavar: str, text: str, hint: Any = str) -> inspect.Parameter:
     """Return a positional parameter of a command."""
-    declared = typer.Argument(metavar=metavar, help=text, show_default=False)
+    declared = typer.Argument(metavar=metavar, help=_without_markup(text), show_default=False)
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[hint, declared])
 
 
@@ -226,12 +226,17 @@ def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Paramet
     return _declared(first, f"{first.help}{default}{whose}", "VALUE" if others else first.placeholder, panel)
 
 
+def _without_markup(text: str) -> str:
+    """Return a text of which rich shows the brackets."""
+    return MARKUP.sub(r"\\[", text)
+
+
 def _declared(option: Option, text: str, placeholder: str, panel: str, *own: Option) -> inspect.Parameter:
     """Return a parameter for Typer; one without an ``own`` option has no variable."""
     flag = option.hint is bool
     declared = typer.Option(
         *option.flags,
-        help=MARKUP.sub(r"\\[", text),
+        help=_without_markup(text),
         metavar=None if flag else placeholder,
         show_default=False,
         show_envvar=False,

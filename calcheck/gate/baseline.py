@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from calcheck.gate.messages import format_value, format_values
 from calcheck.report import Gate
@@ -21,11 +21,15 @@ class Tolerance:
     rtol: float
     atol: float
 
+    def room(self, value: float) -> float:
+        """Return the allowed change of a stored value."""
+        return self.atol + self.rtol * abs(value)
+
     def gate(self, now: Result, stored: Result) -> Gate:
         """Return the gate that compares a value with the stored one."""
         rule, passed = f"{now.metric} equals its stored value", False
         if stored.value is not None:
-            room = self.atol + self.rtol * abs(stored.value)
+            room = self.room(stored.value)
             rule = f"{now.metric} is within {format_value(stored.value)} ± {format_value(room)}"
             passed = now.value is not None and abs(now.value - stored.value) <= room
         return _gate(rule, now, stored, ("value",), passed=passed)
@@ -49,7 +53,12 @@ class StoredInterval:
         return _gate(rule, now, stored, ("low", "high"), passed=passed, caution=caution)
 
 
-Allowed = Tolerance | StoredInterval
+class Allowed(Protocol):
+    """Changes from the stored result that are allowed."""
+
+    def gate(self, now: Result, stored: Result) -> Gate:
+        """Return the gate that compares a result with the stored one."""
+        ...
 
 
 def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:
@@ -61,7 +70,7 @@ def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allow
         Current report.
     base : sequence of Result
         Stored results; the current report must contain their metrics.
-    allowed : Tolerance or StoredInterval
+    allowed : Allowed
         Allowed changes.
     """
     results = {result.metric: result for result in report.results}

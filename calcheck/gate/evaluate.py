@@ -5,29 +5,17 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
-from calcheck.gate.rules import (
-    INPUT,
-    Abs,
-    BoolOp,
-    Comparison,
-    Condition,
-    Constant,
-    Name,
-    Not,
-    Operand,
-    Rule,
-)
-from calcheck.report import Gate, Input, Verdict
+from calcheck.gate.rules import INPUT, Abs, BoolOp, Comparison, Condition, Constant, Name, Not, Operand, Rule
+from calcheck.report import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from calcheck.details import FieldTree
-    from calcheck.report import Level, Report, Result
+    from calcheck.report import Input, Level, Report, Result
 
 COMPARED = {
     "<": operator.lt,
@@ -38,44 +26,6 @@ COMPARED = {
     "!=": operator.ne,
 }
 EQUALITIES = ("==", "!=")  # operators that can compare two texts
-INPUT_FIELDS: FieldTree = {each.name: None if each.name == "columns" else {} for each in fields(Input)}
-
-
-def validate_rule(rule: Rule, known: Mapping[str, FieldTree]) -> None:
-    """Raise, before computing, if a rule contains a name that no report has.
-
-    Parameters
-    ----------
-    rule : Rule
-        The rule.
-    known : mapping
-        The result fields of each metric, by the metric's name; each field with its own fields.
-
-    Raises
-    ------
-    OptionError
-        A metric, a field of a metric, or a verdict does not exist.
-    """
-    for name in rule.names():
-        head = name.path[0]
-        if head not in (*known, INPUT):
-            quoted = f" Texts are in quotes: '{head}'." if head in get_args(Verdict) else ""
-            rule.reject(name.at, f"unknown metric {head!r}.{quoted} Available: {', '.join(known)}; and {INPUT}")
-        _require_path(rule, name, INPUT_FIELDS if head == INPUT else known[head])
-    for comparison in rule.comparisons():
-        _require_verdict(comparison, rule)
-
-
-def _require_path(rule: Rule, name: Name, known: FieldTree) -> None:
-    """Raise if a name has a step that no report has."""
-    there: FieldTree | None = known
-    for depth, step in enumerate(name.path[1:], start=1):
-        if there is None:
-            return
-        if step not in there:
-            listed = f"Available fields: {', '.join(there)}" if there else "It has no fields"
-            rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {listed}")
-        there = there[step]
 
 
 def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
@@ -99,15 +49,6 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
         message=format_values(values, lambda name: results.get(name.partition(".")[0])),
         values=values,
     )
-
-
-def _require_verdict(comparison: Comparison, rule: Rule) -> None:
-    """Raise if a verdict is compared with an unknown verdict, since such a rule could never be violated."""
-    sides = (comparison.left, comparison.right)
-    for name, word in (sides, sides[::-1]):
-        match name, word:
-            case Name(path=(_, "verdict")), Constant(value=value) if value not in get_args(Verdict):
-                rule.reject(name.at, f"unknown verdict {value!r}. Available verdicts: {', '.join(get_args(Verdict))}")
 
 
 def _found(name: Name, rule: Rule, read: Input, results: Mapping[str, Result]) -> float | str | None:

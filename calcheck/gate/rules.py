@@ -4,10 +4,11 @@
 
     ece > 0.05
     not 0.85 < coverage < 0.95
-    abs(zms.zeta) > 1 or (zms.verdict == 'fail' and input.n >= 1000)
+    abs(zms.zeta) > 1 or (zms.verdict == fail and input.n >= 1000)
 
 A name is either a metric, ``ece``, which stands for the metric's value, or the path of a field in the report,
-``cce.details.dof``. Names may contain dashes. Precedence, chains and parentheses are those of Python, whose parser
+``cce.details.dof``. Names may contain dashes. A word that is compared with a field of text is a text, with or without
+quotes (:mod:`calcheck.gate.resolution`). Precedence, chains and parentheses are those of Python, whose parser
 reads the structure of a rule. Python never sees names, numbers or texts, and evaluates nothing.
 """
 

@@ -72,11 +72,14 @@ class ModelPair(Generic[MetricT_co]):
         The predictions of both models; the difference is the second value minus the first.
     rows : (RowResults, RowResults)
         The results of the metric for each model.
+    targets : (float, float) or (None, None)
+        Ideal value of each model; the distances from them are compared instead of the values.
     """
 
     metric: MetricT_co
     models: tuple[Predictions, Predictions]
     rows: tuple[RowResults, RowResults]
+    targets: tuple[float, float] | tuple[None, None] = (None, None)
 
     @property
     def plain(self) -> bool:
@@ -91,22 +94,35 @@ class ModelPair(Generic[MetricT_co]):
 
     def values(self) -> tuple[float, float]:
         """Return the values of both models."""
-        first, second = (statistic_of(self.metric, rows).estimate() for rows in self.rows)
+        first, second = (side.estimate() for side in self.sides())
         return first, second
+
+    def sides(self) -> list[Statistic]:
+        """Return the value of each model, or its distance from its target, as a function of means of its rows."""
+        values = [statistic_of(self.metric, rows) for rows in self.rows]
+        return [
+            each if target is None else _distance(each, target)
+            for each, target in zip(values, self.targets, strict=True)
+        ]
 
     def statistic(self) -> Statistic:
         """Return the difference as a function of means of both models' rows."""
-        sides = [statistic_of(self.metric, rows) for rows in self.rows]
-        n, metric = sides[0].averages.n, self.metric
+        sides = self.sides()
+        n = sides[0].averages.n
         named = [(f"{side}.", each) for side, each in enumerate(sides)]
         terms = {mark + name: term for mark, each in named for name, term in each.averages.terms.items()}
         fixed = {mark + name: values for mark, each in named for name, values in each.fixed.items()}
 
         def difference(means: Means) -> Values:
-            first, second = (metric.value(_side_means(means, mark)) for mark, _ in named)
+            first, second = (each.function(_side_means(means, mark)) for mark, each in named)
             return np.asarray(second - first)
 
         return Statistic(Averages(terms, n), difference, fixed)
+
+
+def _distance(value: Statistic, target: float) -> Statistic:
+    """Return the distance of a value from a target."""
+    return replace(value, function=lambda means: np.abs(value.function(means) - target))
 
 
 def _side_means(means: Means, mark: str) -> Means:
@@ -307,7 +323,7 @@ def _swap_p_values(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps:
     """Return the permutation p-values of functions of column means; a swap moves sums from one model to the other."""
     if not pairs or not swaps:
         return [1.0] * len(pairs)
-    sides = [[statistic_of(pair.metric, rows) for rows in pair.rows] for pair in pairs]
+    sides = [pair.sides() for pair in pairs]
     gaps = [second.averages.columns - first.averages.columns for first, second in sides]  # (n, c) each
     n, columns = len(gaps[0]), np.concatenate(gaps, axis=1)
     moved = np.concatenate([rows.astype(np.float64) @ columns for rows in _swap_masks(n, swaps, run, "swapping")]) / n

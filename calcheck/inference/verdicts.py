@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
+    from calcheck.report import IntervalKind
     from calcheck.results import RowResults
 
     MetricRows = tuple[InferableMetric, RowResults, Basis]
@@ -212,7 +213,7 @@ class MeanInterval:
             details_so_far = details["bootstrap"]
 
     def _compared(
-        self, limits: Bca, kind: str, details: dict[str, Any], error: float, *, decides: bool
+        self, limits: Bca, kind: IntervalKind, details: dict[str, Any], error: float, *, decides: bool
     ) -> IntervalInference:
         """Return the interval, compared with the exact reference if there is one."""
         if not np.isfinite([limits.low, limits.high]).all():

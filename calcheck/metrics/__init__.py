@@ -6,6 +6,7 @@ Metrics import NumPy, and modules that import it, inside functions, so that the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
 
-__all__ = ["METRICS", "TWO_SAMPLE_METRICS"]
+__all__ = ["ALIASES", "METRICS", "TWO_SAMPLE_METRICS", "Alias", "canonical_name"]
 
 
 class Registry(Mapping[str, "type[Metric[Any]]"]):
@@ -51,7 +52,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
         """
         if name not in self:
             available = f"{where}unknown metric {name!r}. Available metrics: {', '.join(self)}"
-            msg = with_suggestion(available, name, self)
+            msg = with_suggestion(available, name, (*self, *ALIASES))
             raise OptionError(msg)
         return self[name]
 
@@ -81,3 +82,41 @@ METRICS = Registry(
 
 TWO_SAMPLE_METRICS = Registry("mcmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Another name of a metric.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    meaning : str
+        What the other name stands for.
+    difference : str
+        How the value differs from what other programs call by that name; empty if it does not.
+    """
+
+    metric: str
+    meaning: str
+    difference: str = ""
+
+    def __str__(self) -> str:
+        """Return the metric, and the difference if there is one."""
+        return f"{self.metric} here" + (f", {self.difference}" if self.difference else "")
+
+
+ALIASES = {
+    "picp": Alias("coverage", "prediction interval coverage probability"),
+    "mpiw": Alias("width", "mean prediction interval width"),
+    "winkler": Alias("interval-score", "Winkler score"),
+    "ause": Alias("confidence-curve", "area under the sparsification error", "not divided by the error of all rows"),
+    "mace": Alias("ece", "mean absolute calibration error", "over quantile levels, not over central intervals"),
+}
+"""Names of metrics in other programs and in papers."""
+
+
+def canonical_name(name: str) -> str:
+    """Return the name of the metric that an alias stands for; any other name unchanged."""
+    return ALIASES[name].metric if name in ALIASES else name

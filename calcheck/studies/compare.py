@@ -76,18 +76,7 @@ def compare(
         msg = f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}"
         raise OptionError(msg)
     run = run or Run()
-    models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
-    evaluated: Evaluated = {}
-    reports = []
-    for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
-        run.progress("models", done / len(models))
-
-        def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
-            evaluated[metric.info.name, name] = (shown, rows)
-
-        referred = _ranked_by_simulation if run.replicates is None else None
-        reports.append(evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred))
-    run.progress("models", 1.0)
+    reports, evaluated = evaluate_models(models, metrics, run)
     skipped = _skipped(names, reports)
     skipped_names = {each.metric for each in skipped}
     valid = [metric for metric in metrics if metric.info.name not in skipped_names]
@@ -108,6 +97,28 @@ def compare(
         ),
         skipped=tuple(skipped),
     )
+
+
+def evaluate_models(
+    models: Sequence[Model], metrics: Sequence[Metric[Any]], run: Run
+) -> tuple[list[Report], Evaluated]:
+    """Return the report of each model on the rows of the first, and the row results by metric and model.
+
+    If the number of replicates is not set, the null distribution is simulated only where the ranking depends on it.
+    """
+    models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
+    evaluated: Evaluated = {}
+    reports = []
+    for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
+        run.progress("models", done / len(models))
+
+        def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
+            evaluated[metric.info.name, name] = (shown, rows)
+
+        referred = _ranked_by_simulation if run.replicates is None else None
+        reports.append(evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred))
+    run.progress("models", 1.0)
+    return reports, evaluated
 
 
 def _ranked_by_simulation(metric: Metric[Any], rows: RowResults) -> bool:

@@ -6,6 +6,8 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from calcheck.report import loss
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,11 +18,9 @@ DIGITS = 4  # significant digits of shown values; values that look equal count a
 
 def score(better: Orientation, value: float | None, reference: float | None) -> float | None:
     """Return a score that is smaller for a better model, rounded to the shown digits; None if no value is better."""
-    if value is None or better == "none" or (better == "reference" and reference is None):
-        return None
-    if better == "reference":
-        return _shown(abs(_shown(value) - _shown(reference or 0.0)))
-    return _shown({"smaller": value, "larger": -value, "zero": abs(value)}[better])
+    shown = [None if each is None else _shown(each) for each in (value, reference)]
+    found = loss(better, *shown)
+    return None if found is None else _shown(found)
 
 
 def ranks(scores: Sequence[float | None]) -> list[int | None]:

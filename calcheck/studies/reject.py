@@ -37,14 +37,15 @@ if TYPE_CHECKING:
     from calcheck.inference.risk_coverage import Curves, MetricRows
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
-    from calcheck.report import Input, Report
+    from calcheck.report import Input, IntervalKind, Report
 
     Values = NDArray[np.float64]
 
 AREA = "area"
 PERCENT, ROUNDING = 100, 1e-9
 MOST_STEPS = 1000  # maximum number of steps
-BY_RESAMPLING, BY_CHANCE = "percentile", "random orders"
+BY_RESAMPLING: IntervalKind = "percentile"
+BY_CHANCE: IntervalKind = "random orders"
 
 
 @dataclass(frozen=True)

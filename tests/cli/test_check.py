@@ -60,10 +60,7 @@ def test_all_violated_rules_are_reported_and_one_is_enough_to_fail(calcheck, wro
     )
     assert "zms has no field 'n'" in found.refused()
     never = calcheck("check", wrong, "--fail-on", "ece.reference_low > 1").refused()
-    assert (
-        "ece has no field 'reference_low'. Available fields: metric, summary, options, slice, unit, orientation"
-        in never
-    )
+    assert "ece has no field 'reference_low'. Did you mean 'reference'?" in never
     found = calcheck("check", wrong, "--fail-on", SATISFIED, "--fail-on", "zms > 3", "--fail-on", "rce < 0", *FEW)
     assert found.code == 1
     assert [line.split()[-4] for line in found.out.splitlines() if " is " in line][:3] == [
@@ -85,6 +82,36 @@ def test_only_metrics_in_rules_and_requested_ones_are_computed(calcheck, right):
     assert calcheck("check", right, "--fail-on", "input.n == 60", "--fail-on", "input.n > 9").code == 1
 
 
+def test_without_rules_a_verdict_that_is_fail_violates_and_no_other(calcheck, right, wrong):
+    found = calcheck("check", wrong, "--no-bootstrap", "--format", "json")
+    report = json.loads(found.out)
+    assert (found.code, found.err) == (1, "")
+    jsonschema.validate(report, report_schema())
+    verdicts = {result["metric"]: result["verdict"] for result in report["results"]}
+    assert {gate["rule"]: gate["passed"] for gate in report["gates"]} == {
+        f"{metric}.verdict == fail": verdict != "fail" for metric, verdict in verdicts.items() if verdict != "none"
+    }
+    assert {"fail", "none"} <= set(verdicts.values())
+    assert report["gates"][0] == {
+        "rule": "zms.verdict == fail",
+        "level": "fail",
+        "passed": False,
+        "message": "zms.verdict is fail; zms is 4",
+        "values": {"zms.verdict": "fail", "zms": 4.0},
+    }
+    assert {"cce", "jmmd"} <= {skipped["metric"] for skipped in report["skipped"]}
+    assert calcheck("check", wrong, "--no-bootstrap", "--exit-zero").code == 0
+    assert calcheck("check", right, "--metrics", "zms,width", "--no-bootstrap").code == 0
+    assert calcheck("check", wrong, "--metrics", "mae,width", "--no-bootstrap", "--format", "junit").code == 1
+
+
+def test_without_rules_a_metric_without_a_value_is_a_violation(calcheck, impossible):
+    found = calcheck("check", impossible, "--no-bootstrap", "--metrics", "nll", "--format", "junit")
+    assert found.code == 1
+    assert 'type="missing"' in found.out
+    assert "nll is null (no value: it is inf)" in found.out
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
@@ -103,12 +130,13 @@ def test_a_missing_value_never_passes(calcheck, impossible, rule, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "check needs at least one rule: pass --fail-on 'ece > 0.05'"),
-        (("--metrics", "zms"), "check needs at least one rule"),
+        (("--metrics", "cce"), "cce needs inputs"),
+        (("--metrics", "width,sharpness"), "no metric has a verdict, so nothing would be checked. Pass a rule"),
+        (("--metrics", "mae", "--no-null"), "no metric has a verdict, so nothing would be checked"),
         (("--fail-on", ""), "rule '', at the end"),
         (("--fail-on", "zms"), "expected a comparison"),
         (("--fail-on", SATISFIED, "--warn-on", "zms >"), "rule 'zms >', at the end"),
-        (("--fail-on", "zmss > 1"), "unknown metric 'zmss'. Available: zms, rce"),
+        (("--fail-on", "zmss > 1"), "unknown metric 'zmss'. Did you mean 'zms'?"),
         (("--fail-on", "zms.details.x > 1", *FEW), "zms.details has no field 'x'. Available fields: bootstrap"),
         (("--fail-on", "cce > 1"), "cce needs inputs to condition on (--embedding or --inputs)"),
         (("--fail-on", SATISFIED, "--metrics", "cce"), "cce needs inputs"),
@@ -315,12 +343,16 @@ def test_rules_on_the_command_line_replace_settings_of_the_same_level(calcheck, 
         ("warn-on = 'ece >'", "calcheck.toml, [gates] warn-on: rule 'ece >', at the end"),
         ("fail-on = 'ecee > 1'", "calcheck.toml, [gates] fail-on: rule 'ecee > 1', at character 1"),
         ("fails-on = 'ece > 1'", "calcheck.toml, [gates]: unknown key 'fails-on'. Available keys: fail-on, warn-on"),
-        ("fail-on = []", "check needs at least one rule"),
     ],
 )
 def test_errors_in_the_settings_file_name_it(calcheck, configured, right, text, message):
     configured(f"[gates]\n{text}\n")
     assert message in calcheck("check", right).refused()
+
+
+def test_an_empty_list_of_rules_checks_the_verdicts(calcheck, configured, wrong):
+    configured("no-bootstrap = true\n[gates]\nfail-on = []\n")
+    assert calcheck("check", wrong, "--metrics", "zms").code == 1
 
 
 def test_metrics_have_the_options_of_the_settings_file(calcheck, configured, right):
@@ -391,7 +423,8 @@ def edit(path, change):
             lambda report: report["results"][0].update(slice={"removed": "3 %"}),
             "its results are for subsets of the rows",
         ),
-        (lambda report: report["results"][0].update(metric="zmss"), "unknown metric 'zmss'. Available metrics: zms"),
+        (lambda report: report["results"][0].update(metric="zmss"), "unknown metric 'zmss'. Did you mean 'zms'?"),
+        (lambda report: report["results"][0].update(metric="picp"), "unknown metric 'picp'"),
         (lambda report: report["results"][0].update(value="1"), "results[0].value must be a number or null"),
         (lambda report: report["results"][2]["options"].update(bins=0), "--bins must be at least 1"),
         (

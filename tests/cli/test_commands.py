@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import jsonschema
@@ -14,9 +15,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck import __version__, read
+from calcheck.cli.app import make_program
+from calcheck.cli.typer_bridge import argument, make_command, parameters
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
-from calcheck.options import options_of
+from calcheck.options import option, options_of
 from calcheck.render import format_names
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
@@ -207,13 +210,33 @@ def test_metrics_are_listed(calcheck):
 def test_every_command_has_help(calcheck, command):
     found = calcheck(command, "--help")
     assert found.code == 0
-    for option in options_of(METRICS[command]) if command in METRICS else ():
-        assert f" {option.flag} " in found.out
+    for each in options_of(METRICS[command]) if command in METRICS else ():
+        assert f" {each.flag} " in found.out
 
 
-def test_the_help_shows_brackets_and_no_empty_default(calcheck):
-    assert calcheck("check", "--help").out.count("[gates]") == 2
+def test_the_help_shows_brackets_and_no_empty_default(calcheck, monkeypatch):
+    for width in ("60", "80", "200"):
+        monkeypatch.setenv("COLUMNS", width)
+        assert calcheck("check", "--help").out.count("[gates]") == 2
     assert "Default: ." not in calcheck("convert", "--help").out
+
+
+def test_help_texts_with_brackets_are_no_markup(capsys):
+    """In the docstring, the example, an argument and an option, although rich knows `[bold]` and `[/red]`."""
+    word = "[bold]a[/red]"
+    options = make_dataclass("Options", [("one", str, option(None, f"Option {word}."))])
+
+    def function(**_):
+        pass
+
+    function.__doc__ = f"Docstring {word}."
+    declared = [argument("file", "FILE", f"Argument {word}."), *parameters(options, "Options")]
+    program = make_program()
+    program.commands["shown"] = make_command("shown", function, declared, example=f"shown {word}")
+    program(["shown", "--help"], prog_name="calcheck", standalone_mode=False)
+    shown = capsys.readouterr().out
+    for text in ("Docstring", "Example: shown", "Argument", "Option"):
+        assert f"{text} {word}" in shown
 
 
 def test_the_version_is_printed(process):

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck.errors import OptionError
-from calcheck.gate.evaluate import evaluate_rule, validate_rule
+from calcheck.gate.evaluate import evaluate_rule
+from calcheck.gate.resolution import resolve_rule
 from calcheck.gate.rules import Abs, BoolOp, Comparison, Constant, Name, Not, parse
 from calcheck.report import Input, Report, Result
 from tests.simulations import examples
@@ -78,8 +79,7 @@ chains = st.builds(chained, operands, st.lists(st.tuples(st.sampled_from(OPERATO
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)))
 def test_any_text_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
-        rule = parse(text)
-        validate_rule(rule, {name: {"value": {}, "zeta": {}, "unit": {}} for name in METRICS})
+        rule = resolve_rule(parse(text), {name: {"value": {}, "zeta": {}, "unit": {}} for name in METRICS})
         evaluate_rule(rule, report_of({"zms": 1.0, "rce": 0.0, "interval-score": None}))
 
 

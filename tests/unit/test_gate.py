@@ -8,8 +8,9 @@ import pytest
 
 from calcheck.errors import OptionError
 from calcheck.gate.baseline import StoredInterval, Tolerance, compare_with_baseline
-from calcheck.gate.evaluate import evaluate_rule, validate_rule
+from calcheck.gate.evaluate import evaluate_rule
 from calcheck.gate.messages import UNKNOWN, format_values
+from calcheck.gate.resolution import resolve_rule
 from calcheck.gate.rules import DEEPEST, LONGEST, parse
 from calcheck.messages import Message
 from calcheck.report import Gate, Input, Report, Result
@@ -55,9 +56,7 @@ REPORT = Report(
 
 
 def evaluate_text(text):
-    rule = parse(text)
-    validate_rule(rule, KNOWN)
-    return evaluate_rule(rule, REPORT)
+    return evaluate_rule(resolve_rule(parse(text), KNOWN), REPORT)
 
 
 def violated(text):
@@ -88,6 +87,18 @@ def violated(text):
         ('zms.verdict != "fail"', False),
         ("zms.verdict == 'fail'", True),
         ("'fail' == zms.verdict", True),
+        ("zms.verdict == fail", True),
+        ("fail == zms.verdict", True),
+        ("zms.verdict == pass", False),
+        ("zms.verdict != none", True),
+        ("zms.verdict == undecided or zms.verdict == pass", False),
+        ("not zms.verdict == fail", False),
+        ("zms.verdict == fail == zms.verdict", True),
+        ("zms.interval == bca and zms.unit != y", True),
+        ("zms.orientation == none", True),
+        ("input.predictive == gaussian", True),
+        ("input.columns.class == y-1", True),
+        ("zms.details.kernel.name == rbf", True),
         ("zms.options.alpha == 1E-1", True),
         ("zms.unit == 'and'", False),
         ("input.n > 441", True),
@@ -245,7 +256,7 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("ece > 1e999", "character 7, '1e999': expected a finite number"),
         ("ece > 1e", "character 8, 'e': expected and, or"),
         ("ece > nan", "unknown metric 'nan'"),
-        ("zms.verdict == fail", "unknown metric 'fail'. Texts are in quotes: 'fail'. Available: zms"),
+        ("zms == fail", "'fail' is a verdict: compare a field with it, e.g. zms.verdict == fail"),
         ("ece > ٣", "character 7"),
         ("ece == 'x", 'character 8, "\'x": unclosed quote'),
         ("and > 1", "character 1, 'and > 1': expected a finite number"),
@@ -255,11 +266,11 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("not " * (DEEPEST + 1) + "ece > 1", f"at most {DEEPEST} nested parentheses"),
         ("abs(" * (DEEPEST + 1) + "ece" + ")" * (DEEPEST + 1) + " > 1", f"at most {DEEPEST} nested parentheses"),
         ("x" * (LONGEST + 1), "a rule has at most 1,000 characters, got 1,001: 'xxxx"),
-        ("ecee > 1", "character 1, 'ecee > 1': unknown metric 'ecee'. Available: zms, ece, interval-score"),
+        ("ecee > 1", "character 1, 'ecee > 1': unknown metric 'ecee'. Did you mean 'ece'?"),
         ("ece > 1 or zms > crps", "character 18, 'crps': unknown metric 'crps'"),
         ("ece-1 > 0", "unknown metric 'ece-1'"),
         ("value > 1", "unknown metric 'value'"),
-        ("zms.zetta > 1", "zms has no field 'zetta'. Available fields: metric, summary, options"),
+        ("zms.zetta > 1", "zms has no field 'zetta'. Did you mean 'zeta'?"),
         (
             "ece > 1 or cce.low > 1",
             "character 12, 'cce.low > 1': cce has no field 'low'. Available fields: value, zeta",
@@ -275,8 +286,20 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("zms.value.real > 1", "zms.value has no field 'real'. It has no fields"),
         ("zms.details.kernel.on == 1", "zms.details.kernel.on is neither a number nor text"),
         ("zms.warnings == 'x'", "zms.warnings is neither a number nor text"),
-        ("zms.verdict == 'failed'", "unknown verdict 'failed'. Available verdicts: pass, fail, undecided, none"),
-        ("ece > 1 or 'bad' == zms.verdict", "unknown verdict 'bad'"),
+        ("zms.verdict == 'failed'", "zms.verdict is never 'failed'. Did you mean 'fail'?"),
+        ("ece > 1 or 'bad' == zms.verdict", "zms.verdict is never 'bad'. Available: pass, fail, undecided, none"),
+        ("zms.pvalue < 1", "zms has no field 'pvalue'. Did you mean 'p_value'?"),
+        ("zsm > 1", "unknown metric 'zsm'. Did you mean 'zms'?"),
+        ("banana > 1", "unknown metric 'banana'. Available: zms, ece, interval-score, cce, nll, input"),
+        ("fail == pass", "'fail' is a verdict"),
+        ("ece == fail or zms.verdict == fail", "'fail' is a verdict"),
+        ("zms.verdict == failing", "zms.verdict is never 'failing'. Did you mean 'fail'?"),
+        ("zms.verdict != zsm", "zms.verdict is never 'zsm'. Available: pass, fail, undecided, none"),
+        ("zms.interval == bcaa", "zms.interval is never 'bcaa'. Did you mean 'bca'?"),
+        ("simulate == zms.reference_kind", "zms.reference_kind is never 'simulate'. Did you mean 'simulated'?"),
+        ("zms.p_value == small", "unknown metric 'small'"),
+        ("zms.unit == ece.unitt", "ece has no field 'unitt'. Did you mean 'unit'?"),
+        ("zms.verdict > fail", "compares 'fail' > 'fail'"),
         ("zms.unit > 1", "compares '1' > '1'"),
         ("zms.unit == 1", "compares '1' == '1': compare numbers with numbers, or text with text by == or !="),
         ("zms.unit < 'y'", "compares '1' < 'y'"),
@@ -375,11 +398,12 @@ def test_a_stored_interval_that_excludes_its_own_value_is_reported():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("cce.details.dofs > 1", "cce.details has no field 'dofs'. Available fields: dof, reach"),
+        ("cce.details.dofs > 1", "cce.details has no field 'dofs'. Did you mean 'dof'?"),
+        ("cce.details.bins > 1", "cce.details has no field 'bins'. Available fields: dof, reach"),
         ("cce.details.reach.miles > 1", "cce.details.reach has no field 'miles'. Available fields: unit"),
         ("cce.details.dof.value > 1", "cce.details.dof has no field 'value'. It has no fields"),
     ],
 )
 def test_a_rule_on_a_detail_that_cannot_exist_is_refused_before_computing(text, message):
     with pytest.raises(OptionError, match=re.escape(message)):
-        validate_rule(parse(text), KNOWN)
+        resolve_rule(parse(text), KNOWN)

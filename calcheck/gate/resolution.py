@@ -1,0 +1,142 @@
+"""Resolution of the names in rules: metrics, fields of the report, and words in place of quoted text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
+
+from calcheck.gate.rules import INPUT, Abs, BoolOp, Comparison, Condition, Constant, Name, Not, Operand, Rule
+from calcheck.report import Input, Result, Verdict
+from calcheck.suggestions import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from calcheck.details import FieldTree
+
+INPUT_FIELDS: FieldTree = {each.name: None if each.name == "columns" else {} for each in fields(Input)}
+INPUT_TYPES, RESULT_TYPES = get_type_hints(Input), get_type_hints(Result)
+
+
+def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None) -> Rule:
+    """Return a rule that contains names of the report and constants only; raise if a name can be in no report.
+
+    An alias becomes the name of its metric. A word that is compared with a field of text becomes a text:
+    ``zms.verdict == fail``.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    known : mapping
+        The result fields of each metric, by the metric's name; each field with its own fields.
+    aliases : mapping, optional
+        Metrics by their other names.
+
+    Raises
+    ------
+    OptionError
+        A metric or a field does not exist, or a field never has the text that it is compared with.
+    """
+    resolver = _Resolver(rule, known, aliases or {})
+    return Rule(rule.text, resolver.condition(rule.condition))
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    """Resolves the names of one rule."""
+
+    rule: Rule
+    known: Mapping[str, FieldTree]
+    aliases: Mapping[str, str]
+
+    def condition(self, node: Condition) -> Condition:
+        match node:
+            case Not():
+                return Not(self.condition(node.condition))
+            case BoolOp():
+                return BoolOp(node.word, tuple(map(self.condition, node.conditions)))
+            case Comparison():
+                return self.comparison(node)
+
+    def comparison(self, node: Comparison) -> Comparison:
+        left, right = self.operand(node.left, node.right), self.operand(node.right, node.left)
+        for side, other in ((left, right), (right, left)):
+            self.require_possible(side, other)
+        return Comparison(left, node.operator, right)
+
+    def operand(self, node: Operand, other: Operand) -> Operand:
+        """Return a resolved side of a comparison; a word is a text if the other side is a field of text."""
+        match node:
+            case Abs():
+                return Abs(self.operand(node.operand, node))
+            case Name(path=(word,)) if not self.is_known(word) and texts_of(other) is not None:
+                return Constant(word)
+            case Name():
+                return self.name(node)
+            case Constant():
+                return node
+
+    def is_known(self, word: str) -> bool:
+        return word in self.known or word in self.aliases or word == INPUT
+
+    def name(self, node: Name) -> Name:
+        """Return a name that a report can have, with the name of the metric in place of an alias."""
+        head, *steps = node.path
+        if not self.is_known(head):
+            self.rule.reject(node.at, self.unknown_metric(head))
+        metric = self.aliases.get(head, head)
+        found = Name((metric, *steps), node.at)
+        self.require_path(found, INPUT_FIELDS if metric == INPUT else self.known[metric])
+        return found
+
+    def unknown_metric(self, word: str) -> str:
+        """Return a message about a word that names no metric."""
+        if word in get_args(Verdict):
+            return f"{word!r} is a verdict: compare a field with it, e.g. {next(iter(self.known))}.verdict == {word}"
+        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, INPUT), 'Available')}"
+
+    def require_path(self, name: Name, known: FieldTree) -> None:
+        """Raise if a name has a step that no report has."""
+        there: FieldTree | None = known
+        for depth, step in enumerate(name.path[1:], start=1):
+            if there is None:
+                return
+            if step not in there:
+                similar = _similar(step, there, "Available fields") if there else "It has no fields"
+                self.rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {similar}")
+            there = there[step]
+
+    def require_possible(self, name: Operand, constant: Operand) -> None:
+        """Raise if a field is compared with a text that it never has: such a comparison is never violated."""
+        texts = texts_of(name)
+        if not texts or not isinstance(constant, Constant) or not isinstance(name, Name):
+            return
+        if isinstance(constant.value, str) and constant.value not in texts:
+            similar = _similar(constant.value, texts, "Available")
+            self.rule.reject(name.at, f"{name} is never {constant.value!r}. {similar}")
+
+
+def texts_of(operand: Operand) -> tuple[str, ...] | None:
+    """Return the texts that a field can have, or none if it can have any; None if the operand is no field of text.
+
+    Examples
+    --------
+    >>> texts_of(Name(("zms", "reference_kind"))), texts_of(Name(("zms", "unit"))), texts_of(Name(("zms", "low")))
+    (('exact', 'simulated'), (), None)
+    """
+    if not isinstance(operand, Name) or len(operand.path) == 1:
+        return None
+    head, field, *deeper = operand.path
+    hint = (INPUT_TYPES if head == INPUT else RESULT_TYPES).get(field)
+    kinds = (hint,) if get_origin(hint) is Literal else (get_args(hint) or (hint,))
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            return get_args(kind)
+    return () if deeper or str in kinds else None
+
+
+def _similar(word: str, names: Iterable[str], label: str) -> str:
+    """Return a question about a similar name, else all names."""
+    names = list(names)
+    return suggestion(word, names) or f"{label}: {', '.join(names)}"
