@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
-from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
+from calcheck.io.arrow_arrays import keys, sort_keys, to_scalars, without_gaps
 from calcheck.io.columns.roles import arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
@@ -113,7 +113,7 @@ class Scan:
     narrow : tuple of str, optional
         Columns to show beside results.
     also : tuple of str
-        Columns without a role that rows are ordered by.
+        Columns without a role that rows are sorted or grouped by.
     embedding, truth : JoinedColumn, optional
         Columns joined from other files.
     start : int
@@ -245,7 +245,7 @@ class Scan:
             arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
             columns |= {"y": arrays["y"]} if self.narrow is not None else {}
         columns |= {name: to_scalars(table[name]) for name in self._extra}
-        columns |= {name: ordering(table[name], name) for name in self.also}
+        columns |= {name: sort_keys(table[name], name) for name in self.also}
         if lenient:
             complete = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
             self.n_dropped += int(len(complete) - complete.sum())
