@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
+from calcheck.execution.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,8 @@ class Run:
         Workers that reduce batches, in place of this process.
     checkpoint : Checkpoint, optional
         Stores partial sums, from which an interrupted run can resume.
+    limits : Limits
+        Sizes at which rows are sampled, or a cheaper method is used.
 
     Raises
     ------
@@ -148,6 +151,7 @@ class Run:
     keep_rows: bool = False
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
