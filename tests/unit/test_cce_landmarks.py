@@ -18,15 +18,13 @@ from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
 from calcheck.execution.prefetch import prefetch
-from calcheck.io import scan
-from calcheck.io.tables import memory, parquet
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
-from tests.files import write
+from tests.files import limited, write
 from tests.shorthand import gaussian_case, texts
 
 N, D = 240, 5
@@ -101,15 +99,13 @@ def test_the_result_does_not_depend_on_the_block_size(size, monkeypatch):
         ("none", "rbf", "variance"),
     ],
 )
-def test_lazy_inputs_give_the_same_result(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
+def test_lazy_inputs_give_the_same_result(tmp_path, normalize, kernel_x, gamma_x):
     parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": (X * 3 + 2).astype(np.float32)}
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
     values, expected = [], result(read(path), run=replace(PLAIN, keep_rows=True), worst=3, **options)
-    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
-    for module in (parquet, memory, scan):
-        monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
-    found = result(read(path), sink=lambda *given: values.append(given[2].columns["cce"]), worst=3, **options)
+    lazy = limited(read(path), input_bytes=1, batch_bytes=50 * D * 4)
+    found = result(lazy, sink=lambda *given: values.append(given[2].columns["cce"]), worst=3, **options)
     assert_same(found, expected, 1e-5)  # single precision, 6e-8, amplified by the powers of a polynomial
     assert found.details["solver"]["precision"] == "float32"
     assert [row["row"] for row in found.details["worst"]] == [row["row"] for row in expected.details["worst"]]
