@@ -9,6 +9,7 @@ from calcheck.version import __version__
 
 if TYPE_CHECKING:
     from calcheck.api import compare, evaluate, metric, reject, sweep
+    from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.interactive import InteractiveReport
     from calcheck.io import read
     from calcheck.metrics import METRICS
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METRICS",
+    "CalcheckError",
+    "DataError",
+    "FileError",
     "InMemory",
     "InteractiveReport",
+    "NumericalError",
+    "OptionError",
     "Predictions",
     "Report",
     "__version__",
@@ -36,6 +42,11 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         "METRICS": "calcheck.metrics",
+        "CalcheckError": "calcheck.errors",
+        "DataError": "calcheck.errors",
+        "FileError": "calcheck.errors",
+        "NumericalError": "calcheck.errors",
+        "OptionError": "calcheck.errors",
         "InMemory": "calcheck.predictions",
         "InteractiveReport": "calcheck.interactive",
         "Predictions": "calcheck.predictions",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.conclusion import conclude
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, OptionError, keyword_messages
 from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
 from calcheck.interactive import InteractiveReport, PointwiseResults
@@ -78,6 +78,7 @@ class Options(RunArguments, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
+@keyword_messages()
 def metric(name: str, /, **options: Any) -> AnyMetric:
     """Return a metric with options.
 
@@ -113,6 +114,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     return chosen(**{each.field: _checked(each, value, f"{name}: {each.field}") for each, value in given.items()})
 
 
+@keyword_messages()
 def evaluate(
     data: Data = None,
     metrics: Metrics | None = None,
@@ -191,6 +193,7 @@ def evaluate(
     return InteractiveReport.from_report(conclude(_require_results(report)), rows)
 
 
+@keyword_messages()
 def compare(
     models: Mapping[str, Data],
     metrics: Metrics | None = None,
@@ -242,6 +245,7 @@ def compare(
     )
 
 
+@keyword_messages()
 def sweep(
     data: Data | Mapping[str, Data],
     metric: str | AnyMetric,
@@ -302,6 +306,7 @@ def sweep(
     return InteractiveReport.from_report(report, build=sweep_document)
 
 
+@keyword_messages()
 def reject(
     data: Data = None,
     metrics: Metrics = ERROR_METRICS,
@@ -356,15 +361,21 @@ def reject(
     0  std      0 %   442  43.43
     1  std     50 %   221  44.83
     """
-    names = [criteria] if isinstance(criteria, str) else None if criteria is None else list(criteria)
-    criterion = cce or METRICS[CCE]()
+    names = _criteria(criteria)
+    criterion = METRICS[CCE]() if cce is None else cce
+    if not isinstance(criterion, METRICS[CCE]):
+        msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
+        raise OptionError(msg)
     chosen, run, columns = _parsed(metrics, options)
     needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
     source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else _new_rows(new, source, columns_of(names))
-    steps = rejection.RejectionGrid(step, max_percent, coverage)
+    given = {"step": step, "max_percent": max_percent, "coverage": coverage}
+    grid = {each.field: _checked(each, given[each.field], each.field) for each in options_of(rejection.RejectionGrid)}
     with source.error_names():
-        report = rejection.reject(source, chosen, by=names, cce=criterion, at=others, steps=steps, run=run)
+        report = rejection.reject(
+            source, chosen, by=names, cce=criterion, at=others, steps=rejection.RejectionGrid(**grid), run=run
+        )
     return InteractiveReport.from_report(_require_results(report), build=rejection_document)
 
 
@@ -378,7 +389,7 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
     """Return metrics by name or with options; all for None."""
     if metrics is None:
         return [metric(name) for name in METRICS]
-    chosen: list[Any] = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
+    chosen = _listed(metrics)
     for each in chosen:
         if not isinstance(each, (str, Metric)):
             msg = f"metrics are names or calcheck.metric(name, …), got {each!r}"
@@ -387,6 +398,22 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
         msg = "there are no metrics to compute. Name at least one, or omit metrics for all that apply"
         raise OptionError(msg)
     return [metric(each) if isinstance(each, str) else each for each in chosen]
+
+
+def _criteria(criteria: Any) -> list[str] | None:
+    """Return the names of criteria; None for the default."""
+    if criteria is None:
+        return None
+    names = _listed(criteria)
+    if not all(isinstance(each, str) for each in names):
+        msg = f"criteria are cce, std, random or names of columns, got {criteria!r}"
+        raise OptionError(msg)
+    return names
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the items of a list or another iterable, or a single value as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _checked(option: Option, value: Any, name: str) -> Any:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
+from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 SHOWN = 3  # Maximum number of invalid rows listed in a message
 SHOWN_NAMES = 12  # Maximum number of names listed in a message
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
+WORDS = {"no-bootstrap": "resamples=0", "no-null": "replicates=0", "help": "--help"}  # Flags without a keyword
 
 
 def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str = ", ") -> str:
@@ -118,3 +123,29 @@ class ValuesError(DataError):
         where = f"row{'s' if len(self.rows) > 1 else ''} {', '.join(map(str, shown))}{more}, counted from 0"
         text = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({where})"
         return f"{text}. {self.remedy}" if self.remedy else text
+
+
+@contextmanager
+def keyword_messages() -> Iterator[None]:
+    """Name options in the messages of errors by their keywords in Python instead of their flags."""
+    try:
+        yield
+    except CalcheckError as error:
+        error.args = (with_keywords(str(error)), *error.args[1:])
+        raise
+
+
+def with_keywords(text: str) -> str:
+    """Return a text with the keywords of options in place of their flags.
+
+    Examples
+    --------
+    >>> with_keywords("Pass --nan-policy omit, or another --lambda")
+    'Pass nan_policy omit, or another lambda_'
+    """
+    return FLAG.sub(lambda flag: WORDS.get(flag[1], _keyword(flag[1])), text)
+
+
+def _keyword(name: str) -> str:
+    field = name.replace("-", "_")
+    return f"{field}_" if iskeyword(field) else field

@@ -16,6 +16,7 @@ REMEDIES: dict[Need, str] = {
     "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
     "x": "inputs to condition on (--embedding or --inputs)",
 }
+BINS = 10  # Default number of bins with equal counts
 SHARED_FIT = "all rows share one fit, so resampling rows does not give a valid interval"
 """Why the metrics of kernel regressions have no interval."""
 

@@ -127,8 +127,8 @@ class Option:
     def take(self, value: Any, called: str) -> Any:
         """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
 
-        None is accepted if it is the default. A list of strings is equivalent to text with commas, for an option that
-        takes either.
+        None is accepted if it is the default, and a single value in place of a list. A list of strings is equivalent to
+        text with commas, for an option that takes either.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class Option:
             return tuple(_parse_any(str(each), item) for each in value)
         if item is None and listed and str in _kinds(self.hint) and all(_fits(each, str) for each in value):
             return ",".join(value)
-        if _fits(value, item if item is str and not self.repeated else self.hint):
+        if _fits(value, self.hint if item is None or self.repeated else item):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
         msg = f"{called} takes {expected}, got {_describe(value)}"

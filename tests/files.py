@@ -1,11 +1,25 @@
 """Small files of predictions for tests."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv, feather
 
+from calcheck.io.files import Files
+from calcheck.io.limits import ReadLimits
+
 N, D = 12, 3
+
+
+def limited(source, **sizes):
+    """Return a source that reads its file, or files, with other limits."""
+    file, limits = source.file, ReadLimits(**sizes)
+    if isinstance(file, Files):
+        members = tuple(replace(each, file=replace(each.file, limits=limits)) for each in file.members)
+        return replace(source, file=replace(file, members=members))
+    return replace(source, file=replace(file, limits=limits))
 
 
 def columns(n=N, d=D, seed=0):

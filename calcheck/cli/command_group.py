@@ -92,19 +92,18 @@ class CommandGroup(TyperGroup):
         super().__init__(**attributes)
         self.commands: dict[str, Any] = _lazy_commands()
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name of a command, the command, and its arguments; an alias of a metric is its command."""
-        return super().resolve_command(ctx, [metric_name(args[0]), *args[1:]])
-
     def get_help_option(self, ctx: Any) -> Any:
         """Return ``--help``."""
         return with_default(super().get_help_option(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command, or evaluate if the first argument is a file instead of the name of a command."""
-        if args[0] not in self.commands and is_file_name(args[0]):
-            args = ["evaluate", *args]
-        return super().resolve_command(ctx, args)
+        """Return the name of a command, the command, and its arguments.
+
+        An alias of a metric is its command; a file without the name of a command is evaluated.
+        """
+        name = metric_name(args[0])
+        evaluated = name not in self.commands and is_file_name(name)
+        return super().resolve_command(ctx, ["evaluate", *args] if evaluated else [name, *args[1:]])
 
 
 def is_file_name(text: str) -> bool:

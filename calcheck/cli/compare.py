@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,15 @@ from calcheck.cli.common import (
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ReportOptions
 from calcheck.cli.output import deliver
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import FileError, OptionError
+from calcheck.errors import DataError, FileError, OptionError
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.render.cells import skip_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
 
 STDIN = "-"
 
@@ -41,7 +46,7 @@ def _compare(files: list[str], **given: Any) -> None:
         raise OptionError(msg)
     names = model_names(files, options.names)
     metrics = select_metrics(options.metrics, given["settings"])
-    sources = [open_source(file, given, metrics, narrow=False) for file in files]
+    sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
     with run_context(given) as run:
@@ -50,6 +55,39 @@ def _compare(files: list[str], **given: Any) -> None:
         msg = f"no metric applies to {', '.join(names)}. {skip_reasons(report)}"
         raise FileError(msg)
     deliver(report, report_to, comparison_document)
+
+
+def open_models(files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]]) -> list[FileSource]:
+    """Return the source of each file, with the same column options.
+
+    Raises
+    ------
+    FileError
+        A file cannot be read, or the options fit only some of the files; the message says how to convert these.
+    """
+    sources = [open_source(file, given, metrics, narrow=False) for file in files]
+    problems = {source.name: problem for source in sources if (problem := _problem(source))}
+    fit = [source for source in sources if source.name not in problems]
+    if not problems or not fit or fit[0].options == ColumnOptions():
+        return sources
+    described, name = fit[0], next(iter(problems))
+    converted = PurePath(described.name).stem + "-converted.parquet"
+    command = shlex.join(["calcheck", "convert", described.name, *described.explicit(), "-o", converted])
+    msg = (
+        f"{problems[name]}. The column options describe {described.name}, but not {name}, and apply to all files: run"
+        f" {command}, then pass {converted} without these options"
+    )
+    raise FileError(msg)
+
+
+def _problem(source: FileSource) -> str:
+    """Return why the columns of a file cannot be read with its options, or ""."""
+    names = source.table.schema.names
+    try:
+        source.roles.explicit(names)
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:

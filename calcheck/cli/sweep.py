@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, files_argument, open_source, require_outputs, run_context
-from calcheck.cli.compare import model_names
+from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, files_argument, require_outputs, run_context
+from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.metric_names import metric_name
 from calcheck.cli.options import PlotOptions, SweepOptions
 from calcheck.cli.output import deliver, draw
@@ -37,7 +37,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
         )
         raise OptionError(msg)
     names = model_names(files, options.names)
-    sources = [open_source(file, given, [metric], narrow=False) for file in files]
+    sources = open_models(files, given, [metric])
     report_to, _ = require_outputs(given, *sources)
     if plot:
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)

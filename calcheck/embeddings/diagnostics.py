@@ -92,20 +92,21 @@ def nystroem_details(
 ) -> dict[str, Any]:
     """Return dof and solver of a Nyström approximation."""
     n, d = landmarks.rows, landmarks.landmarks.shape[1]
+    count, columns = measured.coefficients.shape
     return {
         "dof": measured.dof,
         "dof_error": measured.dof_error,
         "solver": {
             "name": "nystroem",
             "reason": reason,
-            "landmarks": len(landmarks.landmarks),
+            "landmarks": count,
             "landmark_sampling": options.by,
             "error": float(measured.errors[0]),
             "tolerance": options.tolerance,
             "bias_correction": float(measured.corrections[0]),
             "mean_rows": len(landmarks.evaluated),
             "validation_rows": len(landmarks.validation),
-            "flops": flops(n, d, *measured.coefficients.shape),
+            "flops": flops(n, d, count, columns, run.limits),
             "precision": run.precision,
             "device": run.device or "numpy",
         },

@@ -26,23 +26,18 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
+    from calcheck.execution.limits import Limits
     from calcheck.kernels.kernel_options import LandmarkSampling
 
     Inputs = NDArray[np.floating[Any]]
     Values = NDArray[np.float64]
 
-EVALUATED_ROWS = 1 << 15  # Maximum rows averaged; the relative standard error is then below one percent
-VALIDATION_ROWS = 1 << 10  # Minimum validation rows, on which the Nyström error is estimated
-FULL_VALIDATION_ROWS = 1 << 12  # Up to this many rows, all are validation rows and the mean is exact
-PILOT_ROWS = 1 << 13  # Rows of the pilot sample that determines the number of landmarks before all rows are read
-MIN_LANDMARKS = 1 << 8  # Minimum number of landmarks
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
 EXACT_PASSES = 12  # Typical number of products with the kernel matrix for conjugate gradients
 FLOPS_PER_KERNEL_VALUE = 100  # Multiply-adds per kernel value in addition to the product of the inputs
 EXACT_COLUMNS = 6  # Number of (n, outputs) arrays in memory for conjugate gradients
 SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
-MAX_EXACT_FLOPS = 2e13  # Maximum multiply-adds for an exact solver: 40,000 rows of 512 columns, one to two minutes
 NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 
 
@@ -117,16 +112,16 @@ class NystroemEmbedding:
 
     def _embedded(self, lambda_: float) -> NystroemFit:
         rows = self.source.predictions()
-        places = sample_rows(rows, EVALUATED_ROWS, self.run)
+        places = sample_rows(rows, self._limits.evaluated_rows, self.run)
         sample = rows.take(places)
         features = self.settings.features
-        pilot = sample.take(slice(PILOT_ROWS))
+        pilot = sample.take(slice(self._limits.pilot_rows))
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
 
         def fit(count: int) -> tuple[Landmarks, NystroemNorms]:
-            landmarks = self._landmarks(x, count, n_validation(len(rows), count), lambda_, len(rows))
+            landmarks = self._landmarks(x, count, self._limits.n_validation(len(rows), count), lambda_, len(rows))
             return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
 
         counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
@@ -144,11 +139,15 @@ class NystroemEmbedding:
         return bounds
 
     @property
+    def _limits(self) -> Limits:
+        return self.run.limits
+
+    @property
     def replicates(self) -> int:
         """Number of replicates R of the targets."""
         if self.run.replicates is not None:
             return self.run.replicates
-        return REPLICATES if len(self.source.predictions()) <= EVALUATED_ROWS else REPLICATES_OF_MANY
+        return REPLICATES if len(self.source.predictions()) <= self._limits.evaluated_rows else REPLICATES_OF_MANY
 
     def rows(self) -> Source:
         """Return the rows with their inputs, in memory if they are loaded."""
@@ -166,7 +165,7 @@ class NystroemEmbedding:
             The features cannot represent the targets or the predictions.
         """
         rows = self.source.predictions()
-        pilot = rows.take(slice(PILOT_ROWS))
+        pilot = rows.take(slice(self._limits.pilot_rows))
         self._bounds(pilot)
         features, x = self.settings.features, self._scaled(rows)
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
@@ -174,7 +173,11 @@ class NystroemEmbedding:
         if count is None:
             outputs = RegressionTargets(features, *directions, 0, self.run.quiet())
             count = self._pilot_count(pilot, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
-        return directions, self._landmark_inputs(x, count, lambda_), self._validation_inputs(x, n_validation(n, count))
+        return (
+            directions,
+            self._landmark_inputs(x, count, lambda_),
+            self._validation_inputs(x, self._limits.n_validation(n, count)),
+        )
 
     def _landmarks(self, x: Inputs, count: int, n_validated: int, lambda_: float, n: int) -> Landmarks:
         """Return landmarks and validation inputs sampled from the evaluated inputs (E, d), a sample of n rows."""
@@ -203,13 +206,13 @@ class NystroemEmbedding:
 
     def _counts(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, n: int) -> Iterator[int]:
         """Yield increasing numbers of landmarks to try on all rows."""
-        largest = min(n, EVALUATED_ROWS)
+        largest = min(n, self._limits.evaluated_rows)
         if self.options.count is not None:
             yield min(self.options.count, largest)
             return
         affordable = self._affordable(pilot.inputs().shape[1], n)
-        count = min(MIN_LANDMARKS, largest)
-        if n > 2 * PILOT_ROWS:
+        count = min(self._limits.min_landmarks, largest)
+        if n > 2 * self._limits.pilot_rows:
             count = self._pilot_count(pilot, outputs, lambda_, min(largest, affordable))
         yield count
         while count < largest and 2 * count <= affordable:
@@ -222,17 +225,20 @@ class NystroemEmbedding:
         limit = min(largest, len(x))
 
         def is_accurate(count: int) -> bool:
-            landmarks = self._landmarks(x, count, max(VALIDATION_ROWS, count), lambda_, len(x))
+            landmarks = self._landmarks(x, count, max(self._limits.validation_rows, count), lambda_, len(x))
             return self.options.is_accurate(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
 
-        doublings = (MIN_LANDMARKS << power for power in itertools.count())
+        doublings = (self._limits.min_landmarks << power for power in itertools.count())
         return min(largest, first_sufficient(doublings, lambda count: 2 * count > limit or is_accurate(count)))
 
     def _affordable(self, d: int, n: int) -> int:
         """Return the number of landmarks that --max-flops and the memory allow."""
         columns, limit = self.settings.features.rank * (1 + self.replicates), self.options.max_flops
-        count = MIN_LANDMARKS
-        while flops(n, d, 2 * count, columns) <= limit and SQUARE_ARRAYS * 8 * (2 * count) ** 2 <= self.run.memory:
+        count = self._limits.min_landmarks
+        while (
+            flops(n, d, 2 * count, columns, self._limits) <= limit
+            and SQUARE_ARRAYS * 8 * (2 * count) ** 2 <= self.run.memory
+        ):
             count *= 2
         return count
 
@@ -309,14 +315,9 @@ class NystroemFit:
         return self.values.T if self._all_evaluated and self.by.replicates >= REPLICATES else None
 
 
-def n_validation(n: int, n_landmarks: int) -> int:
-    """Return the number of validation rows: n if n is small, otherwise at least the number of landmarks."""
-    return n if n <= FULL_VALIDATION_ROWS else max(VALIDATION_ROWS, n_landmarks)
-
-
-def flops(n: int, d: int, n_landmarks: int, columns: int) -> float:
+def flops(n: int, d: int, n_landmarks: int, columns: int, limits: Limits) -> float:
     """Return the multiply-adds of one pass over n rows with ``columns`` outputs."""
-    return float(n) * ((n_landmarks + n_validation(n, n_landmarks)) * (d + n_landmarks + columns))
+    return float(n) * ((n_landmarks + limits.n_validation(n, n_landmarks)) * (d + n_landmarks + columns))
 
 
 def as_precise(rows: Predictions, run: Run) -> Run:
@@ -330,9 +331,10 @@ def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
     The result depends only on sizes and options, so that every machine uses the same solver for a file.
     """
     products = EXACT_PASSES * float(n) ** 2 * (d + FLOPS_PER_KERNEL_VALUE)
+    most = run.limits.max_exact_flops
     needed = n * (d + EXACT_COLUMNS * outputs) * (4 if run.precision == "float32" else 8)
-    if products > MAX_EXACT_FLOPS:
-        return f"exact conjugate gradients would need {products:.1e} multiply-adds; the maximum is {MAX_EXACT_FLOPS:g}"
+    if products > most:
+        return f"exact conjugate gradients would need {products:.1e} multiply-adds; the maximum is {most:g}"
     if needed > run.memory:
         return (
             f"exact conjugate gradients would need {needed / GIB:.1f} GiB, and --memory allows {run.memory / GIB:.1f}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.embeddings.diagnostics import feature_warnings, nystroem_details, nystroem_warnings, quantiles
-from calcheck.embeddings.landmark_selection import VALIDATION_ROWS, NystroemEmbedding, as_precise
+from calcheck.embeddings.landmark_selection import NystroemEmbedding, as_precise
 from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
@@ -136,7 +136,8 @@ class StreamedLandmarks:
         ridge = NystroemRidge(sums, self.kernel, landmarks, run)
         found = ridge.norms(lambda_, (self.directions.shape[1],) * 2)
         squared_norms = sample.columns["squared_norms"]
-        validation_residual, residual = (ridge.residual(each) for each in (self.validation, x[:VALIDATION_ROWS]))
+        some = x[: run.limits.validation_rows]
+        validation_residual, residual = (ridge.residual(each) for each in (self.validation, some))
         leverage_error = 0.0
         if not _some_among(self.validation, x):
             leverage_error = LEVERAGE_SHARE * residual.mean() / (sums.n * lambda_) * np.sqrt(squared_norms[:, 3].mean())

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
+from calcheck.execution.limits import Limits
 from calcheck.options import require_share_option
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ class Run:
         Workers that reduce batches, in place of this process.
     checkpoint : Checkpoint, optional
         Stores partial sums, from which an interrupted run can resume.
+    limits : Limits
+        Sizes at which rows are sampled, or a cheaper method is used.
 
     Raises
     ------
@@ -149,6 +152,7 @@ class Run:
     keep_rows: bool = False
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         require_share_option("confidence", self.confidence)

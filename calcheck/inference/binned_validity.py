@@ -165,16 +165,16 @@ def _no_interval_reason(bins: Bins, found: list[dict[str, Any]]) -> str:
             " similar or too large"
         )
     if bins.has_shared_rows():
-        return "bins share tied rows and are therefore not independent: use fewer --bins"
+        return f"bins share tied rows and are therefore not independent: {bins.remedy}"
     return ""
 
 
-def _no_verdict_reason(found: list[dict[str, Any]]) -> str:
+def _no_verdict_reason(bins: Bins, found: list[dict[str, Any]]) -> str:
     """Return why the intervals of bins may undercover, or ""."""
     least = min(found, key=lambda each: float(each["effective_rows"]))
     if least["effective_rows"] >= MIN_EFFECTIVE_ROWS:
         return ""
-    return f"in one bin, {too_few_effective_rows(least['effective_rows'], least['rows'])}, or use fewer --bins"
+    return f"in one bin, {too_few_effective_rows(least['effective_rows'], least['rows'])}, or {bins.remedy}"
 
 
 def _bin(
@@ -228,7 +228,7 @@ def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> In
     low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
     high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
-    if unfit := _no_verdict_reason(found):
+    if unfit := _no_verdict_reason(bins, found):
         return replace(inferred, no_verdict=unfit)
     p_value = float(bdtr(valid, count, run.confidence))
     return replace(inferred, p_value=p_value, verdict="fail" if rejects(p_value, run.confidence) else "pass")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
+    from calcheck.execution.limits import Limits
     from calcheck.inference.verdict_basis import Basis
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Direction, Inference
@@ -35,13 +36,10 @@ if TYPE_CHECKING:
 
 REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
-MANY_ROWS, REPLICATES_OF_MANY = 1_000_000, 59  # Default from MANY_ROWS on, for time; more follow for open verdicts
-POINTWISE_REPLICATES = 1_999  # Default for tests at each input; tails fitted to 199 replicates reject too often
-MAX_POINTWISE_INPUTS = 2_048  # Maximum inputs, and rows, for POINTWISE_REPLICATES, which then take seconds
+REPLICATES_OF_MANY = 59  # Default for very many rows
 MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
 MAX_DRAWS = 100_000_000  # Maximum number of targets drawn for all replicates together
 COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
-BLOCK_DRAWS = 1 << 22  # Targets drawn at a time, 32 MiB
 
 
 class NullSimulator:
@@ -61,7 +59,7 @@ class NullSimulator:
 
     def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0, numbers: range | None = None) -> None:
         self.rows, self.run, self._inputs = rows, run, inputs
-        count = _default_count(rows, inputs) if run.replicates is None else run.replicates
+        count = _default_count(rows, inputs, run.limits) if run.replicates is None else run.replicates
         self._first = range(count)
         self.numbers = self._first if numbers is None else numbers
 
@@ -106,7 +104,7 @@ class NullSimulator:
 
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the replicates; each iteration yields the same ones."""
-        rows, size = self.rows, max(1, BLOCK_DRAWS // len(self.rows))
+        rows, size = self.rows, max(1, self.run.limits.block_targets // len(self.rows))
         if rows.y is None or rows.predictive is None:
             return
         rng = RowRandom(_keys(rows, replicate_seed(self.run)))
@@ -115,19 +113,20 @@ class NullSimulator:
                 yield rows.with_targets(y, predictive)
 
 
-def _default_count(rows: Predictions, inputs: int) -> int:
+def _default_count(rows: Predictions, inputs: int, limits: Limits) -> int:
     if isinstance(rows.predictive, LazyPredictive):
         return FEW_REPLICATES
-    if len(rows) >= MANY_ROWS and not inputs:
+    if len(rows) >= limits.many_rows and not inputs:
         return REPLICATES_OF_MANY
-    return POINTWISE_REPLICATES if inputs and max(inputs, len(rows)) <= MAX_POINTWISE_INPUTS else REPLICATES
+    few = max(inputs, len(rows)) <= limits.max_pointwise_inputs
+    return limits.pointwise_replicates if inputs and few else REPLICATES
 
 
 def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:
     """Yield ``count`` replicates of a batch; the targets of a row do not depend on its batch."""
     if batch.y is None or batch.predictive is None:
         return
-    rng, size = RowRandom(batch_row_keys(batch, replicate_seed(run))), max(1, BLOCK_DRAWS // len(batch))
+    rng, size = RowRandom(batch_row_keys(batch, replicate_seed(run))), max(1, run.limits.block_targets // len(batch))
     for start in range(0, count, size):
         for y, predictive in batch.predictive.replicates(batch.y, rng, range(count)[start : start + size]):
             yield batch.with_targets(y, predictive)

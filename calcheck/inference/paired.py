@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 SWAPS = 9_999  # Default number of swaps for the permutation test
-BLOCK = 1 << 21  # Rows swapped at a time
 SPREAD_ONLY = Message(
     "interval-shows-spread",
     "resampling adds noise to both values, so the interval of the difference shows its spread only and is not used for"
@@ -311,7 +310,7 @@ def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
 
 def _swap_masks(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
     """Yield random masks of swapped rows, (b, n) each; they depend on the seed and the number of rows only."""
-    size = max(1, BLOCK // n)
+    size = max(1, run.limits.block_swaps // n)
     for block, start in enumerate(range(0, swaps, size)):
         rng = run.rng(RandomStream.PERMUTATIONS, block)
         bits = rng.integers(0, 256, (min(size, swaps - start), -(-n // 8)), dtype=np.uint8)

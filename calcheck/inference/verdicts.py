@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     MetricRows = tuple[InferableMetric, RowResults, Basis]
 
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
-MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # Minimum rows and maximum |a| for ABC limits: error < 0.4 % of the width
+SMALL_ACCELERATION = 0.02  # Maximum |a| for ABC limits
 PERCENTILE_RESAMPLES, MIN_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # For percentile intervals: no verdicts
 EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
 FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
@@ -169,7 +169,7 @@ class MeanInterval:
     @property
     def is_smooth(self) -> bool:
         """Whether the rows are many and the acceleration is small, so that ABC limits replace the bootstrap."""
-        many = self.run.resamples is None and self.rows.n >= MANY_ROWS
+        many = self.run.resamples is None and self.rows.n >= self.run.limits.abc_rows
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
     def inference(self, *, decides: bool) -> IntervalInference:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, keyword_messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["read"]
 
 
+@keyword_messages()
 def read(
     data: str | PathLike[str] | Any = None, *, input_format: str | None = None, **columns: Unpack[ColumnArguments]
 ) -> FileSource:

@@ -103,7 +103,7 @@ class Arguments:
         elif name == "param":
             self._options[name] = tuple(self._parameters(value))
         elif name == "filter":
-            self._options[name] = tuple(_equations(value))
+            self._options[name] = tuple(_equations(name, value))
         elif name == "quantiles" and _is_array(name, value):
             self._options[name] = ",".join(self._column(level, array) for level, array in _by_level(value).items())
         elif name == "inputs" and is_frame(value):
@@ -123,7 +123,7 @@ class Arguments:
     def _parameters(self, value: Any) -> list[str]:
         """Return parameters of a family as ``NAME=COLUMN``."""
         if not isinstance(value, Mapping):
-            return _equations(value)
+            return _equations("param", value)
         return [f"{name}={each if isinstance(each, str) else self._column(name, each)}" for name, each in value.items()]
 
 
@@ -176,8 +176,12 @@ def _joined(names: list[str], role: str) -> str:
     return ",".join(names)
 
 
-def _equations(value: Any) -> list[str]:
+def _equations(role: str, value: Any) -> list[str]:
     """Return ``NAME=VALUE`` for each item of a mapping; texts stay as they are."""
     if isinstance(value, Mapping):
         return [f"{name}={each}" for name, each in value.items()]
-    return [value] if isinstance(value, str) else list(value)
+    texts = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(each, str) for each in texts):
+        msg = f"{role} takes a mapping, or a list of texts such as 'NAME=VALUE', got {value!r}"
+        raise OptionError(msg)
+    return texts

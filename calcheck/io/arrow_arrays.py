@@ -131,10 +131,14 @@ def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return values
 
 
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a categorical column as the values of its categories; other columns are unchanged."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return a scalar column (n,) with its type: integers stay integers, text stays text, nulls become None."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _decoded(column)
     if pa.types.is_time(column.type):
         column = column.cast(pa.string())  # Python's time type has no nanoseconds
     if column.null_count and not pa.types.is_temporal(column.type):
@@ -144,17 +148,23 @@ def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
     return to_numpy(column)
 
 
-def ordering(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    """Return a column to order rows by, (n,): numbers or times; missing values are NaN or NaT.
+def sort_keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    """Return a column to sort or group rows by, (n,): numbers, times, booleans or texts.
+
+    Missing values are NaN, NaT or None; a missing text may be empty.
 
     Raises
     ------
     DataError
-        The column holds neither numbers nor times.
+        The column holds none of these.
     """
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    if pa.types.is_temporal(column.type) or (pa.types.is_integer(column.type) and not column.null_count):
+    column = _decoded(column)
+    if is_text(column.type) or (pa.types.is_boolean(column.type) and column.null_count):
+        text = column.cast(pa.string())
+        return to_scalars(pc.if_else(pc.equal(text, ""), None, text))
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_boolean(column.type):
+        return to_scalars(column)
+    if pa.types.is_integer(column.type) and not column.null_count:
         return to_scalars(column)
     return to_floats(column, name)
 
@@ -204,8 +214,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not is_scalar(column.type):
         msg = f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row"
         raise DataError(msg)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _decoded(column)
     if is_text(column.type):
         return _moments(column.cast(pa.string()))
     if pa.types.is_timestamp(column.type):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from urllib.parse import unquote
 
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
+from calcheck.io.limits import ReadLimits
 from calcheck.io.object_store import open_object
 from calcheck.io.pipe import read_pipe
 
@@ -85,6 +86,8 @@ class File:
         The row groups of a Parquet file to read; by default all.
     place : StoreObject, optional
         Its object in a store; by default found by the URI.
+    limits : ReadLimits
+        Sizes of batches and partitions, and of what stays in memory.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class File:
     input_format: str | None = None
     groups: tuple[int, ...] | None = None
     place: StoreObject | None = field(default=None, compare=False, repr=False)
+    limits: ReadLimits = field(default_factory=ReadLimits, repr=False)
 
     def __post_init__(self) -> None:
         if self.name == STDIN:
@@ -278,6 +282,11 @@ class Files:
     def input_format(self) -> str | None:
         """The format given by the user, if any."""
         return self.members[0].file.input_format
+
+    @property
+    def limits(self) -> ReadLimits:
+        """The limits with which the files are read."""
+        return self.members[0].file.limits
 
     @property
     def format(self) -> str:

@@ -17,6 +17,7 @@ from calcheck.io.arrays import (
     require_same_length,
     table_columns,
 )
+from calcheck.io.limits import ReadLimits
 from calcheck.validation import require_different
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class TableInMemory:
     name: ClassVar[str] = ""
     input_format: ClassVar[None] = None
     format: ClassVar[str] = "memory"
+    limits: ClassVar[ReadLimits] = ReadLimits()
 
     @classmethod
     def from_data(cls, data: Any, arrays: Mapping[str, Any]) -> TableInMemory:

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.io.files import AnyFile
+    from calcheck.io.limits import ReadLimits
     from calcheck.io.tables.formats import Table
-
-# A partition is complete when it reaches either minimum.
-MIN_ROWS = 1 << 16  # Minimum rows per partition
-MIN_BYTES = 1 << 26  # Minimum bytes per partition
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
@@ -41,19 +38,19 @@ def _of_one(file: File, table: Table) -> Iterator[tuple[File, int]]:
         yield file, 0
         return
     place = 0
-    for groups in _runs(table):
+    for groups in _runs(table, file.limits):
         yield replace(file, groups=groups), place
         place += sum(rows for rows, _ in map(table.group, groups))
 
 
-def _runs(table: ParquetTable) -> list[tuple[int, ...]]:
+def _runs(table: ParquetTable, limits: ReadLimits) -> list[tuple[int, ...]]:
     """Return runs of consecutive row groups of the minimum size; a smaller remainder joins the last run."""
     runs: list[tuple[int, ...]] = []
     groups: tuple[int, ...] = ()
     for group in table.groups:
         groups = (*groups, group)
         rows, size = map(sum, zip(*map(table.group, groups), strict=True))
-        if rows >= MIN_ROWS or size >= MIN_BYTES:
+        if rows >= limits.partition_rows or size >= limits.partition_bytes:
             runs.append(groups)
             groups = ()
     return [*runs[:-1], (*(runs[-1] if runs else ()), *groups)]

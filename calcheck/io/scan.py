@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
-from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
+from calcheck.io.arrow_arrays import keys, sort_keys, to_scalars, without_gaps
 from calcheck.io.columns.roles import arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
@@ -91,9 +91,6 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     raise DataError(msg)
 
 
-BATCH_BYTES = 1 << 26  # Maximum bytes per batch of inputs joined from another file
-
-
 @dataclass
 class Scan:
     """One pass over the rows of a file.
@@ -113,7 +110,7 @@ class Scan:
     narrow : tuple of str, optional
         Columns to show beside results.
     also : tuple of str
-        Columns without a role that rows are ordered by.
+        Columns without a role that rows are sorted or grouped by.
     embedding, truth : JoinedColumn, optional
         Columns joined from other files.
     start : int
@@ -225,7 +222,7 @@ class Scan:
     def _in_pieces(self, table: pa.Table) -> Iterator[pa.Table]:
         """Yield pieces of a table that limit the memory of inputs joined from another file."""
         values = None if self.embedding is None else self.embedding.values
-        size = len(table) if values is None else max(1, BATCH_BYTES // max(1, values[:1].nbytes))
+        size = len(table) if values is None else max(1, self.file.limits.joined_bytes // max(1, values[:1].nbytes))
         for start in range(0, max(len(table), 1), max(size, 1)):
             yield table.slice(start, size)
 
@@ -245,7 +242,7 @@ class Scan:
             arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
             columns |= {"y": arrays["y"]} if self.narrow is not None else {}
         columns |= {name: to_scalars(table[name]) for name in self._extra}
-        columns |= {name: ordering(table[name], name) for name in self.also}
+        columns |= {name: sort_keys(table[name], name) for name in self.also}
         if lenient:
             complete = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
             self.n_dropped += int(len(complete) - complete.sum())
@@ -280,9 +277,6 @@ class Scan:
 
 
 NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded
-# Larger data is read again from the file whenever it is needed.
-MAX_PREDICTIVE_BYTES = 1 << 26  # Maximum bytes of distributions in memory
-MAX_INPUT_BYTES = 1 << 29  # Maximum bytes of inputs in memory
 
 
 def load_all(scan: Scan) -> tuple[Predictions, Scan]:
@@ -300,13 +294,13 @@ def load_all(scan: Scan) -> tuple[Predictions, Scan]:
     DataError
         There are no rows, or some are invalid.
     """
-    large = scan.inputs_bytes() > MAX_INPUT_BYTES
+    large = scan.inputs_bytes() > scan.file.limits.input_bytes
     eager = scan.without_inputs() if large and not scan.lenient else scan
     batches: list[Predictions] = []
     size, first = 0, None
     for batch in eager.batches():
         size += 0 if batch.predictive is None or fits_in_memory(batch.predictive) else batch.predictive.nbytes
-        if size > MAX_PREDICTIVE_BYTES and first is None and batch.predictive is not None:
+        if size > scan.file.limits.predictive_bytes and first is None and batch.predictive is not None:
             first = batch.predictive.take(slice(0, 1))
             batches = [earlier.without("predictive") for earlier in batches]
         deferred = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
@@ -322,7 +316,7 @@ def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
     with closing(_inputs(scan)) as blocks:
         first = next(blocks)
     lazy = LazyInputs(lambda: _inputs(scan), (count, first.shape[1]), first.dtype)
-    return lazy if lazy.nbytes > MAX_INPUT_BYTES else lazy.load()
+    return lazy if lazy.nbytes > scan.file.limits.input_bytes else lazy.load()
 
 
 def _inputs(scan: Scan) -> Generator[NDArray[np.floating[Any]]]:

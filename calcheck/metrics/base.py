@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, run
 
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates
-from calcheck.metric_info import REMEDIES, MetricInfo
+from calcheck.metric_info import BINS, REMEDIES, MetricInfo
 from calcheck.options import option, options_of, require_count_option
 from calcheck.report import MetricValue
 from calcheck.results import RowResults
@@ -207,11 +207,14 @@ class OrderedMetric(RowMetric):
 
 @dataclass(frozen=True)
 class BinnedMetric(Metric["Bins"]):
-    """Base class of metrics over bins with equal counts, ordered by predicted uncertainty or by a column."""
+    """Base class of metrics over bins: of equal counts by predicted uncertainty or a column, or of categories."""
 
-    bins: int = option(10, "Number of bins with equal counts.")
+    bins: int = option(BINS, "Number of bins with equal counts. A column of categories has one bin per category.")
     by: str | None = option(
-        None, "Column used to sort rows into bins. Default: the predicted standard deviation.", metavar="COLUMN"
+        None,
+        "Column of numbers or dates used to sort rows into bins, or of categories. Default: the predicted standard"
+        " deviation.",
+        metavar="COLUMN",
     )
 
     def __post_init__(self) -> None:
@@ -222,7 +225,7 @@ class BinnedMetric(Metric["Bins"]):
 
     def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
         """Return the bins."""
-        from calcheck.statistics.bins import bins_of
+        from calcheck.statistics.sort_keys import bins_of
 
         return bins_of(source.predictions(), self.bins, self.by)
 

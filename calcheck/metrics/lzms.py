@@ -28,9 +28,10 @@ class Lzms(ValidBinsMetric):
     Parameters
     ----------
     bins
-        Number of bins N.
+        Number of bins N. A column of categories has one bin per category.
     by
-        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity).
+        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
+        column of categories, which are the bins.
 
     Needs
     -----

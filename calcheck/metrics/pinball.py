@@ -76,6 +76,7 @@ class Pinball(MeanMetric):
     levels: tuple[float, ...] = option((0.1, 0.25, 0.5, 0.75, 0.9), "Quantile levels of the scores.")
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
         if not 1 <= len(self.levels) <= MAX_LEVELS:
             msg = f"--levels takes 1 to {MAX_LEVELS:,} levels, got {len(self.levels):,}"
             raise OptionError(msg)

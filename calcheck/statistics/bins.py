@@ -1,29 +1,27 @@
-"""Bins of equal counts, with predicted and observed spread in each."""
+"""Bins of equal counts or of categories, with predicted and observed spread in each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from calcheck.errors import DataError, listed_columns
+from calcheck.errors import DataError, named_some
 from calcheck.messages import Message
-from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups, MeanTerm
-from calcheck.statistics.moments import errors, spreads, uncertainties
-from calcheck.validation import require_finite
+from calcheck.statistics.moments import errors, uncertainties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
+MAX_CATEGORIES = 1000  # Maximum bins by category; more are keys of rows rather than categories
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +37,21 @@ class Bins(Groups):
         the upper class.
     """
 
+    remedy: ClassVar[str] = "use fewer --bins"
+    """What a user can do about bins with few rows."""
+
     low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     high: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     cuts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
-    def assign(self, values: NDArray[np.float64]) -> Bins:
+    def assign(self, values: NDArray[Any]) -> Bins:
         """Return the bins of other rows, with the same cuts and shares."""
-        return replace(self, label=digitize(values, self.cuts, equal=True))
+        return replace(self, label=digitize(values.astype(np.float64, copy=False), self.cuts, equal=True))
+
+    def is_consistent(self, bins: int) -> bool:
+        """Return whether these are bins of equal counts, so many, with shapes that fit together."""
+        shapes = {self.low.shape, self.high.shape, self.membership().shape[1:]}
+        return shapes == {(bins,)} and len(self.cuts) + 1 == self.classes == len(self.membership())
 
     def has_shared_rows(self) -> bool:
         """Return whether tied rows, which several bins share, make up more than half of any bin."""
@@ -64,62 +70,33 @@ class Bins(Groups):
         return np.asarray(classes[self.label])
 
 
-def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
-    """Return bins of equal counts, by predicted standard deviation or by a column.
+@dataclass(frozen=True, eq=False)
+class CategoryBins(Bins):
+    """Groups of the rows with the same category, whose names are ``low`` and ``high``."""
 
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins, or the column is absent or not numeric.
-    """
-    if by is None:
-        return _bins_by_spread(rows.distributions(), bins)
-    return ordered_bins(ordering(rows, by), bins, dates=by_date(rows, by))
+    remedy: ClassVar[str] = "join small categories"
 
+    def assign(self, values: NDArray[Any]) -> CategoryBins:
+        """Return the bins of other rows.
 
-def ordering(rows: Predictions, by: str | None) -> NDArray[np.float64]:
-    """Return the values by which rows are binned, (n,): standard deviations, or a column; dates in microseconds.
+        Raises
+        ------
+        DataError
+            A category has no bin.
+        """
+        number = {name: place for place, name in enumerate(self.low.tolist())}
+        found = values.tolist()
+        if unknown := sorted(set(found) - set(number)):
+            msg = (
+                f"category {unknown[0]!r} has no bin, because the bins were made of other rows (categories:"
+                f" {named_some(number)}). Use rows of these categories, or omit --settings-from"
+            )
+            raise DataError(msg)
+        label = np.fromiter((number[name] for name in found), np.min_scalar_type(len(number)), len(found))
+        return replace(self, label=label)
 
-    Raises
-    ------
-    DataError
-        The column is absent or not numeric.
-    """
-    if by is None:
-        return spreads(rows.distributions())
-    if by not in rows.columns:
-        msg = f"there is no column {by!r} to bin rows by (--by) {listed_columns(rows.columns, by)}"
-        raise DataError(msg)
-    values = rows.columns[by]
-    if values.dtype.kind not in "iufbM":
-        msg = f"column {by!r} must contain numbers or dates to bin rows by (--by), got {values.dtype}"
-        raise DataError(msg)
-    if values.dtype.kind != "M":
-        values = values.astype(np.float64)
-        require_finite(by, values)
-        return values
-    require_finite(by, np.where(np.isnat(values), np.nan, 0.0))
-    return values.astype("datetime64[us]").astype(np.float64)
-
-
-def by_date(rows: Predictions, by: str | None) -> bool:
-    """Return whether rows are binned by dates."""
-    return by is not None and rows.columns[by].dtype.kind == "M"
-
-
-def ordered_bins(values: NDArray[np.float64], bins: int, *, dates: bool) -> Bins:
-    """Return bins of equal counts by the values of :func:`ordering`.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins.
-    """
-    found = equal_count_bins(values, bins)
-    if not dates:
-        return found
-    low, high = (np.datetime_as_string(ends.astype("datetime64[us]"), unit="s") for ends in (found.low, found.high))
-    return replace(found, low=low, high=high)
+    def is_consistent(self, bins: int) -> bool:  # noqa: ARG002 - there are as many bins as categories
+        return {self.low.shape, self.high.shape} == {(self.classes,)} and self.shares is None
 
 
 def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
@@ -142,16 +119,11 @@ def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str
 def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[Message, ...]:
     """Return warnings about bins with few rows, or with shared rows."""
     least = float(rows.min())
-    few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: use fewer --bins"
-    tied = "bins share tied rows and therefore repeat each other: use fewer --bins"
+    few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
+    tied = f"bins share tied rows and therefore repeat each other: {bins.remedy}"
     return ((Message("few-rows-per-bin", few),) if least < FEW_ROWS else ()) + (
         (Message("tied-bins", tied),) if bins.has_shared_rows() else ()
     )
-
-
-@cached
-def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
-    return equal_count_bins(spreads(predictive), bins)
 
 
 def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
@@ -188,6 +160,32 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
     label = digitize(values, cuts, equal=True)
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
+
+
+def category_bins(values: NDArray[Any], name: str) -> CategoryBins:
+    """Return one bin per category, in the order of their names.
+
+    Parameters
+    ----------
+    values : (n,) of texts
+        The category of each row.
+    name : str
+        The name of the values in messages.
+
+    Raises
+    ------
+    DataError
+        There are too many categories.
+    """
+    names = sorted(set(values.tolist()))
+    if len(names) > MAX_CATEGORIES:
+        msg = (
+            f"{name} has {len(names):,} categories (the first is {names[0]!r}), and at most {MAX_CATEGORIES:,} make"
+            " bins. Group them, or use a column of numbers or dates"
+        )
+        raise DataError(msg)
+    low = np.array(names, dtype=str)
+    return CategoryBins(None, len(names), low=low, high=low).assign(values)
 
 
 def _between(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:

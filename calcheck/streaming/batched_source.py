@@ -89,7 +89,10 @@ class BatchedSource:
         return batch
 
     def column(self, name: str, column: ColumnOf) -> NDArray[np.float64]:
-        """Return a column of all rows, (n,), from a function of batches; cached by name."""
+        """Return a column of all rows, (n,), from a function of batches; cached by name.
+
+        The function may return fewer values, such as the distinct ones of each batch.
+        """
         if name not in self._columns:
             self._columns[name] = reduce_batches(
                 self.source, ColumnCollector(column), self.run, stage=f"reading {name}"

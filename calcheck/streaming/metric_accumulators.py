@@ -12,9 +12,10 @@ import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.results import NullDistribution, RowResults
-from calcheck.statistics.bins import Bins, bin_warnings, by_date, ordered_bins, ordering, reliability, spread_by_bin
+from calcheck.statistics.bins import Bins, bin_warnings, reliability, spread_by_bin
 from calcheck.statistics.groups import MeanTerm
 from calcheck.statistics.moments import uncertainties
+from calcheck.statistics.sort_keys import distinct_categories, make_bins, sort_keys
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
 
 if TYPE_CHECKING:
@@ -146,18 +147,15 @@ class Binned(MetricAccumulator[Bins, SumsT]):
 
     def fit(self, stream: BatchedSource) -> Bins:
         by = self.metric.by
-        values = stream.column(by or "uncertainties", partial(ordering, by=by))
-        found = ordered_bins(values, self.metric.bins, dates=by_date(stream.first, by))
-        return replace(found, label=None)
+        keys = stream.column(by or "uncertainties", partial(distinct_categories, by=by))
+        return replace(make_bins(keys, self.metric.bins, by), label=None)
 
     def assign(self, settings: Bins, batch: Predictions) -> Bins:
         """Return the bins of a batch."""
-        return settings.assign(ordering(batch, self.metric.by))
+        return settings.assign(sort_keys(batch, self.metric.by))
 
     def is_consistent(self, settings: Bins, sums: SumsT) -> bool:
-        shape = (settings.classes, self.metric.bins)
-        shares = shape == (self.metric.bins,) * 2 if settings.shares is None else settings.shares.shape == shape
-        return shares and settings.cuts.shape == (settings.classes - 1,) and sums.is_consistent()
+        return settings.is_consistent(self.metric.bins) and sums.is_consistent()
 
 
 @dataclass(frozen=True)

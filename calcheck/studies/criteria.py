@@ -121,9 +121,17 @@ def _column(rows: Predictions, name: str) -> Values:
         available = f"Available criteria: {', '.join(WORDS)}, and numeric columns {listed_columns(rows.columns, name)}"
         msg = f"there is no column {name!r} to reject by. {available}"
         raise DataError(msg)
-    if rows.columns[name].dtype.kind not in "biuf":
-        msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"
-        raise DataError(msg)
-    values = rows.columns[name].astype(np.float64)
+    values = _numbers(rows.columns[name], name)
     require_finite(name, values)
     return values
+
+
+def _numbers(values: NDArray[Any], name: str) -> Values:
+    """Return a column as numbers, (n,), also of text: files of text store numbers with leading zeros as text."""
+    msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"
+    if values.dtype.kind not in "biufO":
+        raise DataError(msg)
+    try:
+        return values.astype(np.float64)
+    except ValueError:
+        raise DataError(msg) from None

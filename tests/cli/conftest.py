@@ -4,10 +4,14 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
+from calcheck.execution import context
+from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from tests.files import columns, write
 
 
@@ -62,9 +66,21 @@ def preds(tmp_path):
 
 
 @pytest.fixture
-def few_replicates(monkeypatch):
+def few_replicates(limits):
     """Use 199 replicates at inputs too, in this process: for tests that do not depend on their number."""
-    monkeypatch.setattr("calcheck.inference.null_distribution.POINTWISE_REPLICATES", 199)
+    limits(pointwise_replicates=199)
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Change the limits of runs of the command line, which has no options for them."""
+    changed = {}
+
+    def change(**sizes):
+        changed.update(sizes)
+        monkeypatch.setattr(context, "Run", partial(Run, limits=Limits(**changed)))
+
+    return change
 
 
 @pytest.fixture

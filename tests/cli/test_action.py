@@ -125,13 +125,13 @@ def test_the_action_installs_its_own_repository_or_the_given_source(tmp_path):
     assert re.fullmatch(rf"bin={re.escape(str(tmp_path))}/calcheck\.\w+/bin\n", output.read_text())
     commands = subprocess.run(
         command,
-        env=environment | {"SOURCE": "calcheck==0.1.0"},
+        env=environment | {"SOURCE": "calcheck.whl"},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert commands.endswith("-m pip install --quiet -- calcheck==0.1.0\n")
+    assert commands.endswith("-m pip install --quiet -- calcheck.whl\n")
 
 
 def test_the_hook_runs_check_on_files_of_predictions():

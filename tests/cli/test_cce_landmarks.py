@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from calcheck.embeddings import landmark_selection
 from tests.files import write
 from tests.shorthand import gaussian_case, texts
 
@@ -31,17 +30,10 @@ def wrong(tmp_path):
 
 
 @pytest.fixture
-def many_rows(monkeypatch):
+def many_rows(limits):
     """Lower the limits, so that few rows count as many: no exact solver, and errors estimated on a sample."""
-    sizes = {
-        "FULL_VALIDATION_ROWS": 0,
-        "VALIDATION_ROWS": 80,
-        "EVALUATED_ROWS": 200,
-        "PILOT_ROWS": 100,
-        "MIN_LANDMARKS": 16,
-    }
-    for name, size in (sizes | {"MAX_EXACT_FLOPS": 1.0}).items():
-        monkeypatch.setattr(landmark_selection, name, size)
+    limits(max_exact_flops=1.0, full_validation_rows=0, validation_rows=80, evaluated_rows=200)
+    limits(pilot_rows=100, min_landmarks=16)
 
 
 QUICK = ("--replicates", "19")

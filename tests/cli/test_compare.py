@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -414,3 +416,23 @@ def test_models_conditioned_on_different_inputs_have_a_note(compared, models):
     assert any("conditioned on different inputs" in note for note in notes)
     notes = texts(difference(compared(*models, "--metrics", "cce"), "cce")["warnings"])
     assert not any("conditioned on different inputs" in note for note in notes)
+
+
+def test_options_that_describe_only_some_files_are_refused_with_the_command_that_converts_these(
+    calcheck, compared, models, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    given = columns(n=60)
+    laplace = write(tmp_path / "laplace.parquet", {"y": given["y"], "middle": given["mean"], "width": given["std"]})
+    options = ("--dist", "laplace", "--param", "loc=middle", "--param", "scale=width")
+    line = calcheck("compare", models[0], laplace, *options).refused()
+    assert "The column options describe" in line
+    command = shlex.split(re.search("run (calcheck convert .*), then pass laplace-converted.parquet", line)[1])
+    assert calcheck(*command[1:]).code == 0
+    pairs = compared(models[0], "laplace-converted.parquet", "--metrics", "crps,nll")
+    assert pairs["input"]["predictive"] == "gaussian (wide), laplace (laplace-converted)"
+    swept = ("sweep", models[0], laplace, *options, "--metric", "crps", "--vary", "subsample=50%")
+    assert "calcheck convert" in calcheck(*swept).refused()
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(Path(laplace).read_bytes()[:500])
+    assert "calcheck convert" not in calcheck("compare", laplace, broken, *options).refused()

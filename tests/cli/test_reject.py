@@ -203,3 +203,13 @@ def test_a_plot_without_matplotlib_is_refused_before_the_computation(calcheck, f
     monkeypatch.setattr("calcheck.studies.reject.reject", lambda *_args, **_options: pytest.fail("work was done"))
     line = calcheck("reject", files[0], "--plot", tmp_path / "curves.svg").refused()
     assert "pip install 'calcheck[plot]'" in line
+
+
+def test_numbers_with_leading_zeros_can_be_criteria(calcheck, tmp_path):
+    rows = "".join(f"{row % 7},{row % 5},1,00{row}\n" for row in range(40))
+    path = tmp_path / "zeros.csv"
+    path.write_text(f"y,mean,std,code\n{rows}")
+    report = json.loads(
+        calcheck("reject", path, "--criteria", "code", "--metrics", "mae", *FEW, "--format", "json").out
+    )
+    assert {each["slice"]["by"] for each in report["results"]} == {"code"}

@@ -132,15 +132,19 @@ def test_bins_follow_a_column(calcheck, calibrated, tmp_path):
     assert "500 bins need at least 500 rows" in calcheck("ence", calibrated, "--bins", 500).refused()
 
 
-def test_bins_need_numbers_or_dates(calcheck, tmp_path):
+def test_bins_are_made_of_numbers_dates_or_categories(calcheck, tmp_path):
     days = np.datetime64("2026-01-01") + np.arange(40)
     gaps = pa.array([None if row % 10 == 0 else row / 2 for row in range(40)])
     parts = columns(n=40) | {"topic": np.array(["news", "prose"] * 20), "day": days, "sure": np.arange(40) % 2 == 0}
     path = write(tmp_path / "mixed.parquet", table(parts).append_column("gaps", gaps))
-    assert "must be numbers" in calcheck("ence", path, "--by", "topic").refused()
+    topics = json.loads(calcheck("lzms", path, "--by", "topic", *FEW, "--format", "json").out)["results"][0]
+    assert [each["from"] for each in topics["details"]["bins"]] == ["news", "prose"]
+    assert topics["reference_kind"] == "simulated"
+    assert "column 'topic' holds categories" in calcheck("ence", path, "--by", "topic", "--bins", 4).refused()
+    assert "is not numeric" in calcheck("reject", path, "--criteria", "topic").refused()
     dated = json.loads(calcheck("ence", path, "--by", "day", "--bins", 4, *FEW, "--format", "json").out)
-    assert dated["results"][0]["details"]["bins"][1]["from"] == "2026-01-11T00:00:00"
-    assert calcheck("ence", path, "--by", "sure", "--bins", 2, *FEW).code == 0
+    assert dated["results"][0]["details"]["bins"][1]["from"] == "2026-01-11"
+    assert calcheck("ence", path, "--by", "sure", *FEW).code == 0
     assert (
         "gaps must be finite numbers, but 4 of 40 rows are not (rows 0, 10, 20, …"
         in calcheck("ence", path, "--by", "gaps", "--bins", 2).refused()

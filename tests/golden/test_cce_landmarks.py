@@ -1,6 +1,7 @@
 """CCE with landmarks equals its formulas with explicit inverses, and its estimated error covers the true one."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from calcheck.embeddings.nystroem_ridge import (
 )
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import cce_squared, input_kernel
@@ -33,11 +35,13 @@ QUICK = Run(replicates=0)
 SHARES = (0, 0.5, 1)  # of the power 1 - chance^2
 
 
+FEW = Run(replicates=0, limits=Limits(full_validation_rows=0, validation_rows=60))
+"""Estimate the error on some of few rows, as for many rows."""
+
+
 @pytest.fixture
-def few_validation_rows(monkeypatch):
-    """Estimate the error on some of few rows, as for many rows, and regress all directions of the targets."""
-    monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", 0)
-    monkeypatch.setattr(landmark_selection, "VALIDATION_ROWS", 60)
+def all_directions(monkeypatch):
+    """Regress all directions of the targets."""
     monkeypatch.setattr(row_sums, "RESIDUAL_TOLERANCE", 0.0)
 
 
@@ -72,13 +76,13 @@ def places_of(found, x):
     return np.array([np.argmin(np.sum((x - each) ** 2, axis=1)) for each in found.landmarks.validation])
 
 
-@pytest.mark.usefixtures("few_validation_rows")
+@pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("ridge", [0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
 def test_values_correction_error_and_dof_equal_the_formulas(ridge, by):
     rows = rows_of(spread=0.7)
     x = centered(rows)
-    found = embedded(rows, lambda_=ridge, landmarks=25, landmark_sampling=by)
+    found = embedded(rows, FEW, lambda_=ridge, landmarks=25, landmark_sampling=by)
     expected = naive(K_X, x, found.landmarks.landmarks, ridge, differences(rows))
     validation = places_of(found, x)
     assert len(np.unique(validation)) == 60
@@ -103,11 +107,10 @@ def test_values_correction_error_and_dof_equal_the_formulas(ridge, by):
     assert found.measured.dof + found.measured.dof_error <= 200
 
 
-@pytest.mark.usefixtures("few_validation_rows")
-def test_the_error_includes_rows_that_are_not_evaluated(monkeypatch):
-    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", 120)
-    rows = rows_of(spread=0.7)
-    found = embedded(rows, landmarks=25)
+@pytest.mark.usefixtures("all_directions")
+def test_the_error_includes_rows_that_are_not_evaluated():
+    rows, some = rows_of(spread=0.7), replace(FEW.limits, evaluated_rows=120)
+    found = embedded(rows, replace(FEW, limits=some), landmarks=25)
     values = found.values[:, 0]
     assert values.shape == (120,)
     expected = naive(K_X, centered(rows), found.landmarks.landmarks, 0.1, differences(rows))
@@ -155,13 +158,13 @@ def test_with_all_rows_for_validation_the_mean_equals_that_of_the_exact_solver(r
     assert found.details["solver"]["error"] < 1e-6 * found.value
 
 
-@pytest.mark.usefixtures("few_validation_rows")
+@pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("options", [{"landmarks": 500}, {"kernel_x": "polynomial", "degree": 2, "landmarks": 40}])
 def test_landmarks_that_span_all_directions_are_exact(options):
     """As many landmarks as rows, or as a kernel of finite rank has directions: 10 for degree 2 in 3 columns."""
     rows = rows_of(spread=0.7)
-    exact = result(rows, **{**options, "solver": "cholesky", "landmarks": None})
-    found = result(rows, **options)
+    exact = result(rows, FEW, **{**options, "solver": "cholesky", "landmarks": None})
+    found = result(rows, FEW, **options)
     assert_allclose(found.value, exact.value, rtol=1e-8)
     assert abs(found.details["solver"]["bias_correction"]) < 1e-9
     assert abs(found.details["solver"]["error"]) < 1e-9
@@ -182,7 +185,7 @@ def test_equal_and_nearly_equal_landmarks_are_allowed(ridge):
         assert_allclose(found.value, exact.value, rtol=1e-6)
 
 
-SIZES = {"FULL_VALIDATION_ROWS": 0, "VALIDATION_ROWS": 300, "EVALUATED_ROWS": 1200, "MIN_LANDMARKS": 30}
+SIZES = Limits(full_validation_rows=0, validation_rows=300, evaluated_rows=1200, min_landmarks=30)
 SPREADS = {"perfect": 1.0, "narrow": 0.7, "wide": 1.6, "too narrow": 0.85, "plainly wrong": 0.3}
 
 
@@ -194,21 +197,20 @@ def study_case(seed, d, spread):
     return Predictions(y=mean + std * rng.normal(size=1500), predictive=Gaussian(mean, spread * std), x=x)
 
 
-def test_the_estimated_error_covers_the_true_error(monkeypatch):
+def test_the_estimated_error_covers_the_true_error():
     """40 cases, from perfect to plainly wrong models; at least 30 landmarks, 300 of 1,500 rows for validation.
 
     The estimate is two standard errors, so it covers the true error in 95 %: in at least 36 of 40 cases.
     """
-    for name, size in SIZES.items():
-        monkeypatch.setattr(landmark_selection, name, size)
+    run = replace(QUICK, limits=SIZES)
     true, uncorrected, estimated = [], [], []
     cases = list(itertools.product(range(2), (1, 16), SPREADS.values(), (0.1, 0.01)))
     for place in np.random.default_rng(0).permutation(len(cases))[: sets(len(cases))]:
         *case, ridge = cases[place]
         rows = study_case(*case)
         options = {"kernel_x": None, "gamma_x": None, "normalize": None}
-        exact = result(rows, **{**options, "solver": "cholesky", "lambda_": ridge}).value
-        found = result(rows, **options, lambda_=ridge, tolerance=0.05)
+        exact = result(rows, run, **{**options, "solver": "cholesky", "lambda_": ridge}).value
+        found = result(rows, run, **options, lambda_=ridge, tolerance=0.05)
         solver = found.details["solver"]
         true.append(abs(found.value - exact))
         uncorrected.append(abs(found.value - solver["bias_correction"] - exact))
@@ -232,14 +234,13 @@ def with_far_inputs(case, n=1500):
 
 
 @pytest.mark.parametrize("case", ["heavy tails", "a far cluster"])
-def test_the_estimated_error_covers_inputs_far_from_all_others(case, monkeypatch):
+def test_the_estimated_error_covers_inputs_far_from_all_others(case):
     """A narrow kernel and a small lambda: six seeds each, 300 of 1,500 rows for validation, including the far ones."""
-    for name, size in {"FULL_VALIDATION_ROWS": 0, "VALIDATION_ROWS": 300}.items():
-        monkeypatch.setattr(landmark_selection, name, size)
+    limits = Limits(full_validation_rows=0, validation_rows=300)
     rows, options = with_far_inputs(case), {"gamma_x": 2.0, "lambda_": 0.001}
     exact = result(rows, **options, solver="cholesky").value
     for seed in range(6):
-        found = result(rows, Run(replicates=0, seed=seed), **options, landmarks=100)
+        found = result(rows, Run(replicates=0, seed=seed, limits=limits), **options, landmarks=100)
         assert abs(found.value - exact) <= found.details["solver"]["error"] < 0.1 * exact
 
 
@@ -250,7 +251,7 @@ def p_values(spread, count, landmarks=64):
     ]
 
 
-@pytest.mark.usefixtures("few_validation_rows")
+@pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("landmarks", [64, 8])
 def test_a_perfect_model_has_uniform_p_values(landmarks):
     """With any number of landmarks: replicates have the same bias and the same correction as the data."""
@@ -261,7 +262,7 @@ def test_a_perfect_model_has_uniform_p_values(landmarks):
         assert low <= np.sum(found <= level) <= high
 
 
-@pytest.mark.usefixtures("few_validation_rows")
+@pytest.mark.usefixtures("all_directions")
 def test_a_wrong_model_fails():
     """300 normal distributions whose std is 60 % of the right one."""
     assert np.mean(np.array(p_values(0.6, count=10)) <= 0.05) >= 0.9
@@ -283,7 +284,7 @@ def family(name, seed, n=300):
     return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x)
 
 
-@pytest.mark.usefixtures("few_validation_rows")
+@pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("name", ["samples", "poisson", "student-t", "two targets"])
 def test_perfect_models_of_every_family_have_uniform_p_values(name):
     """24 data sets; a quarter of them would not show p-values that are always too large."""
@@ -295,7 +296,7 @@ def test_perfect_models_of_every_family_have_uniform_p_values(name):
     assert np.sum(found <= 0.05) <= band(24, 0.05, 0.004)[1]
 
 
-@pytest.mark.usefixtures("few_validation_rows")
+@pytest.mark.usefixtures("all_directions")
 @pytest.mark.parametrize("size", [1, 4])
 def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch):
     """Each replicate is a data set: with as many landmarks as rows it equals the naive closed form."""
@@ -322,6 +323,6 @@ def test_data_and_replicates_have_the_same_landmarks(monkeypatch):
     rows = rows_of(spread=0.7)
     monkeypatch.setattr(Gaussian, "replicates", lambda self, y, _, numbers: ((y, self) for _ in numbers))
     for validation in (0, 4096):
-        monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", validation)
-        means = embedded(rows, Run(replicates=19), landmarks=15).measured.means
+        run = Run(replicates=19, limits=Limits(full_validation_rows=validation))
+        means = embedded(rows, run, landmarks=15).measured.means
         assert_allclose(means[1:], means[0], rtol=1e-6)

@@ -10,6 +10,7 @@ from scipy import stats
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
 from calcheck.metrics import METRICS
@@ -176,14 +177,14 @@ def test_an_open_verdict_is_decided_by_more_resamples():
 
 
 @pytest.mark.parametrize("name", ["zms", "rce", "rmse", "crps"])
-def test_abc_limits_of_many_rows_agree_with_bca_limits(name, monkeypatch):
+def test_abc_limits_of_many_rows_agree_with_bca_limits(name):
     """ABC limits of 4,000 rows, |a| about 0.01, against BCa limits with 20,000 resamples (error: 1 % of width)."""
     rng = np.random.default_rng(2)
     std = np.exp(0.4 * rng.normal(size=4000))
     rows = Predictions(y=std * rng.normal(size=4000), predictive=Gaussian(np.zeros(4000), std))
     (resampled,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(resamples=20_000, replicates=0)).results
-    monkeypatch.setattr("calcheck.inference.verdicts.MANY_ROWS", 4000)
-    (found,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(replicates=0)).results
+    many = Run(replicates=0, limits=Limits(abc_rows=4000))
+    (found,) = evaluate(InMemory(rows), [METRICS[name]()], run=many).results
     assert (resampled.interval, found.interval) == ("bca", "abc")
     width = resampled.high - resampled.low
     assert_allclose([found.low, found.high], [resampled.low, resampled.high], atol=0.02 * width)

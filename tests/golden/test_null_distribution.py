@@ -1,5 +1,7 @@
 """Null distributions: replicates of the targets, p-values, limits and verdicts, by hand and by counting."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,6 +13,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import FittedMetric, NullSimulator
 from calcheck.inference.p_values import is_open, p_value, p_value_error
@@ -270,9 +273,9 @@ def test_replicates_are_distinct_and_reproducible():
     assert not set(other.ravel()) & set(first.ravel())
 
 
-def test_replicates_in_blocks_are_complete_and_distinct(monkeypatch):
-    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates per block
-    found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), Run(replicates=20))])
+def test_replicates_in_blocks_are_complete_and_distinct():
+    run = Run(replicates=20, limits=Limits(block_targets=60))  # three replicates per block
+    found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), run)])
     assert len(np.unique(found)) == found.size == 400
 
 
@@ -287,15 +290,13 @@ def test_values_at_inputs_have_more_replicates_if_rows_and_inputs_are_few(rows, 
 
 
 @pytest.mark.parametrize(("rows", "inputs", "replicates"), [(999, 0, 199), (1000, 0, 59), (1000, 9, 199)])
-def test_many_rows_start_with_few_replicates(monkeypatch, rows, inputs, replicates):
+def test_many_rows_start_with_few_replicates(rows, inputs, replicates):
     """Each costs as much as all replicates of a thousandth of the rows; values at inputs keep their number."""
-    monkeypatch.setattr("calcheck.inference.null_distribution.MANY_ROWS", 1000)
-    monkeypatch.setattr("calcheck.inference.null_distribution.MAX_POINTWISE_INPUTS", 0)
-    data = calibrated("gaussian", n=rows)
-    assert len(NullSimulator(data, Run()).for_inputs(inputs)) == replicates
-    assert len(NullSimulator(data, Run(replicates=50)).for_inputs(inputs)) == 50
+    data, run = calibrated("gaussian", n=rows), Run(limits=Limits(many_rows=1000, max_pointwise_inputs=0))
+    assert len(NullSimulator(data, run).for_inputs(inputs)) == replicates
+    assert len(NullSimulator(data, replace(run, replicates=50)).for_inputs(inputs)) == 50
     assert (
-        NullSimulator(data, Run()).for_inputs(inputs).max_replicates(costly=False) >= 199
+        NullSimulator(data, run).for_inputs(inputs).max_replicates(costly=False) >= 199
     )  # enough to distinguish p = 0.01 from 0.05
 
 

@@ -16,36 +16,29 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.execution.prefetch import prefetch
-from calcheck.io import scan
-from calcheck.io.tables import memory, parquet
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
-from tests.files import write
+from tests.files import limited, write
 from tests.shorthand import gaussian_case, texts
 
 N, D = 240, 5
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), N, D)
 WRONG = Gaussian(RIGHT.loc, 0.6 * RIGHT.scale)
-PLAIN = Run(replicates=0)
+SMALL = Limits(full_validation_rows=0, validation_rows=70, evaluated_rows=150, pilot_rows=100, min_landmarks=8)
+"""Evaluate some rows, validate fewer, and choose the number of landmarks on few, as for a million rows."""
 
 
-@pytest.fixture(autouse=True)
-def small_sizes(monkeypatch):
-    """Evaluate some rows, validate fewer, and choose the number of landmarks on few, as for a million rows."""
-    sizes = {
-        "FULL_VALIDATION_ROWS": 0,
-        "VALIDATION_ROWS": 70,
-        "EVALUATED_ROWS": 150,
-        "PILOT_ROWS": 100,
-        "MIN_LANDMARKS": 8,
-    }
-    for name, size in sizes.items():
-        monkeypatch.setattr(landmark_selection, name, size)
+def small(**settings):
+    return Run(limits=SMALL, **settings)
+
+
+PLAIN = small(replicates=0)
 
 
 def rows_of(x=X, y=Y, predictive=WRONG, **parts):
@@ -84,7 +77,7 @@ def test_the_result_does_not_depend_on_the_order_of_rows(by):
 
 def test_the_result_does_not_depend_on_the_unit_of_targets():
     scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
-    for run in (PLAIN, Run(replicates=19)):
+    for run in (PLAIN, small(replicates=19)):
         expected, found = result(rows_of(), run), result(rows_of(y=1000 * Y, predictive=scaled), run)
         assert_same(found, expected, 1e-8)
         assert found.p_value == expected.p_value
@@ -106,15 +99,13 @@ def test_the_result_does_not_depend_on_the_block_size(size, monkeypatch):
         ("none", "rbf", "variance"),
     ],
 )
-def test_lazy_inputs_give_the_same_result(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
+def test_lazy_inputs_give_the_same_result(tmp_path, normalize, kernel_x, gamma_x):
     parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": (X * 3 + 2).astype(np.float32)}
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
     values, expected = [], result(read(path), run=replace(PLAIN, keep_rows=True), worst=3, **options)
-    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
-    for module in (parquet, memory, scan):
-        monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
-    found = result(read(path), sink=lambda *given: values.append(given[2].columns["cce"]), worst=3, **options)
+    lazy = limited(read(path), input_bytes=1, batch_bytes=50 * D * 4)
+    found = result(lazy, sink=lambda *given: values.append(given[2].columns["cce"]), worst=3, **options)
     assert_same(found, expected, 1e-5)  # single precision, 6e-8, amplified by the powers of a polynomial
     assert found.details["solver"]["precision"] == "float32"
     assert [row["row"] for row in found.details["worst"]] == [row["row"] for row in expected.details["worst"]]
@@ -123,8 +114,8 @@ def test_lazy_inputs_give_the_same_result(tmp_path, monkeypatch, normalize, kern
 
 def test_torch_gives_the_same_result():
     pytest.importorskip("torch")
-    expected = result(rows_of(), Run(replicates=19))
-    found = result(rows_of(), Run(replicates=19, device="cpu"))
+    expected = result(rows_of(), small(replicates=19))
+    found = result(rows_of(), small(replicates=19, device="cpu"))
     assert_same(found, expected, 1e-8)
     assert (found.p_value, found.details["solver"]["device"]) == (expected.p_value, "cpu")
     for device in (None, "cpu"):
@@ -132,12 +123,11 @@ def test_torch_gives_the_same_result():
 
 
 @pytest.mark.parametrize("ridge", [0.1, 1e-3])
-def test_the_error_in_single_precision_includes_rounding(monkeypatch, ridge):
+def test_the_error_in_single_precision_includes_rounding(ridge):
     """All rows are validated, so that rounding is the only error."""
-    monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", N)
-    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", N)
+    limits = replace(SMALL, full_validation_rows=N, evaluated_rows=N)
     exact = result(rows_of(), solver="cholesky", lambda_=ridge).value
-    found = result(rows_of(), replace(PLAIN, precision="float32"), lambda_=ridge)
+    found = result(rows_of(), replace(PLAIN, precision="float32", limits=limits), lambda_=ridge)
     error = found.details["solver"]["error"]
     assert abs(found.value - exact) <= error + 1e-7 * exact
     assert 1e-7 / ridge * exact < error < 1e-5 * exact / ridge
@@ -153,7 +143,7 @@ def test_replicates_depend_on_the_targets_and_not_on_the_run(monkeypatch):
 
     monkeypatch.setattr(Gaussian, "replicates", recorded)
     for rows in (rows_of(), rows_of(), rows_of(y=Y[::-1])):
-        result(rows, Run(replicates=19))
+        result(rows, small(replicates=19))
     first, again, other = np.reshape(numbers_drawn, (3, -1)).tolist()
     assert first == again != other
 
@@ -179,13 +169,12 @@ def test_every_row_is_evaluated_on_request():
     assert np.corrcoef(values[0], exact[0])[0, 1] > 0.9
 
 
-def test_every_row_is_tested_if_all_are_evaluated(monkeypatch):
-    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", N)
-    rows = []
-    result(rows_of(), Run(), sink=lambda *given: rows.append(given[2].columns))
+def test_every_row_is_tested_if_all_are_evaluated():
+    rows, run = [], Run(limits=replace(SMALL, evaluated_rows=N))
+    result(rows_of(), run, sink=lambda *given: rows.append(given[2].columns))
     assert set(rows[0]) >= {"cce", "p_value", "significant"}
     order = np.random.default_rng(2).permutation(N)
-    result(rows_of().take(order), Run(), sink=lambda *given: rows.append(given[2].columns))
+    result(rows_of().take(order), run, sink=lambda *given: rows.append(given[2].columns))
     assert_allclose(rows[1]["cce"], rows[0]["cce"][order], rtol=1e-7)
 
 
@@ -206,16 +195,17 @@ def test_an_error_too_small_to_change_the_verdict_is_sufficient():
     """With replicates, an error of a tenth of the width of the reference is sufficient."""
     rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
     alone = solver_of(rows, landmarks=None, **hard)
-    compared = solver_of(rows, Run(replicates=39), landmarks=None, **hard)
+    compared = solver_of(rows, small(replicates=39), landmarks=None, **hard)
     assert alone["landmarks"] == 150
     assert compared["landmarks"] <= alone["landmarks"]
     assert not any(
-        "above --tolerance" in text for text in texts(result(rows, Run(replicates=39), landmarks=100, **hard).warnings)
+        "above --tolerance" in text
+        for text in texts(result(rows, small(replicates=39), landmarks=100, **hard).warnings)
     )
 
 
 def test_reaching_the_maximum_of_flops_gives_a_warning():
-    found = result(rows_of(), Run(replicates=19), landmarks=None, tolerance=1e-5, max_flops=1e6)
+    found = result(rows_of(), small(replicates=19), landmarks=None, tolerance=1e-5, max_flops=1e6)
     assert found.details["solver"]["landmarks"] == 8
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
@@ -238,26 +228,26 @@ def test_flops_and_memory_limit_the_number_of_landmarks():
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
         if limit:
-            assert landmark_selection.flops(N, D, count, columns) <= 1e6 or count == 8
-            assert landmark_selection.flops(N, D, 2 * count, columns) > 1e6
+            assert landmark_selection.flops(N, D, count, columns, SMALL) <= 1e6 or count == 8
+            assert landmark_selection.flops(N, D, 2 * count, columns, SMALL) > 1e6
         else:
             assert count == 32
 
 
 def test_flops_are_counted_in_multiply_adds():
-    assert landmark_selection.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
+    assert landmark_selection.flops(1000, 20, 100, 7, SMALL) == 1000 * (100 + 100) * (20 + 100 + 7)
 
 
-def test_auto_reports_why_it_uses_landmarks(monkeypatch):
+def test_auto_reports_why_it_uses_landmarks():
     assert solver_of(rows_of(), solver="auto", landmarks=None)["name"] != "nystroem"
     little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", landmarks=None)
     assert (little["name"], "--memory allows" in little["reason"]) == ("nystroem", True)
-    monkeypatch.setattr(landmark_selection, "MAX_EXACT_FLOPS", 1e6)
-    busy = solver_of(rows_of(), solver="auto", landmarks=None)
+    costly = replace(PLAIN, limits=replace(SMALL, max_exact_flops=1e6))
+    busy = solver_of(rows_of(), costly, solver="auto", landmarks=None)
     assert (busy["name"], "multiply-adds" in busy["reason"]) == ("nystroem", True)
-    assert solver_of(rows_of())["reason"] == "as requested"
-    assert solver_of(rows_of(), solver="auto", draws=3, landmarks=None)["name"] != "nystroem"
-    assert solver_of(rows_of(), solver="cg", landmarks=None)["name"] == "cg"
+    assert solver_of(rows_of(), costly)["reason"] == "as requested"
+    assert solver_of(rows_of(), costly, solver="auto", draws=3, landmarks=None)["name"] != "nystroem"
+    assert solver_of(rows_of(), costly, solver="cg", landmarks=None)["name"] == "cg"
 
 
 def test_a_number_of_landmarks_selects_the_nystroem_solver():
@@ -328,7 +318,7 @@ def test_degenerate_data_have_a_value():
             exact = result(rows, solver="cholesky", normalize="none", kernel_x="rbf", gamma_x=0.1)
             assert abs(found.value - exact.value) <= found.details["solver"]["error"] + 1e-8
             assert found.details["solver"]["landmarks"] <= min(count, len(rows))
-    perfect = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(replicates=19))
+    perfect = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), small(replicates=19))
     assert perfect.value < 1e-8
 
 
@@ -348,7 +338,7 @@ SAMPLED = 2000
 
 
 def places(rows, size=400, seed=0):
-    return sample_rows(rows, size, Run(seed=seed))
+    return sample_rows(rows, size, small(seed=seed))
 
 
 def test_samples_of_rows_with_few_distinct_targets_are_uniform():
@@ -414,13 +404,13 @@ def test_settings_and_models_on_shared_inputs_have_separate_values():
     assert len({round(found.value, 9) for found in report.results}) == len(report.results) == 8
 
 
-def test_a_sweep_combines_exact_solvers_and_landmarks(monkeypatch):
+def test_a_sweep_combines_exact_solvers_and_landmarks():
     rows = replace(rows_of(), id=np.arange(N))
     expected = {
         text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
     }
-    monkeypatch.setattr(landmark_selection, "MAX_EXACT_FLOPS", 1.0)
-    report = sweep([Model("m", InMemory(rows))], Cce(), [parse("draws=1,exact", Cce)], run=PLAIN)
+    run = replace(PLAIN, limits=replace(SMALL, max_exact_flops=1.0))
+    report = sweep([Model("m", InMemory(rows))], Cce(), [parse("draws=1,exact", Cce)], run=run)
     first, one, exact = report.results
     assert_allclose(one.value, expected["1"], rtol=1e-6)
     assert first.value == exact.value == result(rows, landmarks=None).value
@@ -455,7 +445,7 @@ def test_isolated_inputs_are_always_validated_and_others_at_random():
     x = np.concatenate([rng.normal(size=(500, 1)), 50 + 20 * np.arange(10.0)[:, None]])
     counts, low = [], []
     for seed in range(200):
-        chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 60, 0.01, Run(seed=seed))
+        chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 60, 0.01, small(seed=seed))
         assert_allclose(weights.sum(), 510)
         assert set(range(500, 510)) <= set(chosen)
         assert_allclose(weights[chosen >= 500], 1)
@@ -463,13 +453,13 @@ def test_isolated_inputs_are_always_validated_and_others_at_random():
         low.append(weights.max() * 60 / 510)
     assert_allclose(np.mean(counts), np.sum(x > 1), rtol=0.03)
     assert max(low) < 4  # a probability is at least about a quarter of that in a uniform sample
-    chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 510, 0.01, Run())
+    chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 510, 0.01, small())
     assert_array_equal(chosen, np.arange(510))
     assert_array_equal(weights, 1)
 
 
 def test_equal_inputs_are_validated_with_equal_probability():
-    chosen, weights = weighted_leverage_sample(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, Run())
+    chosen, weights = weighted_leverage_sample(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, small())
     assert len(np.unique(chosen)) == 20
     assert_allclose(weights, 5)
 
@@ -477,4 +467,4 @@ def test_equal_inputs_are_validated_with_equal_probability():
 def test_kernels_that_overflow_are_refused_before_rows_are_sampled():
     x = np.full((30, 2), 1e200)
     with pytest.raises(NumericalError, match="overflows"), np.errstate(all="ignore"):
-        weighted_leverage_sample(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, Run())
+        weighted_leverage_sample(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, small())

@@ -13,6 +13,7 @@ from calcheck.errors import CalcheckError, DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.source import FileSource
+from tests.files import limited
 from tests.files import write as save
 from tests.shorthand import texts
 from tests.unit.test_layouts import hub, read, refused
@@ -58,19 +59,15 @@ def test_quantile_names_without_a_level_or_with_a_duplicate_are_refused(tmp_path
         assert f"--quantiles: column name '{odd}' has no level (as in q_0.05), or two" in refused(path, quantiles=names)
 
 
-def test_nixtla_rows_are_distinguished_by_their_cutoff(tmp_path, monkeypatch):
-    from calcheck.io.tables import parquet
-
+def test_nixtla_rows_are_distinguished_by_their_cutoff(tmp_path):
     ends = {"M-lo-90": [0.0] * 4, "M-hi-90": [2.0] * 4}
     keys = {"unique_id": ["a"] * 4, "ds": [1, 2, 1, 2], "cutoff": [0, 0, 1, 1]}
     path = file(tmp_path, keys | {"y": [1.0] * 4} | ends)
     assert len(read(path).predictions()) == 4
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 2)
     path = file(tmp_path, keys | {"y": [1.0] * 4, "cutoff": [0, 0, 0, 0]} | ends)  # the second batch repeats the first
-    message = refused(path)
-    assert "2 keys occur more than once" in message
-    assert "for example unique_id='a', ds='1', cutoff='0'" in message
+    again = limited(read(path), batch_bytes=1, batch_rows=2)
+    with pytest.raises(DataError, match=r"2 keys occur more than once.*for example unique_id='a', ds='1', cutoff='0'"):
+        again.predictions()
 
 
 def test_parameters_are_read_from_one_model(tmp_path):
@@ -158,24 +155,18 @@ def test_dropped_rows_are_counted_once_per_pass(tmp_path):
     assert (source.n_dropped, source.n_clipped) == (1, 1)
 
 
-def test_lazy_distributions_exclude_dropped_rows(tmp_path, monkeypatch):
+def test_lazy_distributions_exclude_dropped_rows(tmp_path):
     """Row 1 has no input: it is dropped from targets, inputs and distributions."""
-    from calcheck.io import scan
-
-    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
     path = file(tmp_path, columns | {f"sample_{draw}": [0.0 + draw, 10.0 + draw, 20.0 + draw] for draw in range(2)})
-    rows = read(path, nan_policy="omit").predictions()
+    rows = limited(read(path, nan_policy="omit"), predictive_bytes=1).predictions()
     assert rows.predictive.nbytes == 0
     assert_array_equal(rows.predictive.mean(), [0.5, 20.5])
     assert_array_equal(rows.y, [0, 2])
 
 
-def test_lazy_quantiles_behave_like_quantiles_in_memory(tmp_path, monkeypatch):
+def test_lazy_quantiles_behave_like_quantiles_in_memory(tmp_path):
     """Their levels, their errors and the masses around limits are the same as in memory."""
-    from calcheck.io import scan
-    from calcheck.io.tables import parquet
-
     rng = np.random.default_rng(0)
     y, width = rng.normal(size=60), rng.uniform(0.5, 2, 60)
     levels = (0.1, 0.5, 0.9)
@@ -184,10 +175,7 @@ def test_lazy_quantiles_behave_like_quantiles_in_memory(tmp_path, monkeypatch):
     metrics = [METRICS[name]() for name in ("ece", "pit", "crps", "cce")]
     metrics += [METRICS["coverage"](level=level) for level in (0.8, 0.6)]
     in_memory = evaluate(read(path), metrics, run=Run(resamples=0, replicates=0))
-    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 16)
-    lazy = read(path)
+    lazy = limited(read(path), predictive_bytes=1, batch_bytes=1, batch_rows=16)
     assert lazy.predictions().predictive.nbytes == 0
     assert evaluate(lazy, metrics, run=Run(resamples=0, replicates=0)).results == in_memory.results
     assert in_memory.results[4].reference == pytest.approx(0.8)
@@ -292,14 +280,11 @@ def test_draws_of_all_chains_are_pooled(tmp_path):
     assert "'posterior_predictive'" in refused(path)
 
 
-def test_models_in_later_batches_are_detected(tmp_path, monkeypatch):
-    from calcheck.io.tables import parquet
-
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 1)
+def test_models_in_later_batches_are_detected(tmp_path):
     path = file(tmp_path, NORMAL | {"model": ["A", "B"]})
-    assert "several models: 'A', 'B'" in refused(path)
-    rows = read(path, model="B").predictions()
+    with pytest.raises(DataError, match="several models: 'A', 'B'"):
+        limited(read(path), batch_bytes=1, batch_rows=1).predictions()
+    rows = limited(read(path, model="B"), batch_bytes=1, batch_rows=1).predictions()
     assert_array_equal(rows.row, [1])
     assert_array_equal(rows.y, [2])
 

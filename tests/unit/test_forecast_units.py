@@ -7,22 +7,15 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from tests.files import write
+from tests.files import limited, write
 from tests.unit.test_layouts import UNITS, hub, read, refused, truth
 
 
-def in_small_batches(monkeypatch, rows):
-    from calcheck.io.tables import parquet
-
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", rows)
-
-
-def test_units_keep_the_row_numbers_of_the_file(tmp_path, monkeypatch):
+def test_units_keep_the_row_numbers_of_the_file(tmp_path):
     """Six units of three quantiles, then six of two draws: the draws begin at row 18, and a batch has five rows."""
     both = pa.concat_tables([pa.table(hub()), pa.table(hub("sample", ["a", "b"]))])
-    in_small_batches(monkeypatch, 5)
     source = read(write(tmp_path / "hub.parquet", both), filter=("output_type=sample",), wanted="any")
+    source = limited(source, batch_bytes=1, batch_rows=5)
     assert_array_equal(source.predictions().row, 18 + 2 * np.arange(6))
     assert_array_equal(source.predictions().predictive.draws[5], [50, 51])
     assert source.input_info().files[0].rows == 30

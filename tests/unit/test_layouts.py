@@ -16,7 +16,7 @@ from calcheck.execution.context import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
-from tests.files import write
+from tests.files import limited, write
 from tests.shorthand import texts
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -642,16 +642,15 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 
 def test_a_long_file_is_pivoted_once(tmp_path, monkeypatch):
     """Reading its lazy distributions again neither pivots nor joins targets again."""
-    from calcheck.io import layouts, scan
+    from calcheck.io import layouts
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     in_memory = read(path, truth=known).predictions().predictive
     calls = []
     pivot_long = layouts.pivot_long
-    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
-    lazy = read(path, truth=known).predictions().predictive
+    lazy = limited(read(path, truth=known), predictive_bytes=1).predictions().predictive
     assert lazy.nbytes == 0
     for _ in range(3):
         assert_array_equal(lazy.mean(), in_memory.mean())

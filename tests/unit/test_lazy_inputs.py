@@ -9,10 +9,9 @@ from calcheck import METRICS, read, validation
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.io import scan
-from calcheck.io.tables import memory, parquet
+from calcheck.io.tables import parquet
 from calcheck.lazy_inputs import LazyInputs, same_inputs
-from tests.files import columns, table, vector_column, write
+from tests.files import columns, limited, table, vector_column, write
 from tests.shorthand import texts
 
 N, D = 300, 4
@@ -25,12 +24,9 @@ KINDS = {
 }
 
 
-@pytest.fixture
-def low_memory(monkeypatch):
-    """No inputs are loaded, and batches have 64 rows."""
-    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
-    for module in (parquet, memory, scan):
-        monkeypatch.setattr(module, "BATCH_BYTES", 64 * D * 4)
+def read_lazily(path, **options):
+    """Return a source that loads no inputs; its batches have 64 rows."""
+    return limited(read(path, **options), input_bytes=1, batch_bytes=64 * D * 4, joined_bytes=64 * D * 4)
 
 
 @pytest.fixture
@@ -46,11 +42,10 @@ def columns_read(monkeypatch):
     return names_read
 
 
-@pytest.mark.usefixtures("low_memory")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_large_embedding_is_read_only_when_needed(tmp_path, columns_read, kind):
     rows = table({name: PARTS[name] for name in ("id", "y", "mean", "std")}).append_column("embedding", KINDS[kind])
-    source = read(write(tmp_path / "preds.parquet", rows))
+    source = read_lazily(write(tmp_path / "preds.parquet", rows))
     x = source.predictions().x
     assert isinstance(x, LazyInputs)
     assert x.shape == (N, D)
@@ -66,9 +61,8 @@ def test_a_large_embedding_is_read_only_when_needed(tmp_path, columns_read, kind
     assert source.input_info().columns["x"] == "embedding"
 
 
-@pytest.mark.usefixtures("low_memory")
 def test_batches_have_their_inputs_and_are_small(tmp_path):
-    source = read(write(tmp_path / "preds.parquet", PARTS))
+    source = read_lazily(write(tmp_path / "preds.parquet", PARTS))
     batches = list(source.batches())
     assert len(batches) > 4
     assert max(batch.x.nbytes for batch in batches) <= 64 * D * 4
@@ -76,9 +70,8 @@ def test_batches_have_their_inputs_and_are_small(tmp_path):
     assert_array_equal(np.concatenate([batch.row_numbers() for batch in batches]), np.arange(N))
 
 
-@pytest.mark.usefixtures("low_memory")
 def test_blocks_are_small_and_in_the_order_of_rows(tmp_path):
-    x = read(write(tmp_path / "preds.parquet", PARTS)).predictions().x
+    x = read_lazily(write(tmp_path / "preds.parquet", PARTS)).predictions().x
     places, blocks = zip(*x.blocks(), strict=True)
     assert [place.start for place in places] == [0, *(place.stop for place in places[:-1])]
     assert places[-1].stop == N
@@ -86,36 +79,34 @@ def test_blocks_are_small_and_in_the_order_of_rows(tmp_path):
     assert_array_equal(np.concatenate(blocks), x.load())
 
 
-def test_a_small_share_of_a_large_embedding_is_loaded(tmp_path, monkeypatch):
+def test_a_small_share_of_a_large_embedding_is_loaded(tmp_path):
     """The size is known before reading for the file, and after filtering for the rows that remain."""
-    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1000)
     path = write(tmp_path / "preds.parquet", PARTS | {"half": np.arange(N) % 10})
-    assert isinstance(read(path).predictions().x, LazyInputs)
-    assert_array_equal(read(path, filter=("half=3",)).predictions().x, PARTS["embedding"][3::10])
+    assert isinstance(limited(read(path), input_bytes=1000).predictions().x, LazyInputs)
+    few = limited(read(path, filter=("half=3",)), input_bytes=1000)
+    assert_array_equal(few.predictions().x, PARTS["embedding"][3::10])
 
 
-@pytest.mark.usefixtures("low_memory")
 def test_problems_of_lazy_inputs_are_reported_when_they_are_read(tmp_path):
     x = PARTS["embedding"].copy()
     x[177, 2] = np.nan
-    source = read(write(tmp_path / "preds.parquet", PARTS | {"embedding": x}))
+    source = read_lazily(write(tmp_path / "preds.parquet", PARTS | {"embedding": x}))
     assert len(source.predictions()) == N
     message = r"preds.parquet: x \(column embedding\) must be finite numbers, .* \(row 177, counted from 0\)"
     for reading in (source.predictions().inputs, lambda: list(source.batches())):
         with pytest.raises(DataError, match=message):
             reading()
-    omitted = read(source.name, nan_policy="omit")
+    omitted = read_lazily(source.name, nan_policy="omit")
     assert omitted.predictions().x.shape == (N - 1, D)
     assert omitted.n_dropped == 1
     assert_array_equal(omitted.predictions().inputs(), np.delete(x, 177, axis=0))
     assert_array_equal(omitted.predictions().y, np.delete(PARTS["y"], 177))
 
 
-@pytest.mark.usefixtures("low_memory")
 def test_lazy_inputs_exclude_rows_dropped_for_other_columns(tmp_path):
     y = PARTS["y"].copy()
     y[::7] = np.nan
-    rows = read(write(tmp_path / "preds.parquet", PARTS | {"y": y}), nan_policy="omit").predictions()
+    rows = read_lazily(write(tmp_path / "preds.parquet", PARTS | {"y": y}), nan_policy="omit").predictions()
     assert isinstance(rows.x, LazyInputs)
     assert_array_equal(rows.inputs(), PARTS["embedding"][~np.isnan(y)])
 
@@ -130,7 +121,6 @@ def test_numbers_are_validated_in_blocks(monkeypatch, shape):
     assert validation.finite_rows(np.zeros((0, *shape[1:]))).shape == (0,)
 
 
-@pytest.mark.usefixtures("low_memory")
 @pytest.mark.parametrize("keyed", [True, False])
 def test_an_embedding_of_another_file_is_read_in_small_batches(tmp_path, keyed):
     """By position, and by keys in another order."""
@@ -138,28 +128,26 @@ def test_an_embedding_of_another_file_is_read_in_small_batches(tmp_path, keyed):
     key = {"id": PARTS["id"][order]} if keyed else {}
     vectors = write(tmp_path / "emb.parquet", key | {"embedding": PARTS["embedding"][order]})
     path = write(tmp_path / "preds.parquet", {name: PARTS[name] for name in ("id", "y", "mean", "std")})
-    source = read(path, embedding=vectors)
+    source = read_lazily(path, embedding=vectors)
     assert isinstance(source.predictions().x, LazyInputs)
     assert_array_equal(source.predictions().inputs(), PARTS["embedding"])
     assert max(len(batch) for batch in source.batches()) <= 64
 
 
-def test_metrics_that_need_all_inputs_are_skipped_if_memory_is_too_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
+def test_metrics_that_need_all_inputs_are_skipped_if_memory_is_too_small(tmp_path):
     path = write(tmp_path / "preds.parquet", PARTS)
     metrics = [METRICS[name]() for name in ("cce", "jmmd", "cmmd", "fid")]
-    report = evaluate(read(path), metrics, run=Run(resamples=0, replicates=0, memory=2 * 8 * N * D - 1))
+    report = evaluate(read_lazily(path), metrics, run=Run(resamples=0, replicates=0, memory=2 * 8 * N * D - 1))
     assert {skipped.metric for skipped in report.skipped} >= {"jmmd", "cmmd", "fid"}
     assert all("--memory allows" in skipped.reason for skipped in report.skipped)
 
 
-def test_metrics_agree_for_lazy_and_loaded_inputs(tmp_path, monkeypatch):
+def test_metrics_agree_for_lazy_and_loaded_inputs(tmp_path):
     path = write(tmp_path / "preds.parquet", PARTS)
     run = Run(resamples=0, replicates=0)
     metrics = [metric() for metric in METRICS.values()]
     expected = evaluate(read(path), metrics, run=run)
-    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
-    found = evaluate(read(path), metrics, run=run)
+    found = evaluate(limited(read(path), input_bytes=1), metrics, run=run)
     for ours, theirs in zip(found.results, expected.results, strict=True):
         assert (ours.metric, ours.verdict, texts(ours.warnings)) == (
             theirs.metric,

@@ -20,7 +20,7 @@ from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.io import object_store, partition
+from calcheck.io import object_store
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import resolve
 from calcheck.io.source import FileSource
@@ -29,7 +29,7 @@ from calcheck.predictions import InMemory
 from calcheck.render.json import render
 from calcheck.render.schema import report_schema
 from calcheck.storage.report_json import read_report
-from tests.files import columns, table, vector_column, wide, write
+from tests.files import columns, limited, table, vector_column, wide, write
 
 N = 500
 ROWS = table(columns(N))
@@ -405,29 +405,26 @@ def test_a_partition_knows_the_family_named_in_other_files(tmp_path):
 
 
 @pytest.mark.parametrize("batch", [1 << 25, 1000])
-def test_row_groups_of_a_large_file_are_its_partitions(tmp_path, monkeypatch, batch):
+def test_row_groups_of_a_large_file_are_its_partitions(tmp_path, batch):
     """Row groups are combined up to a minimum size; a small remainder belongs to the last partition."""
-    monkeypatch.setattr(parquet, "BATCH_BYTES", batch)
     path = tmp_path / "preds.parquet"
     pq.write_table(ROWS, path, row_group_size=60)
-    monkeypatch.setattr(partition, "MIN_ROWS", 100)
     for name in (str(path), str(tmp_path)):
-        assert [len(part.predictions()) for part in assert_partitions_cover(read(name))] == [120, 120, 120, 140]
-    monkeypatch.setattr(partition, "MIN_ROWS", 1000)
-    assert len(read(str(path)).parts()) == 1
-    monkeypatch.setattr(partition, "MIN_BYTES", 1)
-    assert len(read(str(path)).parts()) == 9
-    assert all(list(part.parts()) == [part] for part in read(str(path)).parts())
+        source = limited(read(name), batch_bytes=batch, partition_rows=100)
+        assert [len(part.predictions()) for part in assert_partitions_cover(source)] == [120, 120, 120, 140]
+    assert len(limited(read(str(path)), partition_rows=1000).parts()) == 1
+    parts = limited(read(str(path)), partition_rows=1000, partition_bytes=1).parts()
+    assert len(parts) == 9
+    assert all(list(part.parts()) == [part] for part in parts)
 
 
-def test_problems_of_a_partition_are_reported_by_row_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(partition, "MIN_ROWS", 100)
+def test_problems_of_a_partition_are_reported_by_row_of_the_file(tmp_path):
     x = columns(N)["embedding"]
     x[333, 0] = np.inf
     rows = ROWS.set_column(4, "embedding", vector_column(x))
     pq.write_table(rows, tmp_path / "one.parquet", row_group_size=50)
     with pytest.raises(DataError, match=r"one.parquet: x \(column embedding\) must .*row 333"):
-        list(read(str(tmp_path / "one.parquet")).parts()[3].batches())
+        list(limited(read(str(tmp_path / "one.parquet")), partition_rows=100).parts()[3].batches())
     folder = write_parts(tmp_path / "preds", rows, count=2)
     with pytest.raises(DataError, match=r"part-001.parquet: x \(column embedding\) must .*row 83"):
         list(read(folder).parts()[1].batches())

@@ -15,8 +15,6 @@ from calcheck import METRICS, InMemory, Predictions, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.io import scan
-from calcheck.io.tables import parquet
 from calcheck.statistics import digitize as digitize_module
 from calcheck.statistics import groups as groups_module
 from calcheck.statistics import pit as pit_module
@@ -26,6 +24,7 @@ from calcheck.statistics.moments import median
 from calcheck.statistics.pit import distance_from_uniform, distribution
 from calcheck.statistics.tie_groups import CutTieGroups, TieGroups
 from tests.families import cauchy, gaussian, laplace, student_t
+from tests.files import limited
 from tests.files import write as save
 
 PLAIN = Run(resamples=0, replicates=0)
@@ -166,26 +165,24 @@ def test_columns_are_kept_for_resampling_only(resamples, kept):
     assert alive == [kept] * 3
 
 
-def test_few_parameters_are_loaded_for_any_number_of_rows(tmp_path, monkeypatch):
+def test_few_parameters_are_loaded_for_any_number_of_rows(tmp_path):
     """Mean and standard deviation are loaded; the fifteen parameters of a mixture of five are read again."""
     rng = np.random.default_rng(0)
     columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
     mixture = {f"{kind}_{part}": np.full(99, 0.2) for kind in ("weight", "mean", "std") for part in range(5)}
-    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 10)
-    rows = read(save(tmp_path / "narrow.parquet", pa.table(columns))).predictions()
+    sizes = {"predictive_bytes": 1, "batch_bytes": 1, "batch_rows": 10}
+    rows = limited(read(save(tmp_path / "narrow.parquet", pa.table(columns))), **sizes).predictions()
     assert isinstance(rows.predictive, Gaussian)
     assert_array_equal(rows.predictive.scale, columns["std"])
     assert rows.row is None
     wide = pa.table({"y": columns["y"]} | mixture)
-    assert read(save(tmp_path / "wide.parquet", wide), dist="mixture").predictions().predictive.nbytes == 0
+    source = limited(read(save(tmp_path / "wide.parquet", wide), dist="mixture"), **sizes)
+    assert source.predictions().predictive.nbytes == 0
 
 
-def test_row_numbers_are_stored_only_if_rows_are_excluded(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 2)
+def test_row_numbers_are_stored_only_if_rows_are_excluded(tmp_path):
+    sizes = {"batch_bytes": 1, "batch_rows": 2}
     columns = {"y": [0.0, 1, 2, 3, 4, 5], "mean": [0.0] * 6, "std": [1.0] * 6, "part": list("aaabab")}
     path = save(tmp_path / "preds.parquet", pa.table(columns))
-    assert read(path).predictions().row is None
-    assert read(path, filter=("part=a",)).predictions().row.tolist() == [0, 1, 2, 4]
+    assert limited(read(path), **sizes).predictions().row is None
+    assert limited(read(path, filter=("part=a",)), **sizes).predictions().row.tolist() == [0, 1, 2, 4]

@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings import landmark_selection, nystroem_streaming, row_sample
+from calcheck.embeddings import nystroem_streaming, row_sample
 from calcheck.embeddings.row_sample import RowSample, SampleRows
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import hash_rows_and_inputs
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.storage.npz import read_archive, write_archive
@@ -190,13 +191,13 @@ def test_shifted_inputs_and_targets_give_a_warning(first):
     assert shifted.details["features"]["residual_rows"] > 0.9
 
 
-def test_the_number_of_landmarks_depends_on_the_tolerance(monkeypatch):
-    monkeypatch.setattr(landmark_selection, "MIN_LANDMARKS", 32)
-    monkeypatch.setattr(landmark_selection, "VALIDATION_ROWS", 100)
+def test_the_number_of_landmarks_depends_on_the_tolerance():
+    run = replace(RUN, limits=Limits(min_landmarks=32, validation_rows=100))
 
     def count(**options):
-        state = accumulated(Batches(rows()), replace(METRIC, gamma_x=1.0, landmarks=None, **options))
-        return result(state).details["solver"]["landmarks"]
+        metric = replace(METRIC, gamma_x=1.0, landmarks=None, **options)
+        report = report_from_state(accumulate(Batches(rows()), [metric], run), run)
+        return report.results[0].details["solver"]["landmarks"]
 
     assert count(tolerance=1e-3) > count(tolerance=10.0) == 32
     assert count(tolerance=1e-3, max_flops=1e3) == 32

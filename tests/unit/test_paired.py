@@ -11,6 +11,7 @@ from scipy import optimize, stats
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.laplace import Laplace
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.inference.verdicts import statistic_of
@@ -103,9 +104,8 @@ def test_the_interval_uses_paired_differences():
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_permutation_p_values_agree_with_all_permutations(name, monkeypatch):
+def test_permutation_p_values_agree_with_all_permutations(name):
     """4,000 random permutations, 25 at a time, within four standard errors of all 256 for 8 rows."""
-    monkeypatch.setattr("calcheck.inference.paired.BLOCK", 200)
     first, second = model(8), model(8, seed=3, spread=0.6)
     metric = METRICS[name]()
 
@@ -118,7 +118,8 @@ def test_permutation_p_values_agree_with_all_permutations(name, monkeypatch):
     observed = gap(np.zeros(8, dtype=bool))
     every = [gap(np.array(swapped)) for swapped in product((False, True), repeat=8)]
     share = np.mean(np.abs(every) >= abs(observed) * (1 - 1e-9))
-    found = difference(name, first, second, run=PERMUTATIONS_ONLY, swaps=4000)
+    run = replace(PERMUTATIONS_ONLY, limits=Limits(block_swaps=200))
+    found = difference(name, first, second, run=run, swaps=4000)
     error = np.sqrt(share * (1 - share) / 4000)
     assert_allclose(found.p_value, share, atol=4 * error + 1 / 4001)
 

@@ -15,7 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import calcheck
-from calcheck.errors import CalcheckError, DataError, OptionError
+from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.arguments import ColumnArguments
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.render.csv import NUMBERS
@@ -121,7 +121,7 @@ def test_numbers_of_every_dtype_are_numbers(frame, std):
 @pytest.mark.parametrize("dtype", ["float64", "Float64", "object"])
 def test_missing_numbers_are_refused_or_omitted_as_in_files(frame, dtype):
     gaps = frame.assign(std=frame["std"].astype(dtype).where(frame.index != 3, pd.NA if dtype != "float64" else np.nan))
-    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows are not \(row 3, .*nan-policy omit"):
+    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows are not \(row 3, .*nan_policy omit"):
         value(gaps)
     report = calcheck.evaluate(gaps, "zms", nan_policy="omit", **BARE)
     assert report.results[0].value == value(frame.drop(index=3))
@@ -322,12 +322,51 @@ def test_filters_are_mappings(frame):
         ({"worst": -1}, "worst must be >= 0, got -1"),
         ({"best": 1.5}, "best takes a whole number, got 1.5"),
         ({"subsample": "all"}, "subsample takes a whole number, got the text 'all'"),
+        ({"filter": 3}, "filter takes a mapping, or a list of texts such as 'NAME=VALUE', got 3"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(frame, keywords, message):
     with pytest.raises(CalcheckError, match=message) as caught:
         calcheck.evaluate(frame, ["zms"], **BARE, **keywords)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"step": "a"}, "step takes a number, got the text 'a'"),
+        ({"step": 100}, r"step must be above 0 and at most max_percent \(90\), got 100"),
+        ({"max_percent": None}, "max_percent takes a number, got None"),
+        ({"coverage": "half"}, "coverage takes a number, got the text 'half'"),
+        ({"criteria": 5}, "criteria are cce, std, random or names of columns, got 5"),
+        ({"cce": "cce"}, r'cce is calcheck.metric\("cce", …\), got \'cce\''),
+    ],
+)
+def test_a_wrong_argument_of_a_rejection_is_refused(frame, keywords, message):
+    with pytest.raises(OptionError, match=message):
+        calcheck.reject(frame, "mae", **BARE, **keywords)
+
+
+def test_messages_name_keywords_in_python():
+    """A flag with a hyphen, one that is a keyword of Python, one that has another name, and one that has none."""
+    text = "Pass --nan-policy omit, another --lambda or --no-null (--help)"
+    assert with_keywords(text) == "Pass nan_policy omit, another lambda_ or replicates=0 (--help)"
+    assert with_keywords("columns a--b and --") == "columns a--b and --"
+    with pytest.raises(DataError, match=r"the target. Pass target COLUMN, or truth FILE"):
+        calcheck.evaluate({"mean": [1.0, 2.0], "std": [1.0, 1.0]}, "zms")
+
+
+def test_errors_are_public():
+    with pytest.raises(calcheck.OptionError):
+        calcheck.metric("absent")
+    for error in (calcheck.DataError, calcheck.FileError, calcheck.OptionError, calcheck.NumericalError):
+        assert issubclass(error, calcheck.CalcheckError)
+
+
+def test_a_list_of_levels_may_be_a_list_or_a_single_number():
+    assert calcheck.metric("pinball", levels=0.9) == calcheck.metric("pinball", levels=[0.9])
+    pinball = calcheck.METRICS["pinball"]
+    assert hash(pinball(levels=[0.1, 0.9])) == hash(pinball(levels=(0.1, 0.9)))
 
 
 def test_a_series_with_another_index_is_refused(frame):
@@ -396,10 +435,11 @@ def test_metrics_are_named_with_options():
         (lambda: calcheck.metric("ence", bin=3), r"ence has no option 'bin' \(options: bins, by\)"),
         (lambda: calcheck.metric("zms", bins=3), r"zms has no option 'bins' \(options: none\)"),
         (lambda: calcheck.metric("ence", bins="three"), "ence: bins takes a whole number, got the text 'three'"),
-        (lambda: calcheck.metric("ence", bins=0), "--bins must be at least 1, got 0"),
+        (lambda: calcheck.metric("ence", bins=0), "^bins must be at least 1, got 0"),
         (lambda: calcheck.metric("ence", bins=None), "ence: bins takes a whole number"),
         (lambda: calcheck.evaluate(DIABETES, []), "there are no metrics to compute"),
         (lambda: calcheck.evaluate(DIABETES, [3]), r"metrics are names or calcheck.metric\(name, …\), got 3"),
+        (lambda: calcheck.evaluate(DIABETES, 3), r"metrics are names or calcheck.metric\(name, …\), got 3"),
     ],
 )
 def test_a_wrong_metric_is_refused_in_one_line(make, message):
@@ -628,7 +668,7 @@ def test_the_values_of_an_option_that_is_a_list_are_lists(frame, levels):
         ({"lambd": [1]}, "Names for cce: "),
         ({"lambda_": 0.1}, "lambda_ is varied over a list of values, or a range as text"),
         ("lambda=0.1,1", "vary is a mapping of settings to values"),
-        ({"lambda_": ["x"]}, "--vary lambda takes a number"),
+        ({"lambda_": ["x"]}, "^vary lambda takes a number"),
         ({"subsample": [2.5]}, "subsample"),
     ],
 )

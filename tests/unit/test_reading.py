@@ -13,7 +13,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.files import File
-from tests.files import D, N, columns, table, vector_column, wide, write
+from tests.files import D, N, columns, limited, table, vector_column, wide, write
 from tests.shorthand import texts
 
 PARTS = columns()
@@ -289,11 +289,11 @@ def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"std": "a", "var": "b"}, "pass only one of --std, --var"),
-        ({"dist": "poisson", "samples": "s*"}, "--dist and --samples both describe the predictions"),
-        ({"embedding": "e", "inputs": "x"}, "--embedding and --inputs"),
-        ({"param": ("rate=x",)}, "--param needs --dist"),
-        ({"min_std": -1.0}, "--min-std must be a positive number, got -1.0"),
+        ({"std": "a", "var": "b"}, "pass only one of std, var"),
+        ({"dist": "poisson", "samples": "s*"}, "dist and samples both describe the predictions"),
+        ({"embedding": "e", "inputs": "x"}, "embedding and inputs"),
+        ({"param": ("rate=x",)}, "param needs dist"),
+        ({"min_std": -1.0}, "min_std must be a positive number, got -1.0"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(tmp_path, options, message):
@@ -417,24 +417,23 @@ def test_errors_suggest_only_options_that_are_accepted(tmp_path):
     assert "--min-std" not in str(caught.value)
 
 
-def test_predictions_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
+def test_predictions_do_not_depend_on_the_batch_size(tmp_path):
     """Batches of five rows give the same predictions, and problems are reported by row of the file."""
-    from calcheck.io.tables import parquet
 
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 5)
-    path = write(tmp_path / "preds.parquet", PARTS)
-    assert len(list(read(path).batches())) == 3
-    assert_same(read(path).predictions())
+    def in_batches(name, parts):
+        return limited(read(write(tmp_path / name, parts)), batch_bytes=1, batch_rows=5)
+
+    source = in_batches("preds.parquet", PARTS)
+    assert len(list(source.batches())) == 3
+    assert_same(source.predictions())
+    bad = PARTS | {"std": np.arange(N) - 8.0 + (np.arange(N) < 8) * 20}
     with pytest.raises(DataError, match=r"row 8, counted from 0"):
-        read(
-            write(tmp_path / "bad.parquet", PARTS | {"std": np.arange(N) - 8.0 + (np.arange(N) < 8) * 20})
-        ).predictions()
+        in_batches("bad.parquet", bad).predictions()
     ragged = table({"y": PARTS["y"], "mean": PARTS["mean"], "std": PARTS["std"]}).append_column(
         "embedding", pa.array([[1.0, 2.0]] * 5 + [[1.0, 2.0, 3.0]] * (N - 5))
     )
     with pytest.raises(DataError, match="ragged"):
-        read(write(tmp_path / "ragged.parquet", ragged)).predictions()
+        in_batches("ragged.parquet", ragged).predictions()
 
 
 def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
@@ -449,10 +448,9 @@ def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
     assert read(path, embedding="emb_0,emb_1").predictions().x.shape == (3, 2)
 
 
-def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
+def test_lazy_distributions_give_the_same_numbers(tmp_path):
     """All metrics on samples that are read again for each metric, and on samples in memory."""
-    from calcheck.io import scan, source
-    from calcheck.io.tables import parquet
+    from calcheck.io import source
 
     rng = np.random.default_rng(0)
     n, m = 400, 12
@@ -466,10 +464,7 @@ def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
         },
     )
     in_memory = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
-    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "MIN_ROWS", 64)
-    lazy = read(path)
+    lazy = limited(read(path), predictive_bytes=1, batch_bytes=1, batch_rows=64)
     assert lazy.predictions().predictive.nbytes == 0
     report = evaluate(lazy, [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
     assert report.results == in_memory.results

@@ -17,11 +17,12 @@ from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import cache as cache_module
-from calcheck.statistics.bins import bins_of, equal_count_bins
+from calcheck.statistics.bins import equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
+from calcheck.statistics.sort_keys import bins_of
 from calcheck.statistics.tie_groups import TieGroups
 from tests.shorthand import rows_of, texts
 
@@ -187,7 +188,7 @@ def test_rows_are_binned_by_other_columns():
         columns={"age": np.array([3, 1, 2]), "kind": np.array(["a", "b", "c"]), "gap": np.array([1.0, np.nan, 2.0])},
     )
     assert bins_of(rows, 3, "age").number().tolist() == [2, 0, 1]
-    with pytest.raises(DataError, match="must contain numbers"):
+    with pytest.raises(DataError, match="column 'kind' holds categories, each of which is a bin: omit --bins 2"):
         bins_of(rows, 2, "kind")
     with pytest.raises(DataError, match="gap must be finite"):
         bins_of(rows, 2, "gap")

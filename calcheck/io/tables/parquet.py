@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from calcheck.io.files import File
 
-BATCH_BYTES = 1 << 25  # Target bytes per batch: 32 MiB
-MIN_ROWS = 1 << 6  # Minimum rows per batch
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 4}
 """Bytes per value of each physical type in memory; half precision becomes single precision."""
 TEXT_WIDTH = 16  # Minimum bytes per text value: repeated values are stored once in the file
@@ -58,11 +56,11 @@ class ParquetTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield batches of rows of some columns."""
-        size = self.nbytes(columns)
-        if size <= BATCH_BYTES:
+        size, limits = self.nbytes(columns), self._file.limits
+        if size <= limits.batch_bytes:
             yield self._opened().read_row_groups(self.groups, columns=list(columns))
             return
-        rows = max(MIN_ROWS, BATCH_BYTES * self.rows // size)
+        rows = max(limits.batch_rows, limits.batch_bytes * self.rows // size)
         opened = self._opened(buffer_size=REMOTE_BYTES if self._file.place else READ_BYTES, pre_buffer=False)
         for batch in opened.iter_batches(rows, row_groups=self.groups, columns=list(columns)):
             yield pa.Table.from_batches([batch])
