@@ -40,6 +40,7 @@ Code = Literal[
     # data and distributions
     "layout",
     "clipped-std",
+    "sorted-quantiles",
     "targets-joined-by-row",
     "unknown-shape",
     "no-negative-error",

@@ -57,7 +57,8 @@ def read(
         Rows with missing numbers (NaN, None, ``pd.NA``): raise an error (default), or omit them and report how many.
     **columns
         Further fields of :class:`calcheck.io.columns.options.ColumnOptions`: ``truth``, ``join_on``, ``model``,
-        ``filter`` (also as a mapping), ``error_dist``, ``min_std``.
+        ``filter`` (also as a mapping), ``error_dist``, ``min_std``, ``crossing`` (``"sort"`` sorts quantiles that
+        cross).
 
     Returns
     -------

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from calcheck.io.columns.crossing import Crossing
     from calcheck.io.columns.roles import Roles
     from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
@@ -286,6 +287,11 @@ class FileSource(Source):
         """The number of standard deviations that were raised."""
         return self._reading.n_clipped
 
+    @property
+    def crossing(self) -> Crossing:
+        """The rows whose quantiles cross."""
+        return self._reading.crossing
+
     def input_info(self) -> Input:
         rows = self.predictions()
         return self.streamed_input_info(len(rows), rows)
@@ -333,6 +339,9 @@ class FileSource(Source):
         if self.n_clipped:
             text = f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)"
             messages.append(Message("clipped-std", text))
+        if self.crossing.count:
+            text = f"quantiles crossed in {self.crossing.description()}, and were sorted (--crossing sort)"
+            messages.append(Message("sorted-quantiles", text))
         if self.truth is not None and self.truth.key_index is None:
             text = (
                 f"targets are joined {self.truth.join_method()} with {self.truth.file.name}; name keys with --join-on"
@@ -386,6 +395,7 @@ class FileSource(Source):
         arguments += ["--model", options.model] if options.model is not None else []
         arguments += [word for text in options.filter for word in ("--filter", text)]
         arguments += ["--min-std", f"{options.min_std:g}"] if options.min_std is not None else []
+        arguments += ["--crossing", "sort"] if options.crossing == "sort" and self.crossing.count else []
         arguments += ["--nan-policy", options.nan_policy] if options.nan_policy != "raise" else []
         return arguments
 

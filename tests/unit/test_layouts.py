@@ -142,14 +142,6 @@ def test_levels_outside_0_and_1_are_refused(tmp_path):
     assert "strictly between 0 and 1" in refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(0.1, 0.5, 1.0)))))
 
 
-def test_crossing_quantiles_are_counted(tmp_path):
-    crossing = hub()
-    crossing["value"][0] = 99.0
-    assert "must be nondecreasing (no crossing), but 1 of 6 rows are not (row 0" in refused(
-        write(tmp_path / "hub.csv", pa.table(crossing)), wanted="any"
-    )
-
-
 def test_targets_of_legacy_hubs_contain_the_horizon(tmp_path):
     """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as in truth files; point forecasts are counted."""
     columns = hub()
