@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import calcheck
+from calcheck.distributions.crossing import crossing_of
 from calcheck.io import scan
-from calcheck.io.columns.crossing import crossing_of
 from calcheck.io.tables import memory
 from tests.files import write
 from tests.shorthand import texts
@@ -26,7 +26,8 @@ IN_ORDER = [[0, 1, 2], [0, 1, 2], [0, 0, 0], [0, 2, 4], [1, 1, 3.5]]
 
 
 def quantiles_of(source):
-    return source.predictions().predictive.values
+    predictive = source.predictions().predictive
+    return predictive.values  # noqa: PD011 - these are quantiles
 
 
 def test_crossing_is_the_largest_distance_below_a_lower_level():
