@@ -45,6 +45,7 @@ Code = Literal[
     "unknown-shape",
     "no-negative-error",
     "interpolated-distributions",
+    "unpaired-levels",
     "grouped-rows",
     "impossible-targets",
     "biased-estimator",
