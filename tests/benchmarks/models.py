@@ -75,11 +75,6 @@ def samples(draws, rng, n):
     return x, Samples(normal.sample(rng, draws)), normal
 
 
-def quantiles(rng, n):
-    x, normal = gaussian(rng, n)
-    return x, Quantiles(FEW_LEVELS, np.stack([normal.quantile(level) for level in FEW_LEVELS], axis=1)), normal
-
-
 def zero_inflated(rng, n):
     """Return inputs, and the quantile function and draws of distributions with the mass 0.4 at zero."""
     x, positive = gamma(rng, n)
@@ -91,18 +86,14 @@ def zero_inflated(rng, n):
     return x, quantile, y
 
 
-def of_quantiles(family, levels):
-    """Return a maker of a family whose right distributions are given by quantiles at some levels."""
-
-    def maker(rng, n):
-        if family == "zero-inflated":
-            x, quantile, truth = zero_inflated(rng, n)
-        else:
-            x, truth = RIGHT[family](rng, n)
-            quantile = truth.quantile
-        return x, Quantiles(levels, np.stack([quantile(level) for level in levels], axis=1)), truth
-
-    return maker
+def by_quantiles(family, levels, rng, n):
+    """Return inputs, the quantiles of right distributions of a family, and the truth."""
+    if family == "zero-inflated":
+        x, quantile, truth = zero_inflated(rng, n)
+    else:
+        x, truth = RIGHT[family](rng, n)
+        quantile = truth.quantile
+    return x, Quantiles(levels, np.stack([quantile(level) for level in levels], axis=1)), truth
 
 
 def errors(draw, rng, n):
@@ -133,11 +124,17 @@ RIGHT = {
     "double poisson": double_poisson,
     "mixture": mixture,
     **{f"samples {draws}": partial(samples, draws) for draws in (1, 5, 50)},
-    "5 quantiles": quantiles,
     "errors normal": partial(errors, unit_normal),
     "errors t3": partial(errors, partial(unit_t, 3)),
     "errors t4": partial(errors, partial(unit_t, 4)),
     "errors skew": partial(errors, unit_skew),
+}
+
+
+BY_QUANTILES = {
+    f"{family}, {count} quantiles": partial(by_quantiles, family, levels)
+    for family in ("gaussian", "lognormal", "gamma", "poisson", "zero-inflated")
+    for count, levels in LEVELS_BY_COUNT.items()
 }
 
 

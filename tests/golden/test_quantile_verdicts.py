@@ -12,7 +12,8 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from tests.benchmarks.models import LEVELS_BY_COUNT, of_quantiles, rows_of
+from tests.benchmarks.models import BY_QUANTILES, rows_of
+from tests.benchmarks.significance import metric_of
 from tests.shorthand import texts
 from tests.simulations import band, sets
 
@@ -78,11 +79,11 @@ def test_p_values_are_multinomial_for_any_spacing_of_the_quantiles(quantiles):
 
 def fails(count, family, n):
     """Count the sets in which a right model given by quantiles fails, by metric."""
-    maker = of_quantiles(family, LEVELS_BY_COUNT[count])
+    maker = BY_QUANTILES[f"{family}, {count} quantiles"]
     found = dict.fromkeys(JUDGED, 0)
     for seed in range(SETS):
         rows = rows_of(maker, n, seed)
-        metrics = [METRICS["ece"](), METRICS["coverage"](level=0.9 if count != 9 else 0.8)]
+        metrics = [metric_of(name, rows.predictive) for name in JUDGED]
         for result in evaluate(InMemory(rows), metrics, run=Run(resamples=0, replicates=39, seed=seed)).results:
             found[result.metric] += result.verdict == "fail"
     return found
@@ -108,14 +109,14 @@ def test_right_models_of_counts_and_atoms_given_by_quantiles_pass(count, family)
 
 def test_intervals_whose_limits_are_targets_have_no_verdict_for_coverage():
     """Poisson rates: half of the right models have more targets inside, 95 %, than the levels say."""
-    rows = rows_of(of_quantiles("poisson", LEVELS_BY_COUNT[23]), 200, 0)
+    rows = rows_of(BY_QUANTILES["poisson, 23 quantiles"], 200, 0)
     (found,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
     assert (found.verdict, found.reference, found.p_value) == ("none", None, None)
     assert any("does not state the probability of a single value" in text for text in texts(found.warnings))
 
 
 def test_wrong_models_of_counts_given_by_quantiles_fail():
-    rows = rows_of(of_quantiles("poisson", LEVELS_BY_COUNT[9]), 300, 0)
+    rows = rows_of(BY_QUANTILES["poisson, 9 quantiles"], 300, 0)
     wrong = Predictions(y=np.floor(1.5 * rows.y), predictive=rows.predictive)
     (found,) = evaluate(InMemory(wrong), [METRICS["ece"]()], run=FAST).results
     assert found.verdict == "fail"
