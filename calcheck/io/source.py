@@ -31,7 +31,8 @@ from calcheck.io.partition import parts_of
 from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.scale_hint import scale_hint
 from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
-from calcheck.io.tables.formats import open_table, read_batches
+from calcheck.io.tables.formats import notes_of, open_table, read_batches
+from calcheck.io.tables.numpy import ArrayTable
 from calcheck.messages import Message
 from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
@@ -108,7 +109,7 @@ class FileSource(Source):
     @cached_property
     def layout(self) -> TableLayout:
         """The opened table with one row per unit."""
-        table = open_table(self.file)
+        table = self._opened()
         with self._named():
             if self.contents == "inputs":
                 return TableLayout(table)
@@ -116,8 +117,16 @@ class FileSource(Source):
             searched = self.contents != "sample" and not self.options.names_form
             layout = find_layout(table.schema) if searched else None
             if layout is None:
-                return TableLayout(table, filters=filters)
+                return TableLayout(table, filters=filters, notes=notes_of(table))
             return convert_layout(layout, self.file, table, self.options, filters)
+
+    def _opened(self) -> Table:
+        """Return the opened table; arrays get as many rows as the targets in another file."""
+        table = open_table(self.file)
+        if not isinstance(table, ArrayTable) or self.options.truth is None or self.contents == "inputs":
+            return table
+        truth, _ = split_column(self.options.truth)
+        return table if truth == STDIN else table.with_rows(open_table(resolve(truth)).rows)
 
     @property
     def table(self) -> Table:
