@@ -137,6 +137,15 @@ class PinballDetails(Details, total=False):
     by_level: Annotated[list[LevelScore], "Mean score at each level."]
 
 
+class WisDetails(Details, total=False):
+    """Details of wis, of which the first three sum to the value."""
+
+    overprediction: Annotated[float, "Part due to targets below intervals, and below medians, in the unit of y."]
+    underprediction: Annotated[float, "Part due to targets above intervals, and above medians, in the unit of y."]
+    dispersion: Annotated[float, "Part due to the widths of intervals, in the unit of y."]
+    levels: Annotated[list[float], "Levels of the quantiles."]
+
+
 class OtherLevel(TypedDict):
     """Coverage at another level."""
 

@@ -43,6 +43,18 @@ def listed_columns(names: Iterable[str], wanted: str = "") -> str:
     return with_suggestion(f"(columns: {named_some(names)})", wanted, names)
 
 
+def named_rows(rows: Sequence[int]) -> str:
+    """Return the first rows as text.
+
+    Examples
+    --------
+    >>> named_rows([4]), named_rows(range(10))
+    ('row 4, counted from 0', 'rows 0, 1, 2, …, counted from 0')
+    """
+    more = ", …" if len(rows) > SHOWN else ""
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(str(int(row)) for row in rows[:SHOWN])}{more}, counted from 0"
+
+
 class CalcheckError(Exception):
     """A problem that the user can solve; the message is one line and says what to do.
 
@@ -118,10 +130,8 @@ class ValuesError(DataError):
 
     def message(self, name: str, places: Sequence[int] | None = None) -> str:
         """Return the message with another name for the array and, if ``places`` is given, row numbers in the file."""
-        shown = [int(row if places is None else places[row]) for row in self.rows[:SHOWN]]
-        more = ", …" if len(self.rows) > SHOWN else ""
-        where = f"row{'s' if len(self.rows) > 1 else ''} {', '.join(map(str, shown))}{more}, counted from 0"
-        text = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({where})"
+        first = [row if places is None else places[row] for row in self.rows[: SHOWN + 1]]
+        text = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({named_rows(first)})"
         return f"{text}. {self.remedy}" if self.remedy else text
 
 

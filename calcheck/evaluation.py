@@ -20,7 +20,7 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.pointwise_tests import pointwise_p_values
-from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
+from calcheck.inference.verdict_basis import UNKNOWN_NULL, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.messages import Message
 from calcheck.metrics.base import Conditional, inapplicable_reason
@@ -275,7 +275,7 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
 
 def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
-    if computed.basis.kind != "p" and (computed.metric.info.interval == "own" or computed.basis.reason == INTERPOLATED):
+    if computed.basis.kind != "p" and (computed.metric.info.interval == "own" or computed.basis.reason in UNKNOWN_NULL):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 

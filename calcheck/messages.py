@@ -40,10 +40,12 @@ Code = Literal[
     # data and distributions
     "layout",
     "clipped-std",
+    "sorted-quantiles",
     "targets-joined-by-row",
     "unknown-shape",
     "no-negative-error",
     "interpolated-distributions",
+    "unpaired-levels",
     "grouped-rows",
     "impossible-targets",
     "biased-estimator",

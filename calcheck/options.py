@@ -240,6 +240,27 @@ def require_count_option(name: str, value: int, most: int | None = None) -> None
         raise OptionError(msg)
 
 
+MAX_LEVELS = 1_000  # Maximum number of quantile levels in a list
+
+
+def require_levels_option(name: str, levels: tuple[float, ...]) -> None:
+    """Raise an error unless an option is a list of 1 to 1,000 different quantile levels.
+
+    Raises
+    ------
+    OptionError
+        The list is invalid.
+    """
+    if not 1 <= len(levels) <= MAX_LEVELS:
+        msg = f"{flag_of(name)} takes 1 to {MAX_LEVELS:,} levels, got {len(levels):,}"
+        raise OptionError(msg)
+    for level in levels:
+        require_share_option(name, level)
+    if repeated := [level for level in levels if levels.count(level) > 1]:
+        msg = f"{flag_of(name)} must differ, got {repeated[0]:g} twice"
+        raise OptionError(msg)
+
+
 def choices_of(hint: Any) -> tuple[str, ...]:
     """Return the literal values that a type allows."""
     return tuple(word for kind in _kinds(hint) if get_origin(kind) is Literal for word in get_args(kind))

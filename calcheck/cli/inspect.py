@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
+    from calcheck.distributions.crossing import REMEDY
     from calcheck.render.console import strip_control
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
-    source = file_source(file, given, contents="any")
+    source = file_source(file, given | {"crossing": "sort"}, contents="any")
     found = _found(source)
+    if source.crossing.count:
+        found["crossing quantiles"] = f"{source.crossing.description()}. {REMEDY}"
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
     parts = [tuple(found.items())]

@@ -180,7 +180,7 @@ class Quantiles(Predictive):
         piece = np.clip(passed - 1, 0, last - 1)
         low, high = (self.values[np.arange(len(y)), piece + side] for side in (0, 1))
         share = _ratio(y - low, high - low, 0.0)
-        inside = self.levels[piece] + share * np.diff(self.levels)[piece]
+        inside = np.minimum(self.levels[piece] + share * np.diff(self.levels)[piece], self.levels[piece + 1])
         before = below * np.exp(-_ratio(self.values[:, 0] - y, left, np.inf).clip(0))
         beyond = 1 - above * np.exp(-_ratio(y - self.values[:, -1], right, np.inf).clip(0))
         return np.where(passed == 0, before, np.where(passed > last, beyond, inside))
@@ -218,22 +218,17 @@ class Quantiles(Predictive):
     def interval_mass_error(
         self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the sum over both limits of the probability between the adjacent quantiles; 0 at a given quantile.
+        """Return the sum over both limits of the probability between the adjacent quantiles.
 
-        If all targets and quantiles are whole numbers, they may be counts, and a quantile may have an unknown
-        probability of its own. It is approximated by the probability of an interval of width 1 around it.
+        At a given quantile, it is 1 if the target is equal to it, and 0 otherwise: the probability of a quantile itself
+        is unknown, as for counts, and the mean over rows is an estimate of it.
         """
-        whole = all((values == np.floor(values)).all() for values in (y, self.values))
+        padded = np.concatenate([[0.0], self.levels, [1.0]])
         error = np.zeros(len(self))
         for end in (low, high):
             known = (self.values == end[:, None]).any(axis=1)
-            around = [self._below(at, np.sum(self.values <= at[:, None], axis=1)) for at in (end - 0.5, end + 0.5)]
-            between = [
-                np.sum(compared, axis=1) for compared in (self.values < end[:, None], self.values <= end[:, None])
-            ]
-            padded = np.concatenate([[0.0], self.levels, [1.0]])
-            gap = padded[np.minimum(between[1] + 1, len(padded) - 1)] - padded[between[0]]
-            error += np.where(known, around[1] - around[0] if whole else 0.0, gap)
+            passed = np.sum(self.values < end[:, None], axis=1)
+            error += np.where(known, y == end, padded[passed + 1] - padded[passed])
         return error
 
     def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

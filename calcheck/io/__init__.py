@@ -43,7 +43,7 @@ def read(
         Predictive means and standard deviations > 0. ``var``, ``log_std`` or ``log_var`` take the place of ``std``;
         ``error`` (y - mean) that of targets and means.
     samples : str or array-like (n, m) or (n, m, t), optional
-        m draws per row.
+        m draws per row; also (m, n), if there are n targets and not m.
     quantiles : str, list of str, or mapping of array-like (n,), optional
         Quantiles by level: ``{0.05: low, 0.5: median, 0.95: high}``.
     dist, param : str, mapping, optional
@@ -58,7 +58,8 @@ def read(
         Rows with missing numbers (NaN, None, ``pd.NA``): raise an error (default), or omit them and report how many.
     **columns
         Further fields of :class:`calcheck.io.columns.options.ColumnOptions`: ``truth``, ``join_on``, ``model``,
-        ``filter`` (also as a mapping), ``error_dist``, ``min_std``.
+        ``filter`` (also as a mapping), ``error_dist``, ``min_std``, ``crossing`` (``"sort"`` sorts quantiles that
+        cross).
 
     Returns
     -------

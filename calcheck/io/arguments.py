@@ -49,6 +49,7 @@ class ColumnArguments(TypedDict, total=False):
     filter: Mapping[str, Any] | list[str]
     error_dist: Literal["normal", "t6"]
     min_std: float
+    crossing: Literal["raise", "sort"]
     nan_policy: Literal["raise", "omit"]
 
 

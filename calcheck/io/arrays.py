@@ -12,7 +12,7 @@ from calcheck.errors import DataError
 from calcheck.validation import require_different
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import TypeGuard
 
     from numpy.typing import NDArray
@@ -137,6 +137,38 @@ def matrix_of(values: Any, name: str) -> NDArray[Any]:
     """
     array = to_numpy(values, name)
     return array[:, None] if array.ndim == 1 else array
+
+
+def common_length(arrays: Iterable[Any]) -> int | None:
+    """Return the length of all one-dimensional arrays and Series; None if there is none, or if they differ."""
+    lengths = {len(values) for values in arrays if len(values.shape) == 1}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def rows_first(name: str, values: NDArray[Any], rows: int | None) -> tuple[NDArray[Any], str]:
+    """Return an array with rows along its first axis, and a note if its first two axes were swapped.
+
+    They are swapped if the second axis, and not the first, has the length of the rows: draws by rows become rows by
+    draws.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the note.
+    values : (n, …) or (m, n, …)
+        The array.
+    rows : int, optional
+        The number of rows, n, if it is known.
+
+    Examples
+    --------
+    >>> rows_first("samples", np.zeros((7, 40)), 40)[1]
+    'the array samples has shape (7, 40), and there are 40 rows: its first two axes are swapped'
+    """
+    if values.ndim == 1 or len(values) == rows or values.shape[1] != rows:
+        return values, ""
+    note = f"the array {name} has shape {values.shape}, and there are {rows:,} rows: its first two axes are swapped"
+    return values.swapaxes(0, 1), note
 
 
 def _frame_values(frame: DataFrame) -> NDArray[Any]:

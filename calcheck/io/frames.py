@@ -11,11 +11,14 @@ from calcheck.errors import DataError
 from calcheck.io.arrays import (
     arrow_column,
     column_name,
+    common_length,
     frame_columns,
     is_frame,
     is_series,
     require_same_length,
+    rows_first,
     table_columns,
+    to_numpy,
 )
 from calcheck.io.limits import ReadLimits
 from calcheck.validation import require_different
@@ -42,12 +45,15 @@ class TableInMemory:
         The column that identifies rows: the named index of a DataFrame.
     index : pandas.Index, optional
         The index of a DataFrame, to label results of rows with.
+    notes : tuple of str
+        The arrays whose first two axes were swapped.
     """
 
     display_name: str
     columns: Columns = field(repr=False)
     id: str | None = None
     index: Index | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
     count: ClassVar[int] = 0
     paths: ClassVar[tuple[str, ...]] = ()
@@ -74,9 +80,10 @@ class TableInMemory:
         """
         _require_same_index(data, arrays)
         base = cls("the arguments", {}, index=_index_of(arrays)) if data is None else _table_of(data)
-        columns = base.columns | {name: arrow_column(values, name) for name, values in arrays.items()}
+        added, notes = _arrow_columns(arrays, len(next(iter(base.columns.values()))) if base.columns else None)
+        columns = base.columns | added
         require_same_length(columns)
-        return cls(base.display_name, columns, base.id, base.index)
+        return cls(base.display_name, columns, base.id, base.index, (*base.notes, *notes))
 
     @property
     def table(self) -> pa.Table:
@@ -101,8 +108,23 @@ def _table_of(data: Any) -> TableInMemory:
         return TableInMemory(name, table_columns(data))
     names = [column_name(label) for label in data]
     require_different(names, name)
-    columns = {name: arrow_column(values, name) for name, values in zip(names, data.values(), strict=True)}
-    return TableInMemory(name, columns, index=_index_of(data))
+    columns, notes = _arrow_columns(dict(zip(names, data.values(), strict=True)))
+    return TableInMemory(name, columns, index=_index_of(data), notes=notes)
+
+
+def _arrow_columns(arrays: Mapping[str, Any], rows: int | None = None) -> tuple[Columns, tuple[str, ...]]:
+    """Return arrays as Arrow columns, and notes about those whose first two axes were swapped.
+
+    The number of rows is that of the one-dimensional arrays, if it is not given.
+    """
+    given = {
+        name: values if is_frame(values) or is_series(values) else to_numpy(values, name)
+        for name, values in arrays.items()
+    }
+    rows = common_length(given.values()) if rows is None else rows
+    found = {name: rows_first(name, values, rows) for name, values in given.items() if not is_frame(values)}
+    columns = {name: arrow_column(found.get(name, (values,))[0], name) for name, values in given.items()}
+    return columns, tuple(note for _, note in found.values() if note)
 
 
 def _frame_table(frame: DataFrame) -> TableInMemory:

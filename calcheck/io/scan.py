@@ -6,12 +6,14 @@ from collections import Counter
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from calcheck.distributions.crossing import Crossing
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import keys, sort_keys, to_scalars, without_gaps
@@ -24,7 +26,7 @@ from calcheck.lazy_inputs import LazyInputs
 from calcheck.predictions import Predictions, concat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -133,6 +135,7 @@ class Scan:
     read: int = field(default=0, init=False)
     n_dropped: int = field(default=0, init=False)
     n_clipped: int = field(default=0, init=False)
+    crossing: Crossing = field(default_factory=Crossing, init=False)
 
     def without_inputs(self) -> Self:
         """Return a scan without the inputs."""
@@ -180,13 +183,16 @@ class Scan:
 
     def _batches(self) -> Iterator[Predictions]:
         self.n_dropped = self.n_clipped = 0
+        self.crossing = Crossing()
         n_kept, keyed = 0, []
         for table, units in self._pieces():
             n_kept += len(table)
             keyed.append(table.select(list(self.roles.keys)))
             rows = self._batch(table, units) if len(table) else None
-            if rows is not None:
+            if rows is not None and not self._refuses_crossing:
                 yield rows
+        if self._refuses_crossing:
+            raise self._crossing_error()
         if self.part:
             return
         if n_kept == self.n_dropped > 0:
@@ -251,6 +257,8 @@ class Scan:
             id_, places = None if id_ is None else id_[complete], as_array(places)[complete]
             if not complete.any():
                 return None
+        if "quantiles" in arrays:
+            arrays["quantiles"] = self.crossing.sort(arrays["quantiles"], as_sequence(places))
         try:
             predictive, raised = predictive_of(roles, arrays, self.options.min_std)
             self.n_clipped += raised
@@ -269,11 +277,23 @@ class Scan:
 
     def _located(self, error: ValuesError, name: str, places: Places) -> DataError:
         """Return the error with the row numbers of the file that holds the rows."""
-        rows = as_sequence(places)
+        return self._error(partial(error.message, name), as_sequence(places))
+
+    @property
+    def _refuses_crossing(self) -> bool:
+        """Whether quantiles cross in a row read so far, and are not to be sorted."""
+        return self.options.crossing == "raise" and self.crossing.count > 0
+
+    def _crossing_error(self) -> DataError:
+        """Return the error that quantiles cross."""
+        return self._error(partial(self.crossing.message, self.column_names("quantiles")), self.crossing.first)
+
+    def _error(self, message: Callable[[Sequence[int]], str], rows: Sequence[int]) -> DataError:
+        """Return an error with a message about rows of one file, given their numbers among the rows of all files."""
         if not isinstance(self.layout.table, ConcatTable):
-            return DataError(error.message(name, rows))
+            return DataError(message(rows))
         file, start = self.layout.table.origin(rows[0] - self.start)
-        return FileError(f"{file.name}: {error.message(name, [row - self.start - start for row in rows])}")
+        return FileError(f"{file.name}: {message([row - self.start - start for row in rows])}")
 
 
 NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded

@@ -31,7 +31,8 @@ from calcheck.io.partition import parts_of
 from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.scale_hint import scale_hint
 from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
-from calcheck.io.tables.formats import open_table, read_batches
+from calcheck.io.tables.formats import notes_of, open_table, read_batches
+from calcheck.io.tables.numpy import ArrayTable
 from calcheck.messages import Message
 from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from calcheck.distributions.crossing import Crossing
     from calcheck.io.columns.roles import Roles
     from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
@@ -107,7 +109,7 @@ class FileSource(Source):
     @cached_property
     def layout(self) -> TableLayout:
         """The opened table with one row per unit."""
-        table = open_table(self.file)
+        table = self._opened()
         with self._named():
             if self.contents == "inputs":
                 return TableLayout(table)
@@ -115,8 +117,16 @@ class FileSource(Source):
             searched = self.contents != "sample" and not self.options.names_form
             layout = find_layout(table.schema) if searched else None
             if layout is None:
-                return TableLayout(table, filters=filters)
+                return TableLayout(table, filters=filters, notes=notes_of(table))
             return convert_layout(layout, self.file, table, self.options, filters)
+
+    def _opened(self) -> Table:
+        """Return the opened table; arrays get as many rows as the targets in another file."""
+        table = open_table(self.file)
+        if not isinstance(table, ArrayTable) or self.options.truth is None or self.contents == "inputs":
+            return table
+        truth, _ = split_column(self.options.truth)
+        return table if truth == STDIN else table.with_rows(open_table(resolve(truth)).rows)
 
     @property
     def table(self) -> Table:
@@ -286,6 +296,11 @@ class FileSource(Source):
         """The number of standard deviations that were raised."""
         return self._reading.n_clipped
 
+    @property
+    def crossing(self) -> Crossing:
+        """The rows whose quantiles cross."""
+        return self._reading.crossing
+
     def input_info(self) -> Input:
         rows = self.predictions()
         return self.streamed_input_info(len(rows), rows)
@@ -333,6 +348,9 @@ class FileSource(Source):
         if self.n_clipped:
             text = f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)"
             messages.append(Message("clipped-std", text))
+        if self.crossing.count:
+            text = f"quantiles crossed in {self.crossing.description()}, and were sorted (--crossing sort)"
+            messages.append(Message("sorted-quantiles", text))
         if self.truth is not None and self.truth.key_index is None:
             text = (
                 f"targets are joined {self.truth.join_method()} with {self.truth.file.name}; name keys with --join-on"
@@ -394,6 +412,7 @@ class FileSource(Source):
         arguments += ["--model", options.model] if options.model is not None else []
         arguments += [word for text in options.filter for word in ("--filter", text)]
         arguments += ["--min-std", f"{options.min_std:g}"] if options.min_std is not None else []
+        arguments += ["--crossing", "sort"] if options.crossing == "sort" and self.crossing.count else []
         arguments += ["--nan-policy", options.nan_policy] if options.nan_policy != "raise" else []
         return arguments
 

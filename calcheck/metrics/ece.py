@@ -32,7 +32,9 @@ class Ece(RowMetric):
               p_j = \frac{j}{q+1}, \quad \hat p_j = \frac1n \sum_i 1\{F_i(y_i) \le p_j\}
 
     If a CDF jumps at its target from F- to F, the indicator is replaced by its expectation under a uniform draw within
-    the jump: (p - F-) / (F - F-), clipped to [0, 1].
+    the jump: (p - F-) / (F - F-), clipped to [0, 1]. For files of quantiles, the levels are those of the file, and
+    where targets are equal to a quantile, p-hat_j is the number nearest to p_j between the shares of targets below it
+    and at or below it: a right model only states that P(Y < q) <= p <= P(Y <= q).
 
     Parameters
     ----------
@@ -64,7 +66,10 @@ class Ece(RowMetric):
     Measures marginal calibration: a model that predicts the marginal distribution for all rows scores as perfect. With
     ``--pit plain``, as in the papers, perfect predictions of counts score badly (0.070 instead of 0.006 for Poisson
     rates). Biased upwards, and more so under resampling; the percentile interval is not used for the verdict. Time
-    O(n) for continuous distributions, O(n q) for others.
+    O(n) for continuous distributions, O(n q) for others. For files of quantiles, the value depends only on the counts
+    of targets between the quantiles, which are multinomial if the model is right, whatever lies between them. It is 0
+    only if every count is as expected, so it judges all of them together. Targets equal to quantiles make the test
+    conservative.
 
     References
     ----------
@@ -106,12 +111,16 @@ class Ece(RowMetric):
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.groups import Means, MeanTerm
-        from calcheck.statistics.pit import levels_of, pit, share_below
+        from calcheck.statistics.pit import levels_of, pit, share_below, shares_at_quantiles
 
         left, right = pit(rows)
         known = rows.distributions().quantile_levels
-        levels = levels_of(self.n_levels) if known is None else known
-        below = share_below(right if self.pit == "plain" else left, right, levels)
+        if known is None:
+            levels = levels_of(self.n_levels)
+            below = share_below(right if self.pit == "plain" else left, right, levels)
+        else:
+            levels = known
+            below = shares_at_quantiles(left, right, levels)
         return RowResults(
             {"pit_low": left, "pit_high": right},
             {"below": MeanTerm(groups=below)},
@@ -129,7 +138,7 @@ class Ece(RowMetric):
 
     def details(self, means: Means) -> dict[str, Any]:
         """Return the reliability diagram at up to nine levels."""
-        observed, levels = means["below"], means["levels"]
+        observed, levels = _observed(means), means["levels"]
         count = len(levels)
         step = max(1, (count + 1) // 10)
         chosen = range(count) if count <= REPORTED_LEVELS else range(step - 1, count, step)
@@ -143,8 +152,19 @@ class Ece(RowMetric):
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        observed = means["below"]  # (..., q)
+        observed = _observed(means)  # (..., q)
         gaps = np.abs(means["levels"] - observed) ** self.alpha
         if self.level_weights == "uniform":
             return np.asarray(gaps.mean(axis=-1))
         return np.asarray((gaps * observed).sum(axis=-1) / observed.sum(axis=-1))
+
+
+def _observed(means: Means) -> NDArray[np.float64]:
+    """Return the share of targets below each quantile, (..., q), nearest to the level if targets are equal to it."""
+    import numpy as np
+
+    levels, shares = means["levels"], means["below"]
+    if shares.shape[-1] == len(levels):
+        return shares
+    below, up_to = np.split(shares, 2, axis=-1)  # files of quantiles
+    return np.clip(levels, below, up_to)

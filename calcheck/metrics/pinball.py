@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import PinballDetails
-from calcheck.errors import OptionError
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
-from calcheck.options import option, require_share_option
+from calcheck.options import option, require_levels_option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
 
-MAX_LEVELS = 1_000  # maximum number of quantile levels
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Pinball(MeanMetric):
     Notes
     -----
     A mean over rows; unbiased. At level 1/2 alone, it is half the mean absolute error of medians; the integral over all
-    levels is half the CRPS. For a quantile file, quantiles at its levels are used as they are, and others are
-    interpolated. There is no verdict for it, as the score of a perfect model depends on the distribution between and
-    beyond the quantiles. scoringrules computes the score. Time O(n k), memory O(n).
+    levels is half the CRPS. Files of quantiles use their own levels; other levels are interpolated. There is no verdict
+    for such a file, as the score of a perfect model depends on the distribution between and beyond the quantiles.
+    scoringrules computes the score. Time O(n k), memory O(n).
 
     References
     ----------
@@ -73,18 +72,14 @@ class Pinball(MeanMetric):
     )
     column: ClassVar[str] = "pinball"
 
-    levels: tuple[float, ...] = option((0.1, 0.25, 0.5, 0.75, 0.9), "Quantile levels of the scores.")
+    levels: tuple[float, ...] | None = option(
+        None, "Quantile levels of the scores. Default: those of a quantile file, else 0.1, 0.25, 0.5, 0.75 and 0.9."
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
-        if not 1 <= len(self.levels) <= MAX_LEVELS:
-            msg = f"--levels takes 1 to {MAX_LEVELS:,} levels, got {len(self.levels):,}"
-            raise OptionError(msg)
-        for level in self.levels:
-            require_share_option("levels", level)
-        if repeated := [level for level in self.levels if self.levels.count(level) > 1]:
-            msg = f"--levels must differ, got {repeated[0]:g} twice"
-            raise OptionError(msg)
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
+            require_levels_option("levels", self.levels)
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -93,9 +88,11 @@ class Pinball(MeanMetric):
         from calcheck.statistics.moments import targets
 
         predictive, y = rows.distributions(), targets(rows)
+        known = predictive.quantile_levels
+        levels = self.levels or (LEVELS if known is None else tuple(known.tolist()))
         total, by_level = np.zeros(len(y)), []
-        for level in self.levels:
+        for level in levels:
             scores = np.asarray(quantile_score(y, predictive.quantile(level), level, backend="numpy"))
             total += scores
             by_level.append({"level": level, "score": float(scores.mean())})
-        return RowResults({"pinball": total / len(self.levels)}, details={"by_level": by_level})
+        return RowResults({"pinball": total / len(levels)}, details={"by_level": by_level})

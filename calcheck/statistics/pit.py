@@ -63,6 +63,26 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     return Groups(label, len(left), shares)
 
 
+def shares_at_quantiles(left: Values, right: Values, levels: Values) -> Groups:
+    """Return groups whose means are the shares of targets below, and then at or below, the stated quantiles, (2 q,).
+
+    They differ where targets are equal to quantiles, as for counts. The shares of PIT values up to the levels lie
+    between them, as the quantile q of a right model at level p states P(Y < q) <= p <= P(Y <= q), and no more.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit` for distributions given by quantiles.
+    levels : (q,)
+        Levels of the quantiles, increasing.
+    """
+    count = len(levels)
+    cells = digitize(left, levels) * np.intp(count + 1) + digitize(right, levels, equal=True)
+    pairs, label = np.unique(cells, return_inverse=True)
+    up_to, below = (place[:, None] <= np.arange(count) for place in divmod(pairs, count + 1))
+    return Groups(label, len(pairs), np.concatenate([below, up_to], axis=1).astype(np.float64))
+
+
 def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
     """Return the number of levels strictly below each value, (n,)."""
     count = len(levels)

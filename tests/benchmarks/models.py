@@ -16,6 +16,16 @@ from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import Predictions
 
 FEW_LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+HUB_LEVELS = np.array([0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99])
+LEVELS_BY_COUNT = {
+    2: FEW_LEVELS[[0, -1]],
+    3: FEW_LEVELS[[0, 2, -1]],
+    5: FEW_LEVELS,
+    9: np.arange(1, 10) / 10,
+    19: np.arange(1, 20) / 20,
+    23: HUB_LEVELS,
+}
+ZEROS = 0.4  # mass at zero of zero-inflated distributions
 
 
 def gaussian(rng, n):
@@ -65,9 +75,25 @@ def samples(draws, rng, n):
     return x, Samples(normal.sample(rng, draws)), normal
 
 
-def quantiles(rng, n):
-    x, normal = gaussian(rng, n)
-    return x, Quantiles(FEW_LEVELS, np.stack([normal.quantile(level) for level in FEW_LEVELS], axis=1)), normal
+def zero_inflated(rng, n):
+    """Return inputs, and the quantile function and draws of distributions with the mass 0.4 at zero."""
+    x, positive = gamma(rng, n)
+    y = np.where(rng.random(n) < ZEROS, 0.0, positive.sample(rng, 1)[:, 0])
+
+    def quantile(level):
+        return positive.quantile((level - ZEROS) / (1 - ZEROS)) if level > ZEROS else np.zeros(n)
+
+    return x, quantile, y
+
+
+def by_quantiles(family, levels, rng, n):
+    """Return inputs, the quantiles of right distributions of a family, and the truth."""
+    if family == "zero-inflated":
+        x, quantile, truth = zero_inflated(rng, n)
+    else:
+        x, truth = RIGHT[family](rng, n)
+        quantile = truth.quantile
+    return x, Quantiles(levels, np.stack([quantile(level) for level in levels], axis=1)), truth
 
 
 def errors(draw, rng, n):
@@ -98,11 +124,17 @@ RIGHT = {
     "double poisson": double_poisson,
     "mixture": mixture,
     **{f"samples {draws}": partial(samples, draws) for draws in (1, 5, 50)},
-    "5 quantiles": quantiles,
     "errors normal": partial(errors, unit_normal),
     "errors t3": partial(errors, partial(unit_t, 3)),
     "errors t4": partial(errors, partial(unit_t, 4)),
     "errors skew": partial(errors, unit_skew),
+}
+
+
+BY_QUANTILES = {
+    f"{family}, {count} quantiles": partial(by_quantiles, family, levels)
+    for family in ("gaussian", "lognormal", "gamma", "poisson", "zero-inflated")
+    for count, levels in LEVELS_BY_COUNT.items()
 }
 
 

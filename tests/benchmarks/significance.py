@@ -3,12 +3,14 @@
     python -m tests.benchmarks.significance levels --sets 1000 --rows 30 100 500 2000
     python -m tests.benchmarks.significance power --sets 300 --rows 300 1000
     python -m tests.benchmarks.significance levels --metrics cce jmmd cmmd fid --sets 200 --rows 100
+    python -m tests.benchmarks.significance quantiles --sets 1000 --rows 100 1000
     python -m tests.benchmarks.significance compare --sets 400 --rows 100 300
 
 ``levels`` draws data sets from models that are right, and prints how often each metric's verdict is ``fail``: at most
 7.5 % in any cell, and 5 % within the binomial band at 99.9 %, divided by the number of cells (below it where ties make
 p conservative, or where there is no verdict). A cell is followed by the share of sets that are ``undecided`` or have no
-verdict, if that is above 1 %. ``power`` does the same for models that are wrong. ``compare`` draws pairs of equally
+verdict, if that is above 1 %. ``quantiles`` does the same for right models of which files state 2 to 23 quantiles, with
+the coverage of their outermost interval, and ``power`` for models that are wrong. ``compare`` draws pairs of equally
 good models, and prints how often the p-value of their difference is at most 0.05.
 """
 
@@ -25,13 +27,21 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from tests.benchmarks.models import EQUAL, RIGHT, WRONG, equal_pair, rows_of
+from tests.benchmarks.models import BY_QUANTILES, EQUAL, RIGHT, WRONG, equal_pair, rows_of
 from tests.shorthand import compare_models
 
 LEVEL, MOST = 0.05, 0.075
 JUDGED = [name for name, metric in METRICS.items() if metric.info.alternative != "none"]
 BY_ROWS = [name for name in JUDGED if "x" not in METRICS[name].info.needs]
 IN_BINS = ("lzms", "lrce")  # whose intervals need the bootstrap
+
+
+def metric_of(name, predictive):
+    """Return a metric; coverage is that of the outermost interval of distributions given by quantiles."""
+    levels = predictive.quantile_levels
+    if name != "coverage" or levels is None:
+        return METRICS[name]()
+    return METRICS[name](level=round(float(levels[-1] - levels[0]), 6))
 
 
 def verdicts(maker, names, targets, n, seed):
@@ -43,7 +53,7 @@ def verdicts(maker, names, targets, n, seed):
         (Run(resamples=1000 if shapeless else 0), [name for name in names if name not in IN_BINS]),
         (Run(resamples=1000 if shapeless else 100), [name for name in names if name in IN_BINS]),
     ):
-        report = evaluate(InMemory(rows), [METRICS[name]() for name in chosen], run=run)
+        report = evaluate(InMemory(rows), [metric_of(name, rows.predictive) for name in chosen], run=run)
         found |= {result.metric: result.verdict for result in report.results}
     return found
 
@@ -103,7 +113,7 @@ def band(sets, cells):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["levels", "power", "compare"])
+    parser.add_argument("what", choices=["levels", "quantiles", "power", "compare"])
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--rows", type=int, nargs="*", default=[300])
     parser.add_argument("--workers", type=int, default=2)
@@ -112,7 +122,7 @@ def main():
     parser.add_argument("--families", nargs="*")
     given = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the workers
-    makers = {"levels": RIGHT, "power": WRONG, "compare": EQUAL}[given.what]
+    makers = {"levels": RIGHT, "quantiles": BY_QUANTILES, "power": WRONG, "compare": EQUAL}[given.what]
     cells = {}
     for n in given.rows:
         for name in given.families or makers:

@@ -172,7 +172,7 @@ def test_the_unchanged_value_of_a_list_is_written_with_commas(calcheck, models):
 
 
 def test_titles_and_lists_are_shown_whole(calcheck, models):
-    varied = ("--vary", "levels=0.5", "--vary", "subsample=50%")
+    varied = ("--levels", "0.1,0.25,0.5,0.75,0.9", "--vary", "levels=0.5", "--vary", "subsample=50%")
     lines = calcheck("sweep", models[0], "--metric", "pinball", *varied).out.splitlines()
     assert "pinball [y] by subsample, mean ± standard deviation of 5 random subsets" in lines
     assert any(line.startswith("0.1,0.25,0.5,0.75,0.9 (as set)  ") for line in lines)

@@ -13,7 +13,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from tests.families import calibrated
+from tests.families import LEVELS, calibrated
 from tests.shorthand import texts
 
 PLAIN = Run(resamples=0, replicates=0)
@@ -249,8 +249,9 @@ def test_pinball_by_hand():
 def test_pinball_agrees_with_a_loop(family):
     """Koenker and Bassett: p (y - q) above the quantile, (1 - p) (q - y) below, at the default levels."""
     rows = calibrated(family, n=50)
+    levels = LEVELS if family == "quantiles" else (0.1, 0.25, 0.5, 0.75, 0.9)
     scores = []
-    for p in (0.1, 0.25, 0.5, 0.75, 0.9):
+    for p in levels:
         for y, q in zip(rows.y, rows.predictive.quantile(p), strict=True):
             scores.append(p * (y - q) if y >= q else (1 - p) * (q - y))
     assert_allclose(value("pinball", rows.y, rows.predictive), math.fsum(scores) / len(scores), rtol=1e-13)

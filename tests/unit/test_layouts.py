@@ -142,14 +142,6 @@ def test_levels_outside_0_and_1_are_refused(tmp_path):
     assert "strictly between 0 and 1" in refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(0.1, 0.5, 1.0)))))
 
 
-def test_crossing_quantiles_are_counted(tmp_path):
-    crossing = hub()
-    crossing["value"][0] = 99.0
-    assert "must be nondecreasing (no crossing), but 1 of 6 rows are not (row 0" in refused(
-        write(tmp_path / "hub.csv", pa.table(crossing)), wanted="any"
-    )
-
-
 def test_targets_of_legacy_hubs_contain_the_horizon(tmp_path):
     """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as in truth files; point forecasts are counted."""
     columns = hub()
@@ -486,9 +478,8 @@ def test_interval_limits_between_known_quantiles_have_a_mass_error():
     y = np.array([0.3, 1.7])
     assert_array_equal(known.interval_mass_error(y, *known.central_interval(0.8)), [0, 0])
     assert_allclose(known.interval_mass_error(y, *known.central_interval(0.6)), [0.8, 0.8])
-    counts = np.array([1.0, 2.0])  # integers: a unit of counts around each limit, 0.5 on either side
-    tail = 0.1 * np.exp(-0.5 / (0.1 * 1 / 0.4))  # exponential, its mean distance a / d
-    assert_allclose(known.interval_mass_error(counts, *known.central_interval(0.8)), 2 * (0.2 + 0.1 - tail), rtol=1e-12)
+    counts = np.array([1.0, 2.0])  # the second is equal to the upper limit, whose own probability is unknown
+    assert_array_equal(known.interval_mass_error(counts, *known.central_interval(0.8)), [0, 1])
 
 
 def test_rows_with_an_index_are_not_joined_by_position(tmp_path):

@@ -91,6 +91,9 @@ class ColumnOptions:
         " that depend on it are omitted.",
     )
     min_std: float | None = option(None, "Minimum standard deviation: smaller values are raised to it.")
+    crossing: Literal["raise", "sort"] = option(
+        "raise", "Rows whose quantiles cross: raise an error, or sort the quantiles and report how many rows."
+    )
     nan_policy: Literal["raise", "omit"] = option(
         "raise", "Rows with missing numbers: raise an error, or omit them and report how many."
     )

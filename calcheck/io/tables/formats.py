@@ -21,6 +21,7 @@ from calcheck.io.tables import jsonl as json_lines
 from calcheck.io.tables import netcdf, parquet, safetensors
 from calcheck.io.tables import numpy as numpy_files
 from calcheck.io.tables.memory import MemoryTable
+from calcheck.io.tables.numpy import ArrayTable
 from calcheck.io.tables.parquet import ParquetTable
 from calcheck.validation import require_different
 
@@ -139,8 +140,17 @@ def open_table(file: AnyFile) -> Table:
         A file does not match its format, or the files differ in their columns.
     """
     if isinstance(file, TableInMemory):
-        return MemoryTable(file.table)
+        return MemoryTable(file.table, file.notes)
     return open_file(file) if isinstance(file, File) else ConcatTable(file)
+
+
+def notes_of(table: Table) -> tuple[str, ...]:
+    """Return messages about the columns of a table; of several files, about the first that has any."""
+    if not isinstance(table, ConcatTable):
+        return table.notes if isinstance(table, ArrayTable | LazyTable | MemoryTable) else ()
+    found = [(member.file.name, notes_of(part)) for member, part in zip(table.members, table.tables, strict=True)]
+    noted = [(name, notes) for name, notes in found if notes]
+    return tuple(f"{name}: {note} ({len(noted):,} such files)" for name, notes in noted[:1] for note in notes)
 
 
 # pyarrow.dataset takes twice the time and memory for files of 512 columns, and fills missing columns with nulls.
@@ -228,12 +238,15 @@ class LazyTable:
         The number of rows.
     sizes : dict
         Bytes of each column.
+    notes : tuple of str
+        Messages about its columns.
     """
 
     file: File
     schema: pa.Schema
     rows: int
     sizes: dict[str, int]
+    notes: tuple[str, ...] = ()
 
     def nbytes(self, columns: Sequence[str]) -> int:
         """Return the bytes of some columns."""
@@ -249,7 +262,8 @@ def _without_rows(file: File) -> Table:
     table = open_file(file)
     if isinstance(table, ParquetTable):
         return table
-    return LazyTable(file, table.schema, table.rows, {name: table.nbytes([name]) for name in table.schema.names})
+    sizes = {name: table.nbytes([name]) for name in table.schema.names}
+    return LazyTable(file, table.schema, table.rows, sizes, notes_of(table))
 
 
 def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:

@@ -16,9 +16,18 @@ BATCH_BYTES = 1 << 26  # Maximum bytes per batch
 
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
-    """A table in memory; its batches are views without a copy."""
+    """A table in memory; its batches are views without a copy.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    notes : tuple of str
+        Messages about its columns.
+    """
 
     table: pa.Table
+    notes: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError
 from calcheck.execution.machine import available_memory
+from calcheck.io.arrays import common_length, rows_first
 from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
@@ -21,14 +22,40 @@ if TYPE_CHECKING:
 
 
 class ArrayTable:
-    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists."""
+    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists.
 
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._arrays = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
-        if not self._arrays:
+    Parameters
+    ----------
+    arrays : dict
+        The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
+    rows : int, optional
+        The number of rows, n; by default, the length of the one-dimensional arrays.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        The arrays that were swapped.
+
+    Raises
+    ------
+    DataError
+        There is no array, or one does not hold real numbers.
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[Any]], rows: int | None = None) -> None:
+        given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
+        if not given:
             msg = "there is no array with rows"
             raise DataError(msg)
+        rows = common_length(given.values()) if rows is None else rows
+        found = {name: rows_first(name, values, rows) for name, values in given.items()}
+        self._arrays = {name: values for name, (values, _) in found.items()}
+        self.notes = tuple(note for _, note in found.values() if note)
         self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
+
+    def with_rows(self, rows: int) -> ArrayTable:
+        """Return the table of arrays with a given number of rows, which may be along the second axis."""
+        return self if self.rows == rows else ArrayTable(self._arrays, rows)
 
     @property
     def rows(self) -> int:

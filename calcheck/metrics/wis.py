@@ -1,0 +1,171 @@
+"""Weighted interval score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from calcheck.details import WisDetails
+from calcheck.errors import DataError, OptionError
+from calcheck.messages import Message
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import RowMetric
+from calcheck.options import option, require_levels_option
+from calcheck.results import RowResults
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Means
+
+ROUNDING = 1e-9  # tolerance for comparing quantile levels
+HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)
+"""The 23 levels of forecast hubs."""
+COMPONENTS = ("overprediction", "underprediction", "dispersion")
+
+
+@dataclass(frozen=True)
+class Wis(RowMetric):
+    r"""Weighted interval score: mean of the interval scores at several levels and the error of the median.
+
+    .. math:: \mathrm{WIS} = \frac1n \sum_i \frac{1}{K + 1/2} \Big( \tfrac12 |y_i - m_i| + \sum_{k=1}^K
+              \tfrac{\alpha_k}2 (u_{ik} - l_{ik}) + (l_{ik} - y_i)_+ + (y_i - u_{ik})_+ \Big)
+
+    where :math:`m_i` is the median, and :math:`l_{ik}`, :math:`u_{ik}` are the quantiles at :math:`\alpha_k / 2` and
+    :math:`1 - \alpha_k / 2`. Without the median, the sum is divided by :math:`K`.
+
+    Parameters
+    ----------
+    levels
+        Quantile levels: pairs p and 1 - p, with or without 1/2.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better; the expectation is minimal for the true quantiles. It is the sum of
+    overprediction (targets below the intervals or the median), underprediction (targets above them) and dispersion
+    (the widths), which are in ``details`` and in the pointwise output.
+
+    Raises
+    ------
+    OptionError
+        A level is not strictly between 0 and 1, is given twice, or has no counterpart, or there are more than 1,000.
+    DataError
+        No two quantiles of the file form a central interval, or a given level is beyond the outermost quantile.
+
+    Notes
+    -----
+    A mean over rows; unbiased. It is twice the pinball loss averaged over the levels, and approximates the CRPS. Files
+    of quantiles use their own levels; those without a counterpart are not used, as by scoringutils with ``na.rm``.
+    There is no verdict for such a file, as the score of a perfect model depends on the distribution between and beyond
+    the quantiles. Time O(n k), memory O(n).
+
+    References
+    ----------
+    Bracher, Ray, Gneiting, Reich (2021), Eq. 2-3, doi:10.1371/journal.pcbi.1008618.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="wis",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
+        source="Bracher, Ray, Gneiting, Reich 2021",
+        interpretation="Smaller is better; the sum of overprediction, underprediction and dispersion.",
+        details=WisDetails,
+    )
+
+    levels: tuple[float, ...] | None = option(
+        None,
+        "Quantile levels: pairs p and 1 - p, with or without 0.5. Default: those of a quantile file, else the 23 levels"
+        " of forecast hubs.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.levels is None:
+            return
+        object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
+        require_levels_option("levels", self.levels)
+        if single := _unpaired(self.levels):
+            msg = f"--levels must be pairs p and 1 - p, got {single[0]:g} without {1 - single[0]:g}"
+            raise OptionError(msg)
+
+    def compute(self, rows: Predictions) -> RowResults:
+        import numpy as np
+
+        from calcheck.statistics.groups import MeanTerm
+        from calcheck.statistics.moments import targets
+
+        predictive, y = rows.distributions(), targets(rows)
+        levels, warnings = self._used(predictive)
+        parts = np.concatenate([_components(part, y[each], levels) for each, part in predictive.batches()], axis=1)
+        components = dict(zip(COMPONENTS, parts, strict=True))
+        return RowResults(
+            {"wis": parts.sum(axis=0), **components},
+            {name: MeanTerm(values) for name, values in components.items()},
+            fixed={"levels": np.array(levels)},
+            details=_details({name: values.mean() for name, values in components.items()}, levels),
+            warnings=warnings,
+        )
+
+    def _used(self, predictive: Predictive) -> tuple[Sequence[float], tuple[Message, ...]]:
+        """Return the levels that are used, and a message about other levels of the file."""
+        known = predictive.quantile_levels
+        if self.levels is not None or known is None:
+            return self.levels or HUB_LEVELS, ()
+        levels = known.tolist()
+        single = _unpaired(levels)
+        used = [level for level in levels if level not in single]
+        listed = ", ".join(f"{level:g}" for level in single)
+        if len(used) <= 1:
+            msg = f"no two quantiles form a central interval: level {single[0]:g} has no quantile at {1 - single[0]:g}"
+            raise DataError(msg)
+        if not single:
+            return used, ()
+        text = f"quantiles at levels without a counterpart are not used: {listed}"
+        return used, (Message("unpaired-levels", text),)
+
+    def details(self, means: Means) -> dict[str, Any]:
+        return _details(means, means["levels"].tolist())
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        return means["overprediction"] + means["underprediction"] + means["dispersion"]
+
+
+def _unpaired(levels: Sequence[float]) -> list[float]:
+    """Return the levels p without a level 1 - p; the level 1/2 is its own counterpart."""
+    return [level for level in levels if min(abs(1 - level - other) for other in levels) > ROUNDING]
+
+
+def _components(predictive: Predictive, y: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:
+    """Return overprediction, underprediction and dispersion of each row, (3, n).
+
+    The median is an interval of width 0 with weight 1/2; K + 1/2, or K without it, is half the number of levels.
+    """
+    import numpy as np
+
+    ordered = sorted(levels)
+    total = np.zeros((3, len(y)))
+    for place in range((len(ordered) + 1) // 2):
+        outer, opposite = ordered[place], ordered[-1 - place]
+        lower = predictive.quantile(outer)
+        upper = lower if outer == opposite else predictive.quantile(opposite)
+        parts = np.stack([np.maximum(lower - y, 0), np.maximum(y - upper, 0), outer * (upper - lower)])
+        total += parts / 2 if outer == opposite else parts
+    return total / (len(ordered) / 2)
+
+
+def _details(means: Mapping[str, Any], levels: Sequence[float]) -> dict[str, Any]:
+    return {**{name: float(means[name]) for name in COMPONENTS}, "levels": list(levels)}

@@ -1,0 +1,122 @@
+"""Verdicts on files of quantiles rest on counts of targets between the quantiles, and on nothing between them."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from calcheck.distributions import Quantiles
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from tests.benchmarks.models import BY_QUANTILES, rows_of
+from tests.benchmarks.significance import metric_of
+from tests.shorthand import texts
+from tests.simulations import band, sets
+
+JUDGED = ("ece", "coverage")
+SETS = sets(160)
+FAST = Run(resamples=0, replicates=39)
+
+
+def judge(levels, quantiles, y, names=("ece",), run=FAST, **options):
+    """Return the result of each metric on targets and their quantiles."""
+    rows = Predictions(y=np.asarray(y, float), predictive=Quantiles(np.asarray(levels), np.asarray(quantiles, float)))
+    return evaluate(InMemory(rows), [METRICS[name](**options) for name in names], run=run).results
+
+
+def test_targets_equal_to_quantiles_count_in_favor_of_the_model():
+    """Levels 0.2, 0.6 and 0.9, quantiles 0, 2 and 2, of ten rows.
+
+    Below 0: 4 of 10, at or below it 5, so the nearest to 0.2 is 0.4. Below 2: 6, at or below it all: 0.6 and 0.9 lie
+    between. The error is 0.2 / 3. Shares strictly below would give (0.2 + 0 + 0.3) / 3.
+    """
+    y = [-1, -1, -1, -1, 0, 1, 2, 2, 2, 2]
+    (found,) = judge([0.2, 0.6, 0.9], np.tile([0, 2, 2], (10, 1)), y)
+    assert_allclose(found.value, 0.2 / 3, rtol=1e-12)
+    assert [point["observed"] for point in found.details["curve"]] == [0.4, 0.6, 0.9]
+    (squared,) = judge([0.2, 0.6, 0.9], np.tile([0, 2, 2], (10, 1)), y, alpha=2)
+    assert_allclose(squared.value, 0.04 / 3, rtol=1e-12)
+    (weighted,) = judge([0.2, 0.6, 0.9], np.tile([0, 2, 2], (10, 1)), y, level_weights="frequency")
+    assert_allclose(weighted.value, 0.2 * 0.4 / (0.4 + 0.6 + 0.9), rtol=1e-12)
+
+
+def test_shares_at_quantiles_agree_with_a_loop():
+    """Random quantiles with many ties, and targets among them, also at levels whose sums are rounded."""
+    rng = np.random.default_rng(0)
+    levels = np.array([0.1, 0.3, 0.35, 0.7, 0.95])
+    quantiles = np.sort(rng.integers(0, 5, (200, 5)), axis=1)
+    y = rng.choice([0, 0.5, 1, 2, 3, 4, 5], 200)
+    gaps = []
+    for place, level in enumerate(levels):
+        below, up_to = np.mean(y < quantiles[:, place]), np.mean(y <= quantiles[:, place])
+        gaps.append(max(below - level, level - up_to, 0))
+    (found,) = judge(levels, quantiles, y)
+    assert_allclose(found.value, np.mean(gaps), rtol=1e-12)
+
+
+@pytest.mark.parametrize("quantiles", [(0.0, 1.0), (-1e9, 3.0), (5.0, 5.0 + 1e-9)])
+def test_p_values_are_multinomial_for_any_spacing_of_the_quantiles(quantiles):
+    """Levels 0.2 and 0.7, twelve rows: all counts (a, b, 12 - a - b) with their multinomial probabilities.
+
+    Observed: 5 below, 3 between, 4 above.
+    """
+    low, high = quantiles
+    n, levels = 12, np.array([0.2, 0.7])
+    counts = np.array([(a, b, n - a - b) for a, b in product(range(n + 1), repeat=2) if a + b <= n])
+    shares = np.cumsum(counts, axis=1)[:, :2] / n
+    error = np.abs(shares - levels).mean(axis=1)
+    observed = np.abs(np.array([5, 8]) / n - levels).mean()
+    p = stats.multinomial(n, [0.2, 0.5, 0.3]).pmf(counts)[error >= observed - 1e-12].sum()
+    y = np.repeat([low - 1, (low + high) / 2, high + 1], [5, 3, 4])
+    (found,) = judge(levels, np.tile(quantiles, (n, 1)), y, run=Run(resamples=0, replicates=4_999))
+    assert_allclose(found.value, observed, rtol=1e-12)
+    assert abs(found.p_value - p) < 4 * np.sqrt(p * (1 - p) / 5_000)
+
+
+def fails(count, family, n):
+    """Count the sets in which a right model given by quantiles fails, by metric."""
+    maker = BY_QUANTILES[f"{family}, {count} quantiles"]
+    found = dict.fromkeys(JUDGED, 0)
+    for seed in range(SETS):
+        rows = rows_of(maker, n, seed)
+        metrics = [metric_of(name, rows.predictive) for name in JUDGED]
+        for result in evaluate(InMemory(rows), metrics, run=Run(resamples=0, replicates=39, seed=seed)).results:
+            found[result.metric] += result.verdict == "fail"
+    return found
+
+
+@pytest.mark.parametrize(("count", "family"), [(2, "lognormal"), (3, "gaussian"), (9, "gamma"), (23, "lognormal")])
+def test_right_models_given_by_quantiles_fail_at_the_level_of_the_test(count, family):
+    high = band(SETS, 0.05, 0.001 / 4)[1]
+    for name, failed in fails(count, family, 60).items():
+        assert failed <= high, name
+
+
+@pytest.mark.parametrize(("count", "family"), [(2, "poisson"), (9, "poisson"), (23, "zero-inflated")])
+def test_right_models_of_counts_and_atoms_given_by_quantiles_pass(count, family):
+    """Their targets are equal to quantiles, so that counts at or below them exceed the levels.
+
+    Counted like continuous targets, 40 of 40 sets of 300 rows failed.
+    """
+    found = fails(count, family, 200)
+    assert found["ece"] <= band(SETS, 0.05, 0.001)[1]
+    assert not found["coverage"]
+
+
+def test_intervals_whose_limits_are_targets_have_no_verdict_for_coverage():
+    """Poisson rates: half of the right models have more targets inside, 95 %, than the levels say."""
+    rows = rows_of(BY_QUANTILES["poisson, 23 quantiles"], 200, 0)
+    (found,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
+    assert (found.verdict, found.reference, found.p_value) == ("none", None, None)
+    assert any("does not state the probability of a single value" in text for text in texts(found.warnings))
+
+
+def test_wrong_models_of_counts_given_by_quantiles_fail():
+    rows = rows_of(BY_QUANTILES["poisson, 9 quantiles"], 300, 0)
+    wrong = Predictions(y=np.floor(1.5 * rows.y), predictive=rows.predictive)
+    (found,) = evaluate(InMemory(wrong), [METRICS["ece"]()], run=FAST).results
+    assert found.verdict == "fail"
