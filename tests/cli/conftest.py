@@ -85,14 +85,18 @@ def limits(monkeypatch):
 
 @pytest.fixture
 def terminal():
-    """Run the program in a terminal, and return what it shows; its exit code must be 0."""
+    """Run the program in a terminal, and return what it shows; its exit code must be 0.
+
+    With ``progress=False``, standard error is not shown.
+    """
     pty = pytest.importorskip("pty")
 
-    def run(*arguments, **variables):
+    def run(*arguments, progress=True, **variables):
         ours, theirs = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", **variables}
         command = [sys.executable, "-m", "calcheck", *map(str, arguments)]
-        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as program:
+        errors = theirs if progress else subprocess.DEVNULL
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=errors, env=environment) as program:
             os.close(theirs)
             shown = b"".join(iter(lambda: read_terminal(ours), b""))
         os.close(ours)

@@ -9,7 +9,7 @@ from calcheck.cli import progress
 from calcheck.execution.context import Run
 from tests.files import columns, write
 
-FAST = ("--resamples", 200, "--replicates", 19)
+FAST = ("--metrics", "zms,ece,confidence-curve", "--resamples", 200, "--replicates", 19)
 
 
 def lines_of(text):
@@ -19,7 +19,7 @@ def lines_of(text):
 
 @pytest.mark.parametrize(("width", "more"), [("60", "… 2 columns more: --format csv"), ("100", None)])
 def test_a_report_fits_the_terminal(terminal, preds, width, more):
-    lines = lines_of(terminal("evaluate", preds, *FAST, COLUMNS=width))
+    lines = lines_of(terminal("evaluate", preds, *FAST, COLUMNS=width, progress=False))
     assert max(map(len, lines[2:])) <= int(width)  # the name of the file is in one line
     assert [line for line in lines if line.startswith("…")] == ([more] if more else [])
     head = lines[3].split()
@@ -29,7 +29,7 @@ def test_a_report_fits_the_terminal(terminal, preds, width, more):
 
 
 def test_a_terminal_of_less_than_60_columns_gets_60(terminal, preds):
-    lines = lines_of(terminal("mae", preds, "--no-null", COLUMNS="20"))
+    lines = lines_of(terminal("mae", preds, "--no-null", COLUMNS="20", progress=False))
     assert 20 < max(map(len, lines[2:])) <= 60
 
 
