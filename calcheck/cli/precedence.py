@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
 from calcheck.options import choices_of
-from calcheck.render import formats_of
+from calcheck.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +57,12 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
     """
     declared = {each.field: each for each in options}
     output = context.params.get("output")
-    if "format" not in declared or not output or not (suffixed := formats_of(output)):
+    if "format" not in declared or not output:
         return
     given = context.params["format"] if source_of(context, declared["format"]) == LEVELS[0] else None
+    if not (suffixed := formats_of(output)):
+        _require_format(output, given)
+        return
     if given is not None and given not in suffixed:
         msg = (
             f"--format {given} and --output {output} contradict each other: its extension selects {suffixed[0]}. Omit"
@@ -73,6 +77,21 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
         )
         raise OptionError(msg)
     context.params["format"] = given or suffixed[0]
+
+
+def _require_format(output: str, given: str | None) -> None:
+    """Raise if the suffix of an output file is that of no format, and the format is not given either.
+
+    Raises
+    ------
+    OptionError
+        The suffix is a word such as ``.xlsx``, which promises another format.
+    """
+    suffix = PurePath(output).suffix
+    if given is None and suffix[1:].isalpha():
+        known = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
+        msg = f"--output {output}: no format has the extension {suffix}. Use one of {known}, or pass --format too"
+        raise OptionError(msg)
 
 
 def source_of(context: Any, option: Option) -> str:

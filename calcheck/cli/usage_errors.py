@@ -41,7 +41,7 @@ def explain(error: typer.TyperException, words: Sequence[str]) -> str:
     message: str = getattr(error, "message", "") or error.format_message()
     if message.startswith("No such option"):
         return f"{message}. {_option_hint(error)}"
-    if message.startswith("No such command"):
+    if message.startswith("No such command") and "Did you mean" not in message:
         return f"{message} Available commands: {', '.join(COMMANDS)}."
     if message.startswith("Got unexpected extra argument"):
         return f"{message}. {_list_hint(error, words)}"

@@ -195,14 +195,20 @@ def _tokens(text: str) -> Iterator[_Token]:
     while at < len(text):
         found = TOKEN.match(text, at)
         if found is None:
-            problem = "unclosed quote" if text[at] in "'\"" else "unexpected character"
-            allowed = "< <= > >= == != and or not abs(...) ( ) names, numbers and 'text'"
-            raise _error(text, at, f"{problem}; a rule consists of {allowed}")
+            raise _error(text, at, _problem(text[at]))
         kind, word = str(found.lastgroup), found.group()
         if kind != "space":
             yield _Token(word if word in KEYWORDS or kind == "bracket" else kind, word, at)
         at = found.end()
     yield _Token("end", "", at)
+
+
+def _problem(character: str) -> str:
+    """Return what is wrong with a character that begins no token."""
+    if character == "=":
+        return "= compares nothing; equality is =="
+    problem = "unclosed quote" if character in "'\"" else "unexpected character"
+    return f"{problem}; a rule consists of < <= > >= == != and or not abs(...) ( ) names, numbers and 'text'"
 
 
 def _require_order(text: str, tokens: Sequence[_Token]) -> None:

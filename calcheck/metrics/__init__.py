@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
-from calcheck.suggestions import with_suggestion
+from calcheck.suggestions import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +51,10 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
             There is no such metric.
         """
         if name not in self:
-            available = f"{where}unknown metric {name!r}. Available metrics: {', '.join(self)}"
-            msg = with_suggestion(available, name, (*self, *ALIASES))
+            hint = suggestion(name, (*self, *ALIASES)) or f"Available metrics: {', '.join(self)}"
+            if set(words := name.split()) <= {*self, *ALIASES}:
+                hint = f"Several metrics are separated by commas: {','.join(words)}"
+            msg = f"{where}unknown metric {name!r}. {hint}"
             raise OptionError(msg)
         return self[name]
 
