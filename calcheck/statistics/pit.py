@@ -128,7 +128,7 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Valu
     return terms | {"rises": MeanTerm(slopes, at_start), "falls": MeanTerm(slopes, at_stop)}, places
 
 
-def distance_from_uniform(means: Mapping[str, Values], places: Values, *, part: int = PART) -> Values:
+def distance_from_uniform(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
     """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
     Parameters
@@ -137,7 +137,7 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values, *, part: 
         The means of the terms, (..., k).
     places : (k,)
         The breakpoints of F.
-    part : int
+    block : int
         Intervals per block.
     """
     above = means["steps"].cumsum(axis=-1)
@@ -147,8 +147,8 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values, *, part: 
         above[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
     above -= places  # F(u) - u at each breakpoint, after its step
     inner = np.zeros(above.shape[:-1])
-    for start in range(0, len(places) - 1, part):
-        pieces = slice(start, min(start + part, len(places) - 1))  # Intervals between consecutive breakpoints
+    for start in range(0, len(places) - 1, block):
+        pieces = slice(start, min(start + block, len(places) - 1))  # Intervals between consecutive breakpoints
         widths = np.diff(places[pieces.start : pieces.stop + 1])
         first = above[..., pieces]
         last = first + ((0.0 if slopes is None else slopes[..., pieces]) - 1) * widths
