@@ -55,14 +55,14 @@ def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> 
     raise ValuesError(name, rule, np.flatnonzero(bad).tolist(), len(bad), remedy)
 
 
-def finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
+def finite_rows(values: NDArray[Any], *, block: int = BLOCK) -> NDArray[np.bool_]:
     """Return a mask (n,) of the rows of (n, ...) values that are entirely finite, computed in blocks.
 
     Texts and booleans, (n,), are finite unless they are None.
     """
     if values.dtype.kind in "OUb":
         return np.asarray(values != np.array(None), dtype=bool)
-    rows = max(1, BLOCK // max(1, values[:1].size))
+    rows = max(1, block // max(1, values[:1].size))
     whole = np.ones(len(values), dtype=bool)
     for start in range(0, len(values), rows):
         finite = np.isfinite(values[start : start + rows])

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Groups = tuple[int, int]
 
-BLOCK_ROWS = 4096  # Rows per block; the kernel values of a block take tens of MB
-
 
 @dataclass(eq=False)
 class RowSums:
@@ -145,7 +143,7 @@ class RowProducts:
         array = self.run.backend()
         landmarks = array.asarray(np.concatenate([self.landmarks, self.validation]))
         sums: RowSums | None = None
-        for block in blocks_of(batch):
+        for block in blocks_of(batch, self.run.limits.block_rows):
             part = self._of_block(block, landmarks, array)
             if sums is None:
                 sums = part
@@ -215,13 +213,13 @@ class RowNorms:
         array = self.run.backend()
         landmarks, weights = array.asarray(self.landmarks), array.asarray(self.coefficients)
         parts = []
-        for block in blocks_of(batch):
+        for block in blocks_of(batch, self.run.limits.block_rows):
             x = array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision))
             parts.append(np.linalg.norm(array.to_numpy(self.kernel.gram(x, landmarks) @ weights), axis=1))
         return Norms(parts)
 
 
-def blocks_of(batch: Predictions) -> Iterator[Predictions]:
-    """Yield the rows in blocks of BLOCK_ROWS."""
-    for start in range(0, len(batch), BLOCK_ROWS):
-        yield batch.take(slice(start, start + BLOCK_ROWS))
+def blocks_of(batch: Predictions, size: int) -> Iterator[Predictions]:
+    """Yield the rows in blocks of at most ``size`` rows."""
+    for start in range(0, len(batch), size):
+        yield batch.take(slice(start, start + size))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.ridge import CHOLESKY_ROWS
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother
 from calcheck.execution.context import RandomStream
 
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-SIGNS = 32  # Random sign vectors for the estimate of squared weights
 FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled
 SHARE = 0.9  # Share of the squared weights within the reach
 ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
-RANK = 512  # Landmarks of the low-rank approximation used as a control variate
 
 
 def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda_: float) -> dict[str, Any]:
@@ -87,9 +84,9 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
     points : (m, d), optional
         Normalized evaluation inputs x; default: the n fitted inputs.
     """
-    n = ridge.n
-    ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, SIGNS))
-    if ridge.solver == "cholesky" and n <= CHOLESKY_ROWS:
+    n, limits = ridge.n, ridge.run.limits
+    ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, limits.reach_signs))
+    if ridge.solver == "cholesky" and n <= limits.cholesky_rows:
         exact = CholeskySmoother(ridge, lambda_, points)
         return kish(exact.smooth(ones)[:, 0], exact.smooth_squared(ones)[:, 0], n)
     outputs = np.concatenate([ones, signs], axis=1)
@@ -98,7 +95,7 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
         smoothed = ridge.fitted(outputs, coefficients, lambda_)
     else:
         smoothed = np.concatenate(list(ridge.predict(points, coefficients)))
-    near = NystroemSmoother(ridge, lambda_, points, min(RANK, n))
+    near = NystroemSmoother(ridge, lambda_, points, min(limits.reach_rank, n))
     missed = np.mean(smoothed[:, 1:] ** 2 - near.smooth(signs) ** 2, axis=1)
     return kish(smoothed[:, 0], near.squared_weights() + missed, n)
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error
-CHOLESKY_ROWS = 2048  # Maximum rows for Cholesky by default: under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}  # Relative residual at which conjugate gradients stop
-FACTOR_ROWS = 6000  # Maximum rows for Cholesky if several regressions share a lambda: about a second
 MIN_SOLVES_PER_FACTOR = 3  # Minimum regressions per lambda for this
 PROBE_SHARE = 0.01  # Norm of the dof probes relative to the outputs in the same system
 PROBES = 12  # Pairs of random directions for dof; its standard error is at most a few percent
@@ -119,9 +117,10 @@ class KernelRidge:
         self._factor_fits = solver == "auto" and needed <= run.memory and run.precision == "float64"
         self.reason = "as requested"
         if solver == "auto":
-            few = self.n <= CHOLESKY_ROWS
+            most = run.limits.cholesky_rows
+            few = self.n <= most
             solver = "cholesky" if self._factor_fits and few else "cg"
-            self.reason = f"{'at most' if few else 'more than'} {CHOLESKY_ROWS:,} rows"
+            self.reason = f"{'at most' if few else 'more than'} {most:,} rows"
             if few and not self._factor_fits:
                 self.reason = f"a Cholesky factor requires float64 and {needed / GIB:.1f} GiB"
         self.solver = solver
@@ -194,7 +193,7 @@ class KernelRidge:
     def plan(self, lambdas: int, solves: int) -> None:
         """Choose the solver for a number of distinct lambdas and of solves: Cholesky if each factor is used often."""
         room = self.run.memory // (self.n**2 * self.backend.itemsize)  # n x n matrices that fit in memory
-        if self._factor_fits and self.n <= FACTOR_ROWS and solves >= MIN_SOLVES_PER_FACTOR * lambdas:
+        if self._factor_fits and self.n <= self.run.limits.factor_rows and solves >= MIN_SOLVES_PER_FACTOR * lambdas:
             self.solver, self.reason = "cholesky", f"one factor is used for {solves:,} regressions"
         self._max_factors = max(1, min(lambdas, room))
 

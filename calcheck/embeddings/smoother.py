@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.ridge import FACTOR_ROWS
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import RANKS, Nystroem, first_sufficient
+from calcheck.linalg.nystroem import Nystroem, first_sufficient
 from calcheck.linalg.solvers import Cholesky
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-BLOCK_BYTES = 1 << 26  # Bytes per block of A
 MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
 MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
 MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
@@ -63,7 +61,7 @@ class Smoother(ABC):
         return np.concatenate(parts)
 
     def _rows(self, count: int) -> Iterator[slice]:
-        size = max(1, BLOCK_BYTES // (self.ridge.n * self.array.itemsize))
+        size = max(1, self.ridge.run.limits.smoother_bytes // (self.ridge.n * self.array.itemsize))
         return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
@@ -186,7 +184,8 @@ def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical:
     typical : (n, c)
         Typical outputs, on which the error of low-rank approximations is estimated.
     """
-    if ridge.solver == "cholesky" or ridge.n <= FACTOR_ROWS:
+    limits = ridge.run.limits
+    if ridge.solver == "cholesky" or ridge.n <= limits.factor_rows:
         return CholeskySmoother(ridge, lambda_, points)
     exact = ridge.smoothed(typical, lambda_)
     size = float(np.sum(exact**2))
@@ -196,7 +195,7 @@ def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical:
         found.missed = abs(1 - float(np.sum(found.smooth_fitted(typical) ** 2)) / size) if size else 0.0
         return found
 
-    ranks = [rank for rank in RANKS if MIN_ROWS_PER_LANDMARK * rank <= ridge.n]
+    ranks = [rank for rank in limits.nystroem_ranks if MIN_ROWS_PER_LANDMARK * rank <= ridge.n]
     low_rank = first_sufficient(map(approximated, ranks), lambda found: found.missed <= MAX_ERROR) if ranks else None
     if low_rank and low_rank.missed <= MAX_ERROR:
         return low_rank

@@ -26,6 +26,19 @@ class Limits:
         Rows of the pilot sample that determines the number of landmarks before all rows are read.
     min_landmarks : int
         Minimum number of landmarks.
+    block_rows : int
+        Rows whose kernel values with landmarks are computed at a time, which takes tens of MB.
+    cholesky_rows : int
+        Maximum rows for Cholesky by default: under half a second, and dof is exact.
+    factor_rows : int
+        Maximum rows for Cholesky if several regressions share a lambda: about a second.
+    nystroem_ranks : tuple of int
+        Numbers of landmarks of low-rank approximations, tried in order.
+    smoother_bytes : int
+        Bytes per block of the matrix that smooths.
+    reach_rank, reach_signs : int
+        Landmarks of a low-rank approximation of squared weights, and random sign vectors that estimate the rest, for
+        more than ``cholesky_rows`` rows.
     abc_rows : int
         Minimum rows for ABC limits, which need no resamples; their error is then below 0.4 % of the width of the
         interval.
@@ -48,6 +61,13 @@ class Limits:
     validation_rows: int = 1 << 10
     pilot_rows: int = 1 << 13
     min_landmarks: int = 1 << 8
+    block_rows: int = 4096
+    cholesky_rows: int = 2048
+    factor_rows: int = 6000
+    nystroem_ranks: tuple[int, ...] = (256, 512, 1024, 2048)
+    smoother_bytes: int = 1 << 26
+    reach_rank: int = 512
+    reach_signs: int = 32
     abc_rows: int = 20_000
     many_rows: int = 1_000_000
     pointwise_replicates: int = 1_999

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Candidate = TypeVar("Candidate")
 
-RANKS = (256, 512, 1024, 2048)  # Numbers of landmarks, tried in order
 VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared with the full kernel matrix
 JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
 
@@ -144,8 +143,9 @@ class LandmarkSamples:
     def features(self) -> Iterator[Nystroem]:
         """Yield features with an increasing number of landmarks."""
         array = backend(self._run.device, "float64")
-        for rank in RANKS:
-            self._run.progress("landmarks", rank / RANKS[-1])
+        ranks = self._run.limits.nystroem_ranks
+        for rank in ranks:
+            self._run.progress("landmarks", rank / ranks[-1])
             chosen = np.sort(self._order[::-1][:rank])
             yield Nystroem.from_cholesky(self._kernel, array.asarray(self._x[chosen]), array)
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-FIRST_ROWS = 64  # Rows of the factor that are allocated first; they are doubled as needed
-
 
 class PivotedCholesky:
     """Low-rank factorization G ~ F^T F of a Gram matrix G; the element with the largest residual is the next pivot.
@@ -27,6 +25,8 @@ class PivotedCholesky:
         Returns the inner products of one element with all, (p,).
     max_rank : int
         Maximum number of pivots.
+    first_rows : int
+        Rows of the factor that are allocated first; they are doubled as needed.
 
     Attributes
     ----------
@@ -36,11 +36,13 @@ class PivotedCholesky:
         Part of each squared norm that the pivots do not represent.
     """
 
-    def __init__(self, diagonal: Values, products: Callable[[int], Values], max_rank: int) -> None:
+    def __init__(
+        self, diagonal: Values, products: Callable[[int], Values], max_rank: int, *, first_rows: int = 64
+    ) -> None:
         self.pivots = list[int]()
         self.residuals = np.array(diagonal, dtype=np.float64)
         self._products, self._max_rank = products, max_rank
-        self._rows = np.zeros((min(FIRST_ROWS, max_rank), len(diagonal)))
+        self._rows = np.zeros((min(first_rows, max_rank), len(diagonal)))
 
     @property
     def factor(self) -> Values:

@@ -50,8 +50,9 @@ class Bins(Groups):
 
     def is_consistent(self, bins: int) -> bool:
         """Return whether these are bins of equal counts, so many, with shapes that fit together."""
-        shapes = {self.low.shape, self.high.shape, self.membership().shape[1:]}
-        return shapes == {(bins,)} and len(self.cuts) + 1 == self.classes == len(self.membership())
+        shape = (self.classes, bins)
+        shares = shape == (bins, bins) if self.shares is None else self.shares.shape == shape
+        return shares and self.low.shape == self.high.shape == (bins,) and self.cuts.shape == (self.classes - 1,)
 
     def has_shared_rows(self) -> bool:
         """Return whether tied rows, which several bins share, make up more than half of any bin."""

@@ -13,7 +13,7 @@ PART = 1 << 16  # Values per block, which fit in the processor cache
 
 
 def digitize(
-    values: NDArray[np.float64], cuts: NDArray[np.float64], *, equal: bool = False
+    values: NDArray[np.float64], cuts: NDArray[np.float64], *, equal: bool = False, block: int = PART
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Return the number of cuts below each value.
 
@@ -27,6 +27,8 @@ def digitize(
         Cuts in ascending order.
     equal : bool
         Whether to count a cut that is equal to the value.
+    block : int
+        Values per block.
 
     Returns
     -------
@@ -38,10 +40,10 @@ def digitize(
     steps = [size >> power for power in range(1, size.bit_length())]
     above = np.greater_equal if equal else np.greater
     found = np.empty(len(values), np.min_scalar_type(len(cuts)))
-    for start in range(0, len(values), PART):
-        part = values[start : start + PART]
+    for start in range(0, len(values), block):
+        part = values[start : start + block]
         count = np.zeros(len(part), np.intp)
         for step in steps:
             count += above(part, padded[count + (step - 1)]) * step
-        found[start : start + PART] = np.minimum(count, len(cuts))  # An infinite value counts the padding too
+        found[start : start + block] = np.minimum(count, len(cuts))  # An infinite value counts the padding too
     return found

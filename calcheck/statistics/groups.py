@@ -66,13 +66,13 @@ class Groups:
         """Return the sums of values (n,), or the counts of rows, by group, (k,)."""
         return self.of_classes(self.by_class(values))
 
-    def by_class(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return the sums of values (n,), or the counts of rows, by class, (c,)."""
+    def by_class(self, values: NDArray[np.float64] | None, *, block: int = PART) -> NDArray[np.float64]:
+        """Return the sums of values (n,), or the counts of rows, by class, (c,), computed in blocks of rows."""
         if self.label is None:
             return np.ones(self.classes) if values is None else values
-        sums, part = np.zeros(self.classes), max(PART, self.classes)
-        for start in range(0, len(self.label), part):  # numpy copies labels of narrow types
-            rows = slice(start, start + part)
+        sums, block = np.zeros(self.classes), max(block, self.classes)
+        for start in range(0, len(self.label), block):  # numpy copies labels of narrow types
+            rows = slice(start, start + block)
             sums += np.bincount(self.label[rows], None if values is None else values[rows], self.classes)
         return sums
 

@@ -216,7 +216,7 @@ def direction(levels: Values, below: Values) -> Direction:
     return "wrong-shape"
 
 
-def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values:
+def distance_from_uniform(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
     """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
     Parameters
@@ -225,12 +225,14 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values
         The means of the terms, (..., k).
     places : (k,)
         The breakpoints of F.
+    block : int
+        Intervals per block.
     """
     above = cumulate(means, places) - places
     slopes = _slopes(means)
     inner = np.zeros(above.shape[:-1])
-    for start in range(0, len(places) - 1, PART):
-        pieces = slice(start, min(start + PART, len(places) - 1))  # Intervals between consecutive breakpoints
+    for start in range(0, len(places) - 1, block):
+        pieces = slice(start, min(start + block, len(places) - 1))  # Intervals between consecutive breakpoints
         widths = np.diff(places[pieces.start : pieces.stop + 1])
         first = above[..., pieces]
         last = first + ((0.0 if slopes is None else slopes[..., pieces]) - 1) * widths

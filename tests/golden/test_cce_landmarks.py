@@ -41,7 +41,7 @@ FEW = Run(replicates=0, limits=Limits(full_validation_rows=0, validation_rows=60
 
 @pytest.fixture
 def all_directions(monkeypatch):
-    """Regress all directions of the targets."""
+    """Regress all directions of the targets, also those of rounding: the tolerance is no limit but an accuracy."""
     monkeypatch.setattr(row_sums, "RESIDUAL_TOLERANCE", 0.0)
 
 

@@ -84,10 +84,9 @@ def test_the_result_does_not_depend_on_the_unit_of_targets():
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
-def test_the_result_does_not_depend_on_the_block_size(size, monkeypatch):
-    expected = result(rows_of())
-    monkeypatch.setattr(nystroem_sums, "BLOCK_ROWS", size)
-    assert_same(result(rows_of()), expected, 1e-10)
+def test_the_result_does_not_depend_on_the_block_size(size):
+    blocks = replace(PLAIN, limits=replace(SMALL, block_rows=size))
+    assert_same(result(rows_of(), blocks), result(rows_of()), 1e-10)
 
 
 @pytest.mark.parametrize(

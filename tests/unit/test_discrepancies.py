@@ -294,7 +294,7 @@ def test_gradient_descent_moves_draws_to_the_distribution_of_targets():
 def test_values_do_not_depend_on_the_block_size(monkeypatch, name, block):
     arrays = case(n=11, t=2, r=2)
     expected = OF_ROWS[name](*arrays)
-    monkeypatch.setattr(pairs, "BLOCK_PAIRS", block)
+    monkeypatch.setattr(pairs, "BLOCK_PAIRS", block)  # functions for training take arrays, and no limits
     assert_allclose(OF_ROWS[name](*arrays), expected, rtol=1e-12)
 
 

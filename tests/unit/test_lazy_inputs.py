@@ -5,12 +5,13 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from calcheck import METRICS, read, validation
+from calcheck import METRICS, read
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.tables import parquet
 from calcheck.lazy_inputs import LazyInputs, same_inputs
+from calcheck.validation import finite_rows
 from tests.files import columns, limited, table, vector_column, write
 from tests.shorthand import texts
 
@@ -112,13 +113,12 @@ def test_lazy_inputs_exclude_rows_dropped_for_other_columns(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(100,), (100, 3), (50, 2, 2)])
-def test_numbers_are_validated_in_blocks(monkeypatch, shape):
-    monkeypatch.setattr(validation, "BLOCK", 20)
+def test_numbers_are_validated_in_blocks(shape):
     for bad in (0, 7, 33, shape[0] - 1):
         values = np.zeros(shape)
         values.reshape(len(values), -1)[bad, -1] = np.inf
-        assert_array_equal(validation.finite_rows(values), np.arange(shape[0]) != bad)
-    assert validation.finite_rows(np.zeros((0, *shape[1:]))).shape == (0,)
+        assert_array_equal(finite_rows(values, block=20), np.arange(shape[0]) != bad)
+    assert finite_rows(np.zeros((0, *shape[1:]))).shape == (0,)
 
 
 @pytest.mark.parametrize("keyed", [True, False])

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
 from calcheck.kernels.functions import Polynomial, Rbf
-from calcheck.linalg import pivoted_cholesky
 from calcheck.linalg.eigenbasis import eigenvectors, leading, psd_root, truncated_eigenbasis
 from calcheck.linalg.nystroem import Nystroem, RowBlocks, first_sufficient
 from calcheck.linalg.pivoted_cholesky import PivotedCholesky
@@ -22,8 +21,8 @@ def gram_of_rank(rank, n=30):
     return z @ z.T
 
 
-def factorized(gram, max_rank=99):
-    return PivotedCholesky(gram.diagonal(), gram.__getitem__, max_rank)
+def factorized(gram, max_rank=99, **options):
+    return PivotedCholesky(gram.diagonal(), gram.__getitem__, max_rank, **options)
 
 
 def test_pivoted_cholesky_of_two_by_two_by_hand():
@@ -38,10 +37,9 @@ def test_pivoted_cholesky_of_two_by_two_by_hand():
 
 
 @pytest.mark.parametrize("rows", [2, 64])
-def test_as_many_pivots_as_the_rank_represent_a_gram_matrix(rows, monkeypatch):
-    monkeypatch.setattr(pivoted_cholesky, "FIRST_ROWS", rows)
+def test_as_many_pivots_as_the_rank_represent_a_gram_matrix(rows):
     gram = gram_of_rank(7)
-    found = factorized(gram)
+    found = factorized(gram, first_rows=rows)
     found.represent(30, 1e-9)
     assert len(found.pivots) == 7
     assert_allclose(found.factor.T @ found.factor, gram, atol=1e-10)

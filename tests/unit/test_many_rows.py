@@ -15,9 +15,6 @@ from calcheck import METRICS, InMemory, Predictions, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.statistics import digitize as digitize_module
-from calcheck.statistics import groups as groups_module
-from calcheck.statistics import pit as pit_module
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import median
@@ -43,10 +40,8 @@ def model(n, family=gaussian, seed=0):
 def test_digitize_agrees_with_searchsorted(values, cuts, part, none):
     """Also by parts, without cuts, and below infinity."""
     values, cuts = np.array([*values, np.inf, -np.inf]), np.sort([] if none else cuts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digitize_module, "PART", part)
-        assert_array_equal(digitize(values, cuts), np.searchsorted(cuts, values, "left"))
-        assert_array_equal(digitize(values, cuts, equal=True), np.searchsorted(cuts, values, "right"))
+    assert_array_equal(digitize(values, cuts, block=part), np.searchsorted(cuts, values, "left"))
+    assert_array_equal(digitize(values, cuts, equal=True, block=part), np.searchsorted(cuts, values, "right"))
 
 
 @pytest.mark.parametrize(("count", "size"), [(255, 1), (256, 2)])
@@ -101,22 +96,21 @@ def test_cut_tie_groups_are_few():
 
 
 @pytest.mark.parametrize("jumps", [False, True])
-def test_the_pit_distance_does_not_depend_on_the_size_of_parts(monkeypatch, jumps):
+def test_the_pit_distance_does_not_depend_on_the_size_of_parts(jumps):
     rng = np.random.default_rng(0)
     left = rng.random(100) * 0.9
     terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
     means = Averages(terms, 100).means()
     whole = distance_from_uniform(means, places)
-    monkeypatch.setattr(pit_module, "PART", 7)
-    assert_allclose(distance_from_uniform(means, places), whole, rtol=1e-13)
+    assert_allclose(distance_from_uniform(means, places, block=7), whole, rtol=1e-13)
 
 
-def test_groups_are_summed_in_parts(monkeypatch):
+def test_groups_are_summed_in_parts():
     rng = np.random.default_rng(0)
     label, values = rng.integers(0, 3, 100).astype(np.uint8), rng.normal(size=100)
-    monkeypatch.setattr(groups_module, "PART", 7)
-    assert_allclose(Groups(label, 3).sums(values), [values[label == each].sum() for each in range(3)], rtol=1e-12)
-    assert Groups(label, 3).sums(None).tolist() == [(label == each).sum() for each in range(3)]
+    groups = Groups(label, 3)
+    assert_allclose(groups.by_class(values, block=7), [values[label == each].sum() for each in range(3)], rtol=1e-12)
+    assert groups.by_class(None, block=7).tolist() == [(label == each).sum() for each in range(3)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 11])
@@ -131,7 +125,7 @@ def test_metrics_do_not_depend_on_the_size_of_parts(monkeypatch, family):
     rows = model(100, family)
     metrics = [metric() for metric in METRICS.values()]
     whole = evaluate(InMemory(rows), metrics, run=PLAIN)
-    monkeypatch.setattr(continuous, "PART", 7)
+    monkeypatch.setattr(continuous, "PART", 7)  # a size of the processor's cache: methods of families take no limits
     assert sum(len(part) for _, part in rows.predictive.batches()) == 100
     assert len(next(rows.predictive.batches())[1]) == 7
     parts = evaluate(InMemory(Predictions(y=rows.y, predictive=rows.predictive)), metrics, run=PLAIN)

@@ -54,7 +54,7 @@ def first():
 
 @pytest.fixture(name="few")
 def _few(monkeypatch):
-    """Sample only some of the rows."""
+    """Sample only some of the rows; stored samples are merged without a run, which would have limits."""
     for module in (row_sample, nystroem_streaming):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 200)
 

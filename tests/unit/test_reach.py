@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
-from calcheck.embeddings import reach as module
 from calcheck.embeddings.reach import effective_neighbors, reach
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, fit_scaling
 from calcheck.metrics.cce import Cce
@@ -65,7 +65,7 @@ def test_equal_inputs_have_all_rows_as_neighbors():
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg"])
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_effective_neighbors_agree_with_explicit_weights(solver, elsewhere, monkeypatch):
+def test_effective_neighbors_agree_with_explicit_weights(solver, elsewhere):
     """Also if a low-rank form misses most of the weights, and random signs estimate the rest."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 2))
@@ -74,8 +74,7 @@ def test_effective_neighbors_agree_with_explicit_weights(solver, elsewhere, monk
     expected = a.sum(axis=0) ** 2 / (a**2).sum(axis=0)
     ridge = KernelRidge(Rbf(2.0), x, Run(), solver=solver)
     assert_allclose(effective_neighbors(ridge, 1e-3, points), expected, rtol=1e-6)
-    monkeypatch.setattr(module, "RANK", 10)
-    monkeypatch.setattr(module, "SIGNS", 4000)
+    ridge = KernelRidge(Rbf(2.0), x, Run(limits=Limits(reach_rank=10, reach_signs=4000)), solver=solver)
     assert_allclose(effective_neighbors(ridge, 1e-3, points), expected, rtol=0.1)
 
 

@@ -1,15 +1,17 @@
 """The matrix that smooths, A = K(points, x) (K + n lambda I)^-1, agrees with dense algebra by every method."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.embeddings import smoother as smoother_module
 from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.errors import NumericalError
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.kernels.functions import KERNELS
 from tests.naive import input_kernel, weights
 
@@ -32,9 +34,9 @@ def dense(points, *, x=X, penalty=PENALTY):
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("solver", "tolerance"), [("cholesky", 1e-12), ("cg", 1e-4)])
 @pytest.mark.parametrize("block", [1 << 26, 8 * N * 7])
-def test_the_cholesky_smoother_agrees_with_dense_algebra(points, run, solver, tolerance, block, monkeypatch):
+def test_the_cholesky_smoother_agrees_with_dense_algebra(points, run, solver, tolerance, block):
     """To rounding in double precision; with the cg solver, the factor is in single precision."""
-    monkeypatch.setattr(smoother_module, "BLOCK_BYTES", block)  # all rows at once, or 7 or 14 at a time
+    run = replace(run, limits=Limits(smoother_bytes=block))  # all rows at once, or 7 or 14 at a time
     found, expected = CholeskySmoother(ridge(solver, run), PENALTY, points), dense(points)
     size = np.abs(expected @ OUTPUTS).max()
     assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=tolerance * size)
@@ -90,10 +92,8 @@ def test_the_nystroem_smoother_with_all_inputs_is_exact():
 
 def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):
     """Choose a smoother with smaller limits on rows and ranks."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(smoother_module, "FACTOR_ROWS", factor_rows)
-        patched.setattr(smoother_module, "RANKS", ranks)
-        return smoother(ridge(solver, Run(memory=memory), **options), PENALTY, points, OUTPUTS)
+    limits = Limits(factor_rows=factor_rows, nystroem_ranks=ranks)
+    return smoother(ridge(solver, Run(memory=memory, limits=limits), **options), PENALTY, points, OUTPUTS)
 
 
 def test_a_cheap_or_existing_factor_is_used():

@@ -216,7 +216,7 @@ def test_cached_results_are_freed_with_their_rows():
 
 def test_the_least_recently_used_results_are_evicted(monkeypatch):
     """A limit of two columns of ten rows; arrays of the rows themselves and repeated arrays do not count."""
-    monkeypatch.setattr(cache_module, "KEPT_BYTES", 170)
+    monkeypatch.setattr(cache_module, "KEPT_BYTES", 170)  # the cache is one for the whole process
     monkeypatch.setattr(cache_module, "_known", WeakKeyDictionary())
     calls = []
 

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 from scipy.stats import kendalltau
 
 from calcheck.distributions import Gaussian
-from calcheck.embeddings import ridge as ridge_module
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS, _cce_exact
 from calcheck.metrics.cce import Cce
@@ -304,15 +304,17 @@ def test_factors_are_cached_up_to_the_memory_limit():
     assert list(ridge._factors) == [n * 0.2]  # one matrix at a time without a plan
 
 
-def test_many_regressions_with_one_lambda_use_a_factor_unless_a_solver_is_set(monkeypatch):
-    monkeypatch.setattr(ridge_module, "CHOLESKY_ROWS", 10)
+def test_many_regressions_with_one_lambda_use_a_factor_unless_a_solver_is_set():
+    limits = Limits(cholesky_rows=10)
     for solves, solver in ((3, "cholesky"), (2, "cg")):
-        ridge, outputs = kernel_ridge()
+        ridge, outputs = kernel_ridge(limits=limits)
         assert ridge.solver == "cg"
         ridge.plan(lambdas=1, solves=solves)
         assert ridge.solver == solver
         assert_allclose(
-            ridge.solve(outputs, 0.1).coefficients, kernel_ridge()[0].solve(outputs, 0.1).coefficients, atol=1e-9
+            ridge.solve(outputs, 0.1).coefficients,
+            kernel_ridge(limits=limits)[0].solve(outputs, 0.1).coefficients,
+            atol=1e-9,
         )
     chosen = KernelRidge(KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg")
     chosen.plan(lambdas=1, solves=99)
