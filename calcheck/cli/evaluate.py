@@ -35,7 +35,8 @@ def _evaluate(file: str, **given: Any) -> None:
     """
     from calcheck.evaluation import evaluate
 
-    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"])
+    named = build(MetricSelectionOptions, given).metrics
+    metrics = select_metrics(named, given["settings"])
     if streaming_requested(given):
         deliver(stream_metrics(metrics, file, given), build(ReportOptions, given))
         return
@@ -47,6 +48,8 @@ def _evaluate(file: str, **given: Any) -> None:
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
         report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
+    if named:
+        require_nothing_skipped(report, source)
     if not report.results:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
