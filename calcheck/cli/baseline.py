@@ -172,11 +172,12 @@ def _predictions(
 def _same_values(stored: Sequence[Result], now: Sequence[Result]) -> bool:
     """Return whether stored values are reproduced up to rounding."""
     values = {result.metric: result.value for result in now}
-    return all(
-        result.value == values.get(result.metric)
-        or math.isclose(result.value or 0.0, values.get(result.metric) or 0.0, rel_tol=ROUNDING)
-        for result in stored
-    )
+    return all(_is_same(result.value, values.get(result.metric)) for result in stored)
+
+
+def _is_same(stored: float | None, now: float | None) -> bool:
+    """Return whether two values are equal up to rounding, or both are absent."""
+    return stored == now or (stored is not None and now is not None and math.isclose(stored, now, rel_tol=ROUNDING))
 
 
 def _require_present(base: Sequence[Result], report: Report, source: FileSource) -> None:

@@ -135,7 +135,8 @@ def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
     FileError
         A metric was skipped; the message states the reason.
     """
+    several = len(report.results) + len(report.skipped) > 1
     for skipped in report.skipped:
-        between = " " if skipped.code == "inapplicable" else ": "
-        msg = f"{' and '.join(source.name for source in sources)}: {skipped.metric}{between}{skipped.reason}"
+        begin = f"{skipped.metric} " if skipped.code == "inapplicable" else f"{skipped.metric}: " if several else ""
+        msg = f"{' and '.join(source.name for source in sources)}: {begin}{skipped.reason}"
         raise FileError(msg)

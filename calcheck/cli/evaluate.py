@@ -50,7 +50,8 @@ def _evaluate(file: str, **given: Any) -> None:
     """
     from calcheck.evaluation import evaluate
 
-    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"])
+    named = build(MetricSelectionOptions, given).metrics
+    metrics = select_metrics(named, given["settings"])
     source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
     reason = "" if streaming_requested(given) else streaming_reason(source, metrics, given)
     if reason or streaming_requested(given):
@@ -60,6 +61,8 @@ def _evaluate(file: str, **given: Any) -> None:
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
         report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
+    if named:
+        require_nothing_skipped(report, source)
     if not report.results:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)

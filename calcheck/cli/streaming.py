@@ -83,7 +83,7 @@ def stream_metrics(metrics: Sequence[Metric[Any]], file: str, given: dict[str, A
     if like is not None:
         named = [metric.info.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
         metrics = [_named(like, options.settings_from, name) for name in named]
-    return _summed(metrics, file, given, like, reason, strict=False)
+    return _summed(metrics, file, given, like, reason, strict=bool(given.get("metrics")))
 
 
 def _summed(

@@ -73,9 +73,9 @@ def test_the_action_has_the_exit_code_of_the_gate(check, data):
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("::notice title=calcheck::1 rule passed by preds.parquet")
     assert summary.startswith("### calcheck: 1 rule passed\n")
-    ended, _ = check(file=data)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "check needs at least one rule" in ended.stderr
+    ended, _ = check(file=data, args="--no-bootstrap --metrics zms")
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert ended.stdout.startswith("::error title=calcheck%3A zms.verdict == fail::zms.verdict is fail; zms is ")
     ended, _ = check(file="absent.parquet", fail_on="mae < 0")
     assert (ended.returncode, ended.stdout) == (2, "")
 

@@ -110,12 +110,14 @@ def test_an_interrupted_accumulation_of_cce_resumes_with_the_same_result(tmp_pat
 
 
 def test_rows_beyond_the_memory_limit_are_processed_in_batches(calcheck, days):
-    asked = ("--metrics", "cce,zms,jmmd", "--replicates", 19, "--format", "json")
+    asked = ("--metrics", "cce,zms", "--replicates", 19, "--format", "json")
     few = calcheck("evaluate", days[1], *asked, "--memory", "7200")  # bytes of 300 rows of three numbers
     assert not any("processed in batches" in warning for each in results(few) for warning in texts(each["warnings"]))
     many = calcheck("evaluate", days[1], *asked, "--memory", "7199")
     for each in results(many):
         assert texts(each["warnings"])[0].startswith("rows are processed in batches: targets and predictions need")
+    refused = calcheck("evaluate", days[1], "--metrics", "zms,jmmd", "--replicates", 19, "--memory", "7199").refused()
+    assert "jmmd needs all rows at once and cannot be computed in batches" in refused
     found = {each["metric"]: each for each in results(many)}
     assert found["cce"]["details"]["solver"]["name"] == "nystroem"
     assert found["zms"]["interval"] == "normal"

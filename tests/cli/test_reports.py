@@ -78,7 +78,14 @@ def test_metrics_can_be_chosen(calcheck, calibrated):
     assert [result["metric"] for result in report["results"]] == ["rce", "zms"]
     assert calcheck("evaluate", calibrated, "--metrics", "zms,", *FEW).code == 0
     assert "unknown metric 'zmss'" in calcheck("evaluate", calibrated, "--metrics", "zmss").refused()
-    assert "no metric applies" in calcheck("evaluate", calibrated, "--metrics", "cce").refused()
+
+
+def test_a_metric_that_is_named_and_does_not_apply_is_refused(calcheck, calibrated, tmp_path):
+    out = tmp_path / "report.json"
+    found = calcheck("evaluate", calibrated, "--metrics", "zms,cce", *FEW, "--format", "json", "-o", out)
+    assert "cce needs inputs to condition on" in found.refused()
+    assert not out.exists()
+    assert calcheck("evaluate", calibrated, "--metrics", "zms", *FEW).code == 0
 
 
 def test_repeated_runs_of_evaluate_are_identical(calcheck, process, calibrated):
