@@ -291,7 +291,8 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
             basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
-    return FittedMetric(each.metric, each.settings, rows, value_of(each.metric, rows), basis, replicated)
+    tested = None if replicated is None else replicated.data_value
+    return FittedMetric(each.metric, each.settings, rows, value_of(each.metric, rows), basis, replicated, tested)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:
