@@ -171,10 +171,10 @@ class FittedMetric(Generic[MetricT_co]):
         The basis of its verdict.
     null : NullDistribution, optional
         Its null distribution.
-    tested : float, optional
-        Its statistic for the null distribution, if that is not its value.
     sequential : bool
         Whether replicates were added while the verdict was open.
+    tested : float, optional
+        Its statistic for the null distribution, if that is not its value.
     """
 
     metric: MetricT_co
@@ -183,8 +183,8 @@ class FittedMetric(Generic[MetricT_co]):
     value: float
     basis: Basis
     null: NullDistribution | None = None
-    tested: float | None = None
     sequential: bool = False
+    tested: float | None = None
 
     @property
     def compared_value(self) -> float:

@@ -292,7 +292,7 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
     tested = None if replicated is None else replicated.data_value
-    return FittedMetric(each.metric, each.settings, rows, value_of(each.metric, rows), basis, replicated, tested)
+    return FittedMetric(each.metric, each.settings, rows, value_of(each.metric, rows), basis, replicated, tested=tested)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:
