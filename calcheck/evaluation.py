@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
+from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
     FittedMetric,
@@ -20,8 +21,8 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.pointwise_tests import pointwise_p_values
-from calcheck.inference.verdict_basis import UNKNOWN_NULL, StatedShape, basis_of
-from calcheck.inference.verdicts import infer, statistic_of
+from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
+from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
 from calcheck.messages import Message
 from calcheck.metrics.base import Conditional, inapplicable_reason
 from calcheck.predictions import InMemory
@@ -247,6 +248,8 @@ def _computed(
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
         computed = fitted_metric(metric, fit, rows, basis)
+        if isinstance(metric, HasNullStatistic):
+            computed.tested = null_statistic_of(metric, rows).estimate()
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
     return computed
@@ -275,7 +278,7 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
 
 def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
-    if computed.basis.kind != "p" and (computed.metric.info.interval == "own" or computed.basis.reason in UNKNOWN_NULL):
+    if computed.basis.kind != "p" and (computed.metric.info.interval == "own" or computed.basis.reason == INTERPOLATED):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 

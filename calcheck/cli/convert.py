@@ -31,7 +31,8 @@ def _convert(file: str, **given: Any) -> None:
         write(source, path)
     rows = source.predictions()
     family = rows.predictive.display_name if rows.predictive else "no predictions"
-    sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n")
+    notes = "".join(f"note {message.text}\n" for message in source.warnings())
+    sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n{notes}")
 
 
 convert_command = make_command(

@@ -58,6 +58,15 @@ class HasQuickStatistic(Protocol):
 
 
 @runtime_checkable
+class HasNullStatistic(Protocol):
+    """A metric whose value is not what is compared with replicates."""
+
+    def null_statistic(self, means: Means) -> NDArray[np.float64]:
+        """Return the statistic of the data or of a replicate, as a function of the means that ``value`` takes."""
+        ...
+
+
+@runtime_checkable
 class HasInfluences(Protocol):
     """A metric whose difference between two models is a sum of contributions of the rows."""
 

@@ -71,7 +71,7 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInf
     )
     exact = found.reference is not None and metric.info.interval != "own"
     return (
-        _with_null_reference(found, metric.alternative, computed.value, known, run.confidence, exact=exact)
+        _with_null_reference(found, metric.alternative, computed.tested_value, known, run.confidence, exact=exact)
         if len(known)
         else found
     )

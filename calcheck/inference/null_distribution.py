@@ -15,7 +15,7 @@ from calcheck.execution.data_hash import hash_order
 from calcheck.execution.row_keys import batch_row_keys, replicate_seed, row_keys
 from calcheck.inference.metric_protocol import HasQuickStatistic, InferableMetric, MetricT_co, RefitsReplicates
 from calcheck.inference.p_values import is_open, p_value, p_value_error
-from calcheck.inference.verdicts import statistic_of
+from calcheck.inference.verdicts import null_statistic_of
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution
 from calcheck.statistics.cache import cached
@@ -175,6 +175,8 @@ class FittedMetric(Generic[MetricT_co]):
         Its null distribution.
     sequential : bool
         Whether replicates were added while the verdict was open.
+    tested : float, optional
+        Its statistic for the null distribution, if that is not its value.
     """
 
     metric: MetricT_co
@@ -185,12 +187,18 @@ class FittedMetric(Generic[MetricT_co]):
     above: Direction | None = None
     null: NullDistribution | None = None
     sequential: bool = False
+    tested: float | None = None
 
     @property
     def compared_value(self) -> float:
         """The value of the data, computed in the same way as the values of replicates."""
         data_value = None if self.null is None else self.null.data_value
-        return self.value if data_value is None else data_value
+        return self.tested_value if data_value is None else data_value
+
+    @property
+    def tested_value(self) -> float:
+        """The statistic of the data for the null distribution."""
+        return self.value if self.tested is None else self.tested
 
     def direction(self, inferred: Inference) -> Direction | None:
         """Return how the model is wrong; None unless it fails."""
@@ -209,7 +217,7 @@ class FittedMetric(Generic[MetricT_co]):
             )
             if isinstance(metric, HasQuickStatistic):
                 return metric.quick_statistic(fit, replicate, run)
-            return statistic_of(metric, metric.evaluate(fit, replicate, run)).estimate()
+            return null_statistic_of(metric, metric.evaluate(fit, replicate, run)).estimate()
         except (DataError, NumericalError):
             return np.nan
 

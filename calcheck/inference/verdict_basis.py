@@ -17,9 +17,6 @@ NO_SHAPE = "the file does not state the error distribution, which a perfect mode
 INTERPOLATED = (
     "the file states quantiles only, and a perfect model's score depends on interpolation between and beyond them"
 )
-TIED = "targets are equal to quantiles, as for counts, and the file does not state the probability of a single value"
-UNKNOWN_NULL = (INTERPOLATED, TIED)
-"""Reasons why the null distribution of a file of quantiles is unknown."""
 NO_EVIDENCE = "the metric depends on the predictions only"
 
 
@@ -81,8 +78,6 @@ def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, 
         return Basis("none", NO_EVIDENCE)
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
         return Basis("none", INTERPOLATED)
-    if stated.levels is not None and any(message.code == "no-reference" for message in rows.warnings):
-        return Basis("none", TIED)
     if stated.shape and replicates:
         return Basis("p")
     if not stated.shape:

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
+from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.messages import Message
 from calcheck.results import IntervalInference
 from calcheck.statistics.groups import Averages, MeanTerm
@@ -47,6 +48,12 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     """Return a metric's value as a function of means of its rows."""
     terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
+
+
+def null_statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
+    """Return what is compared with replicates as a function of means of a metric's rows."""
+    statistic = statistic_of(metric, rows)
+    return replace(statistic, function=metric.null_statistic) if isinstance(metric, HasNullStatistic) else statistic
 
 
 def infer(found: Sequence[MetricRows], run: Run) -> list[IntervalInference]:

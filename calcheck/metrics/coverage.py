@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
 ROUNDING = 1e-9  # tolerance for comparing quantile levels
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -53,7 +54,9 @@ class Coverage(MeanMetric):
 
     Notes
     -----
-    A mean over rows; unbiased. Time O(n), with two quantiles per level.
+    A mean over rows; unbiased. For files of quantiles, a right model only states that the probability strictly inside
+    is at most p, and that inside at least p. Where targets are equal to limits, as for counts, p is therefore compared
+    with the nearest share between these two, and the verdict is conservative. Time O(n), with two quantiles per level.
 
     References
     ----------
@@ -80,19 +83,32 @@ class Coverage(MeanMetric):
         require_share_option("level", self.level)
 
     def compute(self, rows: Predictions) -> RowResults:
-        covered, expected = self._at(rows, self.level)
-        means = {level: [float(each.mean()) for each in self._at(rows, level)] for level in self._other_levels(rows)}
+        from calcheck.statistics.moments import interval_mass
+
+        covered, expected = self._inside(rows, self.level), interval_mass(rows, self.level)
+        means = {
+            level: (float(self._inside(rows, level).mean()), float(interval_mass(rows, level).mean()))
+            for level in self._other_levels(rows)
+        }
         details = {
             "at_other_levels": [
                 {"level": level, "coverage": inside, "expected": mass} for level, (inside, mass) in means.items()
             ]
         }
         columns = {"covered": covered, "expected": expected}
+        if rows.distributions().quantile_levels is not None:
+            columns["strictly_inside"] = self._inside(rows, self.level, strictly=True)
         ambiguity = self._ambiguity(rows)
         if ambiguity > MAX_AMBIGUITY:
             warning = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             return RowResults(columns, details=details, warnings=(Message("no-reference", warning),))
         return RowResults(columns, details=details, reference=float(expected.mean()))
+
+    def null_statistic(self, means: Means) -> NDArray[np.float64]:
+        import numpy as np
+
+        covered = means["covered"]
+        return np.clip(self.level, means["strictly_inside"], covered) if "strictly_inside" in means else covered
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not _has_interval(levels, self.level)
@@ -129,19 +145,19 @@ class Coverage(MeanMetric):
         )
 
     @staticmethod
-    def _at(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return whether each target is inside its interval, and the probability of that, (n,) each."""
+    def _inside(rows: Predictions, level: float, *, strictly: bool = False) -> NDArray[np.float64]:
+        """Return whether each target is inside its interval, (n,); strictly, if limits do not count."""
         import numpy as np
 
-        from calcheck.statistics.moments import central_interval, interval_mass, targets
+        from calcheck.statistics.moments import central_interval, targets
 
-        y = targets(rows)
+        y, below = targets(rows), np.less if strictly else np.less_equal
 
         def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
             low, high = central_interval(part, level)
-            return ((low <= y[rows]) & (y[rows] <= high)).astype(np.float64)
+            return np.asarray(below(low, y[rows]) & below(y[rows], high), dtype=np.float64)
 
-        return rows.distributions().map_batches(inside), interval_mass(rows, level)
+        return rows.distributions().map_batches(inside)
 
     def _ambiguity(self, rows: Predictions) -> float:
         """Return by how much the reference may be too small because of tied draws."""

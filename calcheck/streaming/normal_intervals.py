@@ -9,6 +9,7 @@ import numpy as np
 
 from calcheck.execution.context import RandomStream
 from calcheck.inference.intervals import percentile, zeta, zeta_error
+from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.verdicts import (
     BIASED,
     MIN_EFFECTIVE_ROWS,
@@ -147,6 +148,8 @@ def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribu
     """Return the null distribution from the sums of replicates; None without replicates."""
     if not sums.replicates:
         return None
+    statistic = metric.null_statistic if isinstance(metric, HasNullStatistic) else metric.value
     with np.errstate(all="ignore"):
-        values = np.asarray(metric.value(sums.replicate_means().with_values(sums.fixed)), dtype=np.float64)
-    return NullDistribution(values)
+        values = np.asarray(statistic(sums.replicate_means().with_values(sums.fixed)), dtype=np.float64)
+        data_value = float(statistic(sums.means().with_values(sums.fixed)))
+    return NullDistribution(values, data_value)

@@ -291,7 +291,9 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
             basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
-    return replace(fitted_metric(each.metric, each.settings, rows, basis), null=replicated)
+    fitted = fitted_metric(each.metric, each.settings, rows, basis)
+    fitted.null, fitted.tested = replicated, None if replicated is None else replicated.data_value
+    return fitted
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:

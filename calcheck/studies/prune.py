@@ -77,8 +77,8 @@ def prune(
     run.progress("removed rows", 1.0)
     whole = reports[0]
     grouped = [_noted(each, reports) for each in whole.results]
-    if len(kept) < len(shares):
-        grouped = [[_with_notes(first, TIED), *others] for first, *others in grouped]
+    notes = (*source.warnings(), *((TIED,) if len(kept) < len(shares) else ()))
+    grouped = [[_with_notes(first, *notes), *others] for first, *others in grouped]
     return replace(
         whole,
         input=source.input_info(),

@@ -39,3 +39,13 @@ def test_sorted_rows_are_reported_by_reports_and_streaming_states(calcheck, cros
 def test_a_variable_sorts_crossing_quantiles(calcheck, crossed, monkeypatch):
     monkeypatch.setenv("CALCHECK_ECE_CROSSING", "sort")
     assert calcheck("ece", crossed).code == 0
+
+
+def test_sorted_rows_are_reported_where_rows_are_removed_or_written_again(calcheck, crossed, tmp_path):
+    many = pd.concat([pd.read_csv(crossed) + shift for shift in (0, 1, 3)])
+    many.to_csv(crossed, index=False)
+    pruned = calcheck("prune", "examples/diabetes_quantiles.parquet", "--metrics", "wis", "--crossing", "sort")
+    assert "quantiles crossed in 183 of 442 rows" in pruned.out
+    converted = calcheck("convert", crossed, "--crossing", "sort", "-o", tmp_path / "sorted.parquet")
+    assert "9 of 15 rows" in converted.err
+    assert calcheck("ece", tmp_path / "sorted.parquet").code == 0

@@ -1,6 +1,7 @@
 """Files written by tools of the field are read correctly: units, family, and values taken from the file by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -10,6 +11,7 @@ from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics.coverage import Coverage
+from calcheck.metrics.wis import Wis
 from calcheck.metrics.zms import Zms
 from tests.shorthand import rows_of, texts
 
@@ -254,6 +256,22 @@ def test_flusight_is_joined_automatically_and_has_the_known_coverage(opened):
     for level, expected in ((0.9, 0.726), (0.5, 0.366)):
         found = rows_of(Coverage(level=level), rows, run=Run(resamples=0, replicates=0)).columns["covered"]
         assert_allclose(found.mean(), expected, atol=5e-4)
+
+
+def test_the_weighted_interval_score_of_flusight_agrees_with_a_table_by_pandas(opened, data):
+    """Twice the mean pinball loss of the 23 quantiles of a unit, from the long file as it is."""
+    long = pd.read_csv(data / "forecasts" / "flusight_ensemble_quantile.csv", dtype={"location": str})
+    truth = pd.read_csv(data / "forecasts" / "flusight_truth_hospital_admissions.csv", dtype={"location": str})
+    joined = long.merge(truth, left_on=["location", "target_end_date"], right_on=["location", "date"])
+    assert len(joined) == 1_272 * 23
+    apart, level = joined["value_y"] - joined["value_x"], joined["output_type_id"].astype(float)
+    source = opened(
+        "forecasts/flusight_ensemble_quantile.csv", truth="forecasts/flusight_truth_hospital_admissions.csv"
+    )
+    found = rows_of(Wis(), source.predictions(), run=Run(resamples=0, replicates=0)).columns
+    assert_allclose(found["wis"].mean(), 2 * np.maximum(level * apart, (level - 1) * apart).mean(), rtol=1e-12)
+    under = (np.maximum(apart, 0) * np.where(level > 0.5, 1, np.where(level == 0.5, 0.5, 0))).sum() / 1_272 / 11.5
+    assert_allclose(found["underprediction"].mean(), under, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("uncalibrated", 0.324), ("isotonic", 0.972)])
