@@ -147,7 +147,7 @@ class Ece(RowMetric):
     def direction_above(self, means: Means) -> Direction:
         from calcheck.statistics.pit import direction
 
-        return direction(means["levels"], means["below"])
+        return direction(means["levels"], _observed(means))
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

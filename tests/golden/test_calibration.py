@@ -13,6 +13,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.pit import components, direction, levels_of
 from tests.families import LEVELS, calibrated
 from tests.shorthand import texts
 
@@ -618,3 +619,30 @@ def test_a_large_offset_does_not_change_crps():
     draws = rng.integers(-1000, 1000, (50, 10)) / 64
     y = rng.integers(-1000, 1000, 50) / 64
     assert value("crps", y + 2.0**33, Samples(draws + 2.0**33)) == value("crps", y, Samples(draws))
+
+
+def test_the_components_of_the_pit_agree_with_the_means_of_legendre_polynomials():
+    """sqrt(n) times the means of four polynomials of these ten PIT values, by R."""
+    values = np.array(
+        [0.691462, 0.933193, 0.211855, 0.539828, 0.013903, 0.97725, 0.308538, 0.617911, 0.00621, 0.933193]
+    )
+    levels = levels_of(100_000)  # fine, because components() takes the distribution function to be linear in between
+    below = (values <= levels[:, None]).mean(axis=1)
+    expected = np.array([0.255615, 1.789110, -0.354718, 2.125464]) / math.sqrt(10)
+    assert_allclose(components(levels, below), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (lambda u: u**1.5, "predictions-too-high"),
+        (lambda u: u ** (1 / 1.5), "predictions-too-low"),
+        (lambda u: 0.5 + np.cbrt(u - 0.5) * 0.5 ** (2 / 3), "too-narrow"),
+        (lambda u: 0.5 + 4 * (u - 0.5) ** 3, "too-wide"),
+        (lambda u: u + 0.1 * np.sin(6 * np.pi * u) / np.pi, "wrong-shape"),
+    ],
+)
+def test_the_direction_is_the_largest_component_of_the_pit(transform, expected):
+    """PIT values of uniform ranks u: moved to one side, to both ends, to the middle, or to a wave."""
+    values = np.sort(transform(levels_of(500)))
+    assert direction(levels_of(99), (values <= levels_of(99)[:, None]).mean(axis=1)) == expected

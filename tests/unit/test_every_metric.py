@@ -307,11 +307,18 @@ def test_metrics_without_an_alternative_have_no_orientation(name):
 
 @every_metric
 def test_results_have_only_the_fields_that_the_metric_lists(metric):
-    """Each field occurs for at least one of two families, except limits and errors that depend on the predictions."""
+    """Each field occurs for at least one of two families, except those that depend on the predictions."""
     rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.info.name, family) not in INAPPLICABLE]
     run = Run(resamples=100, replicates=19)
     found = [evaluate(InMemory(each), [metric()], run=run).results[0] for each in rows]
     there = {each.name for each in fields(Result) if any(getattr(one, each.name) is not None for one in found)}
     named = set(metric.info.result_fields())
     assert there <= named
-    assert named - there <= {"reference_low", "reference_high", "zeta_mc_error"}
+    assert named - there <= {"reference_low", "reference_high", "zeta_mc_error", "direction"}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metrics_say_how_a_failing_model_is_wrong(name):
+    info = METRICS[name].info
+    sides = {"greater": (True, False), "less": (False, True), "two-sided": (True, True), "none": (False, False)}
+    assert (info.above is not None, info.below is not None) == sides[info.alternative]
