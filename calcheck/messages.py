@@ -81,3 +81,10 @@ class Message:
     def prefixed(self, prefix: str) -> Message:
         """Return the message with a text in front."""
         return replace(self, text=prefix + self.text)
+
+
+AT_QUANTILES = Message(
+    "verdict-basis",
+    "some targets are equal to quantiles, as for counts: they count on the side that favors the model, and the verdict"
+    " is conservative",
+)

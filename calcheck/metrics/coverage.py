@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import CoverageDetails
-from calcheck.messages import Message
+from calcheck.messages import AT_QUANTILES, Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option, require_share_option
@@ -95,14 +95,16 @@ class Coverage(MeanMetric):
                 {"level": level, "coverage": inside, "expected": mass} for level, (inside, mass) in means.items()
             ]
         }
-        columns = {"covered": covered, "expected": expected}
+        columns, warnings = {"covered": covered, "expected": expected}, list[Message]()
         if rows.distributions().quantile_levels is not None:
-            columns["strictly_inside"] = self._inside(rows, self.level, strictly=True)
+            strictly = columns["strictly_inside"] = self._inside(rows, self.level, strictly=True)
+            warnings += [AT_QUANTILES] if (strictly < covered).any() else []
         ambiguity = self._ambiguity(rows)
         if ambiguity > MAX_AMBIGUITY:
-            warning = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
-            return RowResults(columns, details=details, warnings=(Message("no-reference", warning),))
-        return RowResults(columns, details=details, reference=float(expected.mean()))
+            text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
+            warnings.append(Message("no-reference", text))
+            return RowResults(columns, details=details, warnings=tuple(warnings))
+        return RowResults(columns, details=details, warnings=tuple(warnings), reference=float(expected.mean()))
 
     def null_statistic(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

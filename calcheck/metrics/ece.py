@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.details import EceDetails
 from calcheck.errors import DataError, OptionError
+from calcheck.messages import AT_QUANTILES
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import RowMetric
 from calcheck.options import option, require_count_option
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Direction
-    from calcheck.statistics.groups import Means
+    from calcheck.statistics.groups import Groups, Means
 REPORTED_LEVELS = 9  # maximum levels of the curve in details
 MAX_LEVELS = 10_000  # maximum number of quantile levels
 
@@ -125,6 +126,7 @@ class Ece(RowMetric):
             {"pit_low": left, "pit_high": right},
             {"below": MeanTerm(groups=below)},
             fixed={"levels": levels},
+            warnings=(AT_QUANTILES,) if known is not None and _are_equal(below) else (),
             details=self.details(Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
         )
 
@@ -168,3 +170,11 @@ def _observed(means: Means) -> NDArray[np.float64]:
         return shares
     below, up_to = np.split(shares, 2, axis=-1)  # files of quantiles
     return np.clip(levels, below, up_to)
+
+
+def _are_equal(shares: Groups) -> bool:
+    """Return whether a target is equal to a quantile, given the shares of targets below, and at or below, quantiles."""
+    import numpy as np
+
+    below, up_to = np.split(shares.sums(None), 2)
+    return bool((below < up_to).any())

@@ -10,6 +10,7 @@ from scipy import stats
 from calcheck.distributions import Quantiles
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.messages import AT_QUANTILES
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.streaming.state import accumulate, report_from_state
@@ -39,6 +40,9 @@ def test_targets_equal_to_quantiles_count_in_favor_of_the_model():
     (found,) = judge([0.2, 0.6, 0.9], np.tile([0, 2, 2], (10, 1)), y)
     assert_allclose(found.value, 0.2 / 3, rtol=1e-12)
     assert [point["observed"] for point in found.details["curve"]] == [0.4, 0.6, 0.9]
+    assert AT_QUANTILES in found.warnings
+    (apart,) = judge([0.2, 0.6, 0.9], np.tile([0.5, 2.5, 2.5], (10, 1)), y)
+    assert AT_QUANTILES not in apart.warnings
     (squared,) = judge([0.2, 0.6, 0.9], np.tile([0, 2, 2], (10, 1)), y, alpha=2)
     assert_allclose(squared.value, 0.04 / 3, rtol=1e-12)
     (weighted,) = judge([0.2, 0.6, 0.9], np.tile([0, 2, 2], (10, 1)), y, level_weights="frequency")
@@ -116,11 +120,13 @@ def test_coverage_is_judged_by_the_share_nearest_to_the_level():
     (found,) = judge([0.25, 0.75], np.tile([0, 2], (12, 1)), y, ("coverage",), level=0.5)
     assert_allclose(found.value, 10 / 12)
     assert (found.verdict, found.p_value) == ("pass", 1.0)
+    assert AT_QUANTILES in found.warnings
     assert abs(found.zeta) < 1
     apart = np.asarray(y) + 0.01 * np.array([1] * 7 + [-1] * 3 + [0, 0])  # now all ten are strictly inside
     (found,) = judge([0.25, 0.75], np.tile([0, 2], (12, 1)), apart, ("coverage",), level=0.5)
     assert_allclose(found.value, 10 / 12)
     assert found.verdict == "fail"
+    assert AT_QUANTILES not in found.warnings
 
 
 def test_batches_are_judged_in_the_same_way():
