@@ -125,8 +125,8 @@ class Option:
     def take(self, value: Any, called: str) -> Any:
         """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
 
-        None is accepted if it is the default. A list of strings is equivalent to text with commas, for an option that
-        takes either.
+        None is accepted if it is the default, and a number is a list of one. A list of strings is equivalent to text
+        with commas, for an option that takes either.
 
         Raises
         ------
@@ -136,6 +136,8 @@ class Option:
         if value is None and self.default is None:
             return None
         item = str if self.repeated else _item(self.hint)
+        if item is not None and item is not str and _fits(value, item):
+            value = [value]
         listed = isinstance(value, list | tuple) and bool(value or self.default == ())
         if item is not None and listed and all(_fits(each, item) for each in value):
             return tuple(_parse_any(str(each), item) for each in value)
@@ -210,7 +212,8 @@ def require_share_option(name: str, value: float) -> None:
         The value is invalid.
     """
     if not 0 < value < 1:
-        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value}"
+        meant = f". Did you mean {value / 100:g}?" if 2 <= value < 100 else ""  # noqa: PLR2004 - percent
+        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value}{meant}"
         raise OptionError(msg)
 
 
