@@ -148,6 +148,8 @@ class OtherLevel(TypedDict):
 class CoverageDetails(Details, total=False):
     """Details of coverage."""
 
+    below: Annotated[float, "Share of targets below their interval."]
+    above: Annotated[float, "Share of targets above their interval."]
     at_other_levels: Annotated[list[OtherLevel], "Coverage at other levels."]
 
 

@@ -10,7 +10,15 @@ from calcheck.report import Alternative, Orientation, Result
 
 Need = Literal["y", "predictive", "x"]
 IntervalMethod = Literal["bca", "percentile", "own", "none"]
+Part = Literal["distribution", "point", "interval", "coverage"]
+"""Parts of predictions: all of the distribution, the mean or median, intervals, or the coverage of intervals."""
 
+ONLY_INTERVALS = "the file states prediction intervals only"
+UNSTATED: dict[Part, str] = {
+    "distribution": f"needs predictive distributions, and {ONLY_INTERVALS}",
+    "point": f"needs point predictions (--mean), and {ONLY_INTERVALS}",
+}
+"""Why a metric does not apply to prediction intervals, by the part that it uses."""
 REMEDIES: dict[Need, str] = {
     "y": "targets (--target)",
     "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
@@ -75,6 +83,8 @@ class MetricInfo:
         Whether the metric accepts several target columns.
     repeated_targets : bool
         Whether the metric accepts several targets per input, given as rows with the same key.
+    uses : str
+        The part of the predictive distributions that the metric uses.
     details : type
         Type of the details in results.
     exempt_laws : dict
@@ -97,6 +107,7 @@ class MetricInfo:
     pointwise: bool = True
     several_targets: bool = False
     repeated_targets: bool = False
+    uses: Part = "distribution"
     details: type[Details] = Details
     exempt_laws: dict[str, str] = field(default_factory=dict)
 

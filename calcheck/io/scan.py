@@ -337,7 +337,9 @@ def _distributions(scan: Scan) -> Iterator[Predictive]:
 
 
 def fits_in_memory(predictive: Predictive) -> bool:
-    """Return whether distributions have few parameters per row, and no draws or quantiles."""
+    """Return whether distributions have few parameters per row, and no draws or quantiles; intervals are few."""
+    if predictive.interval_levels is not None:
+        return True
     by_parameters = predictive.n_draws is None and predictive.quantile_levels is None
     return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 

@@ -1,4 +1,4 @@
-"""Coverage of central intervals."""
+"""Coverage of prediction intervals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.details import CoverageDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import MeanMetric
-from calcheck.options import option, require_share_option
+from calcheck.metrics.base import LevelOption, MeanMetric
+from calcheck.options import option
 from calcheck.results import IntervalInference, RowResults
 
 if TYPE_CHECKING:
@@ -19,27 +19,33 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Alternative
+
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
 ROUNDING = 1e-9  # tolerance for comparing quantile levels
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
-class Coverage(MeanMetric):
-    r"""Share of targets inside their central prediction intervals.
+class Coverage(LevelOption, MeanMetric):
+    r"""Share of targets inside their prediction intervals.
 
     .. math:: \mathrm{coverage} = \frac1n \sum_i 1\{l_i \le y_i \le u_i\}, \qquad
               l_i = F_i^{-1}(\tfrac{1-p}2), \; u_i = F_i^{-1}(\tfrac{1+p}2)
 
+    The intervals are those of the file, or the central intervals of predictive distributions.
+
     Parameters
     ----------
     level
-        Nominal coverage p of the central intervals.
+        Level p of the intervals.
+    at_least
+        Whether only a coverage below the level is evidence against a model, as conformal prediction promises.
 
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions
+    predictive : n distributions, or n intervals at this level
 
     Value
     -----
@@ -68,38 +74,48 @@ class Coverage(MeanMetric):
         orientation="reference",
         source="Gneiting et al. 2007",
         interpretation="The reference is the expected coverage if the model is correct.",
+        uses="coverage",
         details=CoverageDetails,
     )
     column: ClassVar[str] = "covered"
 
-    level: float = option(0.9, "Nominal coverage of the central intervals.")
+    at_least: bool = option(
+        default=False, text="Fail only if the coverage is below its level, as conformal prediction promises."
+    )
 
-    def __post_init__(self) -> None:
-        require_share_option("level", self.level)
+    @property
+    def alternative(self) -> Alternative:
+        return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
-        covered, expected = self._at(rows, self.level)
-        means = {level: [float(each.mean()) for each in self._at(rows, level)] for level in self._other_levels(rows)}
-        details = {
-            "at_other_levels": [
-                {"level": level, "coverage": inside, "expected": mass} for level, (inside, mass) in means.items()
-            ]
-        }
+        level = self.level_of(rows.predictive)
+        covered, expected = self._at(rows, level)
         columns = {"covered": covered, "expected": expected}
-        ambiguity = self._ambiguity(rows)
+        details = {**self._misses(rows, level), "at_other_levels": self._at_other_levels(rows, level)}
+        ambiguity = self._ambiguity(rows, level)
         if ambiguity > MAX_AMBIGUITY:
             warning = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             return RowResults(columns, details=details, warnings=(Message("no-reference", warning),))
         return RowResults(columns, details=details, reference=float(expected.mean()))
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:
-        return not _has_interval(levels, self.level)
+    def _at_other_levels(self, rows: Predictions, level: float) -> list[dict[str, float]]:
+        """Return the coverage at the other levels that are reported."""
+        found = {other: self._at(rows, other) for other in _other_levels(rows.distributions(), level)}
+        return [
+            {"level": other, "coverage": float(covered.mean()), "expected": float(expected.mean())}
+            for other, (covered, expected) in found.items()
+        ]
 
-    def _other_levels(self, rows: Predictions) -> list[float]:
-        """Return the other levels to report, limited to intervals that the file contains."""
-        known = rows.distributions().quantile_levels
-        others = [level for level in OTHER_LEVELS if level != self.level]
-        return others if known is None else [level for level in others if _has_interval(known, level)]
+    @staticmethod
+    def _misses(rows: Predictions, level: float) -> dict[str, float]:
+        """Return the shares of targets below and above their intervals."""
+        from calcheck.statistics.moments import central_interval, targets
+
+        y, (low, high) = targets(rows), central_interval(rows.distributions(), level)
+        return {"below": float((y < low).mean()), "above": float((y > high).mean())}
+
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:
+        return not _has_interval(levels, self.level_of(None))
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
@@ -108,14 +124,15 @@ class Coverage(MeanMetric):
             return found
         return replace(found, inference=self._inference_if_constant(covered, found.columns["expected"], run))
 
-    @staticmethod
     def _inference_if_constant(
-        covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run
+        self, covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run
     ) -> IntervalInference:
         """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
         import numpy as np
 
-        p_value = min(1.0, 2 * float(np.prod(expected if covered[0] else 1 - expected)))
+        chance = float(np.prod(expected if covered[0] else 1 - expected))
+        one_sided = 1.0 if covered[0] else chance
+        p_value = one_sided if self.at_least else min(1.0, 2 * chance)
         return IntervalInference(
             p_value=p_value,
             verdict="fail" if p_value <= 1 - run.confidence else "pass",
@@ -141,16 +158,26 @@ class Coverage(MeanMetric):
 
         return rows.distributions().map_batches(inside), interval_mass(rows, level)
 
-    def _ambiguity(self, rows: Predictions) -> float:
+    @staticmethod
+    def _ambiguity(rows: Predictions, level: float) -> float:
         """Return by how much the reference may be too small because of tied draws."""
         from calcheck.statistics.moments import central_interval, targets
 
         y = targets(rows)
 
         def error(part: Predictive, rows: slice) -> NDArray[np.float64]:
-            return part.interval_mass_error(y[rows], *central_interval(part, self.level))
+            return part.interval_mass_error(y[rows], *central_interval(part, level))
 
         return float(rows.distributions().map_batches(error).mean())
+
+
+def _other_levels(predictive: Predictive, level: float) -> list[float]:
+    """Return the other levels to report: those of prediction intervals, else common ones that the file has."""
+    if predictive.interval_levels is not None:
+        return [other for other in predictive.interval_levels.tolist() if other != level]
+    known = predictive.quantile_levels
+    others = [other for other in OTHER_LEVELS if other != level]
+    return others if known is None else [other for other in others if _has_interval(known, other)]
 
 
 def _has_interval(levels: NDArray[np.float64], level: float) -> bool:

@@ -131,6 +131,16 @@ def central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.f
     return predictive.central_interval(level)
 
 
+@cached
+def interval_widths(predictive: Predictive, level: float) -> NDArray[np.float64]:
+    """Return the widths of the intervals at a level, (n,), unit of y."""
+
+    def width(part: Predictive, _: slice) -> NDArray[np.float64]:
+        return part.interval_width(level)
+
+    return predictive.map_batches(width)
+
+
 def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
     """Return the predicted probability of the central interval of each row, (n,)."""
     return _interval_mass(rows.distributions(), level)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.results import NullDistribution, RowResults
-from calcheck.statistics.bins import Bins, bin_warnings, by_date, ordered_bins, ordering, reliability, spread_by_bin
+from calcheck.statistics.bins import Bins, bin_warnings, by_date, ordered_bins
 from calcheck.statistics.groups import MeanTerm
 from calcheck.statistics.moments import uncertainties
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
@@ -145,14 +144,13 @@ class Binned(MetricAccumulator[Bins, SumsT]):
     metric: BinnedMetric
 
     def fit(self, stream: BatchedSource) -> Bins:
-        by = self.metric.by
-        values = stream.column(by or "uncertainties", partial(ordering, by=by))
-        found = ordered_bins(values, self.metric.bins, dates=by_date(stream.first, by))
+        values = stream.column(self.metric.sort_key_name, self.metric.sort_key)
+        found = ordered_bins(values, self.metric.bins, dates=by_date(stream.first, self.metric.by))
         return replace(found, label=None)
 
     def assign(self, settings: Bins, batch: Predictions) -> Bins:
         """Return the bins of a batch."""
-        return settings.assign(ordering(batch, self.metric.by))
+        return settings.assign(self.metric.sort_key(batch))
 
     def is_consistent(self, settings: Bins, sums: SumsT) -> bool:
         shape = (settings.classes, self.metric.bins)
@@ -162,16 +160,16 @@ class Binned(MetricAccumulator[Bins, SumsT]):
 
 @dataclass(frozen=True)
 class BinnedAccumulator(Binned[MomentSums]):
-    """Sums predicted and observed spread by bin."""
+    """Sums the terms of a metric by bin."""
 
     sums_type: ClassVar[type[Sums]] = MomentSums
     metric: BinnedMetric
 
     def sum_batch(self, settings: Bins, batch: Predictions) -> MomentSums:
-        return MomentSums.from_terms(spread_by_bin(batch, self.assign(settings, batch)), Metadata(len(batch)))
+        return MomentSums.from_terms(self.metric.bin_terms(batch, self.assign(settings, batch)), Metadata(len(batch)))
 
     def rows(self, settings: Bins, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
-        rows = rows_of_means(sums, reliability(sums.sums, settings))
+        rows = rows_of_means(sums, self.metric.bin_details(sums.sums, settings))
         return replace(rows, warnings=(*rows.warnings, *bin_warnings(settings, sums.sums["rows"])))
 
 

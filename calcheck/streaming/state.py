@@ -11,7 +11,7 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError, V
 from calcheck.evaluation import data_warnings, make_results, run_settings, value_of
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
-from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
+from calcheck.inference.verdict_basis import NO_REPLICATES, NOT_SIMULATED, StatedShape, basis_of
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums
@@ -230,6 +230,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
 
 def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | None) -> StreamedMetric | Skipped:
     """Return a metric with its accumulator and settings, or why it cannot be accumulated."""
+    metric = metric.with_defaults(stream.first)
     name, summing = metric.info.name, accumulator_of(metric)
     if summing is None:
         return Skipped(metric=name, code="inapplicable", reason=not_streamable_reason(metric))
@@ -287,6 +288,8 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
         if isinstance(sums, MomentSums):
             replicated = null_distribution(each.metric, sums)
         basis = basis_of(each.metric, state.shape, rows, replicates=replicated is not None)
+        if basis.reason in NOT_SIMULATED:
+            replicated = None
         if isinstance(sums, ColumnStore) and state.replicates and basis.reason == NO_REPLICATES:
             basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):
