@@ -44,6 +44,7 @@ Code = Literal[
     "unknown-shape",
     "no-negative-error",
     "interpolated-distributions",
+    "coverage-outcome",
     "grouped-rows",
     "impossible-targets",
     "biased-estimator",

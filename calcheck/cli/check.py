@@ -11,6 +11,7 @@ from calcheck.cli.baseline import read_base
 from calcheck.cli.common import (
     ENGINE,
     INFERENCE,
+    LEVEL,
     SEED,
     files_and_columns,
     open_source,
@@ -49,7 +50,7 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     rules, base = rules_of(options, settings.config), read_base(build(AgainstOptions, given))
     if not rules and not base.results:
         raise OptionError(NO_RULES)
-    metrics = _metrics(options, rules, base, settings)
+    metrics = _metrics(options, rules, base, settings, given[LEVEL])
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, base, output, summary)
@@ -59,11 +60,13 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
         raise typer.Exit(EXIT_VIOLATED)
 
 
-def _metrics(options: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any]]:
+def _metrics(
+    options: RuleOptions, rules: Rules, base: Base, settings: Settings, levels: Sequence[float] | None
+) -> list[Metric[Any]]:
     """Return the metrics of the rules, of ``--metrics`` and of the baseline; the latter with their stored options."""
-    named = {name for rule, _ in rules for name in rule.metrics()}
-    selected = select_metrics(options.metrics, settings) if options.metrics else []
-    metrics = {metric.info.name: metric for metric in (*map(settings.metric, named), *selected, *base.metrics)}
+    named = [*(name for rule, _ in rules for name in rule.metrics()), *(options.metrics or ())]
+    selected = select_metrics(named, settings, levels)
+    metrics = {metric.info.name: metric for metric in (*selected, *base.metrics)}
     return [metrics[name] for name in METRICS if name in metrics]
 
 

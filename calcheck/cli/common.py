@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
+LEVEL = "level"  # Of the intervals in a file, and of metrics
 OF_FILES = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
 COLUMNS = [FILE, *OF_FILES]
 REPORT = [*parameters(ReportOptions, "Output")]
@@ -51,8 +52,12 @@ def files_and_columns(metavar: str, text: str) -> list[Parameter]:
     return [argument("files", metavar, text, list[str]), *OF_FILES]
 
 
-def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
+def select_metrics(
+    names: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None = None
+) -> list[Metric[Any]]:
     """Return the named metrics with their configured options; all metrics for None.
+
+    Metrics of intervals are at the first of the levels that the command names, if it names levels.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metr
     named = list(METRICS) if names is None else names
     for name in named:
         METRICS.named(name, "--metrics: ")
-    return [settings.metric(name) for name in dict.fromkeys(named)]
+    return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in dict.fromkeys(named)]
 
 
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:

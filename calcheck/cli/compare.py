@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.common import (
     BOOTSTRAP,
     ENGINE,
+    LEVEL,
     SEED,
     SIGNIFICANCE,
     files_and_columns,
@@ -39,7 +40,7 @@ def _compare(files: list[str], **given: Any) -> None:
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
     names = model_names(files, options.names)
-    metrics = select_metrics(options.metrics, given["settings"])
+    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     report_to, _ = require_outputs(given, *sources)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]

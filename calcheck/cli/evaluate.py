@@ -8,6 +8,7 @@ from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
     INFERENCE,
+    LEVEL,
     REPORT,
     SEED,
     open_source,
@@ -35,7 +36,7 @@ def _evaluate(file: str, **given: Any) -> None:
     """
     from calcheck.evaluation import evaluate
 
-    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"])
+    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
     if streaming_requested(given):
         deliver(stream_metrics(metrics, file, given), build(ReportOptions, given))
         return
@@ -59,7 +60,7 @@ def _prune(file: str, **given: Any) -> None:
     from calcheck.studies.prune import prune
 
     options = build(PruneOptions, given)
-    metrics = select_metrics(options.metrics, given["settings"])
+    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
     source = open_source(file, given, metrics, narrow=False)
     report_to, _ = require_outputs(given, source)
     with run_context(given, source) as run:

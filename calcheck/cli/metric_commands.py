@@ -9,6 +9,7 @@ from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
     INPUTS,
+    LEVEL,
     REFERENCE,
     REPORT,
     SEED,
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
+    columns = [parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS]
     declared = [
-        *(parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS),
-        *parameters(metric, "Metric"),
+        *columns,
+        *(parameter for parameter in parameters(metric, "Metric") if parameter.name != LEVEL),
         *parameters(RowOptions, "Rows"),
         *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
         *(BOOTSTRAP if metric.info.interval != "none" else []),

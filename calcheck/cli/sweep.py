@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import ENGINE, REPORT, SEED, files_and_columns, open_source, require_outputs, run_context
+from calcheck.cli.common import (
+    ENGINE,
+    LEVEL,
+    REPORT,
+    SEED,
+    files_and_columns,
+    open_source,
+    require_outputs,
+    run_context,
+)
 from calcheck.cli.compare import model_names
 from calcheck.cli.options import PlotOptions, SweepOptions
 from calcheck.cli.output import deliver, draw
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
     from calcheck.metrics.base import Metric
 
-OPTIONS = metric_parameters(METRICS.values(), "Metric")
+OPTIONS = metric_parameters(METRICS.values(), "Metric", without=[LEVEL])
 
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FitT = TypeVar("FitT")
 LEVEL = 0.9  # Default level of intervals
+ROUNDING = 1e-9  # Tolerance for comparing quantile levels
 
 
 @dataclass(frozen=True)
@@ -183,9 +184,25 @@ class LevelOption:
         known = None if predictive is None else predictive.interval_levels
         return LEVEL if known is None else min(known.tolist(), key=lambda level: (abs(level - LEVEL), level))
 
+    def at_level(self, level: float) -> Self:
+        """Return the metric at another level."""
+        return replace(self, level=level)
+
     def with_defaults(self, rows: Predictions) -> Self:
         """Return the metric with its level."""
-        return replace(self, level=self.level_of(rows.predictive))
+        return self.at_level(self.level_of(rows.predictive))
+
+
+def with_level(metric: Metric[Any], levels: Sequence[float]) -> Metric[Any]:
+    """Return a metric at the first of some levels, if it is one of intervals and its level is not set."""
+    if levels and isinstance(metric, LevelOption) and metric.level is None:
+        return metric.at_level(levels[0])
+    return metric
+
+
+def has_interval(levels: NDArray[np.float64], level: float) -> bool:
+    """Return whether both limits of a central interval are quantiles at the given levels (q,)."""
+    return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))
 
 
 @dataclass(frozen=True)

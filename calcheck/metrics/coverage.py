@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.details import CoverageDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import LevelOption, MeanMetric
+from calcheck.metrics.base import LevelOption, MeanMetric, has_interval
 from calcheck.options import option
 from calcheck.results import IntervalInference, RowResults
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.report import Alternative
 
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
-ROUNDING = 1e-9  # tolerance for comparing quantile levels
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -115,7 +114,7 @@ class Coverage(LevelOption, MeanMetric):
         return {"below": float((y < low).mean()), "above": float((y > high).mean())}
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
-        return not _has_interval(levels, self.level_of(None))
+        return not has_interval(levels, self.level_of(None))
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
@@ -146,17 +145,9 @@ class Coverage(LevelOption, MeanMetric):
     @staticmethod
     def _at(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return whether each target is inside its interval, and the probability of that, (n,) each."""
-        import numpy as np
+        from calcheck.statistics.moments import covered, interval_mass
 
-        from calcheck.statistics.moments import central_interval, interval_mass, targets
-
-        y = targets(rows)
-
-        def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
-            low, high = central_interval(part, level)
-            return ((low <= y[rows]) & (y[rows] <= high)).astype(np.float64)
-
-        return rows.distributions().map_batches(inside), interval_mass(rows, level)
+        return covered(rows, level), interval_mass(rows, level)
 
     @staticmethod
     def _ambiguity(rows: Predictions, level: float) -> float:
@@ -177,9 +168,4 @@ def _other_levels(predictive: Predictive, level: float) -> list[float]:
         return [other for other in predictive.interval_levels.tolist() if other != level]
     known = predictive.quantile_levels
     others = [other for other in OTHER_LEVELS if other != level]
-    return others if known is None else [other for other in others if _has_interval(known, other)]
-
-
-def _has_interval(levels: NDArray[np.float64], level: float) -> bool:
-    """Return whether both limits of a central interval are quantiles at the given levels."""
-    return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))
+    return others if known is None else [other for other in others if has_interval(known, other)]

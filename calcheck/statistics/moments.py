@@ -141,6 +141,17 @@ def interval_widths(predictive: Predictive, level: float) -> NDArray[np.float64]
     return predictive.map_batches(width)
 
 
+def covered(rows: Predictions, level: float) -> NDArray[np.float64]:
+    """Return whether each target is inside its interval at a level, (n,), 0 or 1."""
+    y = targets(rows)
+
+    def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
+        low, high = central_interval(part, level)
+        return ((low <= y[rows]) & (y[rows] <= high)).astype(np.float64)
+
+    return rows.distributions().map_batches(inside)
+
+
 def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
     """Return the predicted probability of the central interval of each row, (n,)."""
     return _interval_mass(rows.distributions(), level)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
+from calcheck.io.columns.intervals import find_intervals, missing_level
 from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_parameters, possible_conventions
@@ -151,9 +152,18 @@ class _Finder:
             return self.quantiles(columns.group("quantiles", options.quantiles)), ""
         if options.error or self._has_errors_only():
             return self.residuals(), ""
-        if options.mean or any(getattr(options, kind) for kind in SPREADS):
-            return self.gaussian(), ""
-        return self.by_names()
+        return self.moments_or_intervals() or self.by_names()
+
+    def moments_or_intervals(self) -> tuple[Distributions | None, str] | None:
+        """Return the role of means and spreads, or of intervals, if an option names one of their columns."""
+        options, columns = self.options, self.columns
+        if options.lower or options.intervals:
+            return find_intervals(columns, options), ""
+        spread = any(getattr(options, kind) for kind in SPREADS)
+        if not spread and not options.mean:
+            return None
+        only_point = not spread and columns.one_of("std", STDS) is None
+        return (find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
 
     def by_names(self) -> tuple[Distributions | None, str]:
         """Return the role of the predictions by known column names, and the tool that uses them."""
@@ -168,8 +178,8 @@ class _Finder:
             (first, one), (second, other) = choices[:2]
             msg = f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
             raise DataError(msg)
-        if gaussian or not found:
-            return gaussian, ""
+        if gaussian or not found:  # intervals state less than means with standard deviations
+            return gaussian or find_intervals(self.columns, self.options), ""
         return found[0].role, found[0].tool
 
     def _chosen_forms(self) -> list[NamedForm]:
@@ -267,6 +277,11 @@ def missing_target(columns: ColumnIndex) -> str:
 
 def missing_predictions(columns: ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no predictive distributions were found, and what to do."""
+    return ("" if options.names_form else missing_level(columns)) or _unrecognized(columns, options)
+
+
+def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
+    """Return the message that no columns of distributions were recognized, and what may be meant."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         return only + columns.missing("std")
