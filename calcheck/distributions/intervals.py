@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -71,6 +72,7 @@ class Intervals(Predictive):
                 raise DataError(msg)
             require(name, ~np.isnan(values), "must be numbers", "Pass --nan-policy omit to drop these rows.")
         require("lower", self.lower <= self.upper, "must not be above the upper limit", "Are the columns exchanged?")
+        self._require_order()
         if self.point is not None:
             require_finite("point", self.point)
 
@@ -80,6 +82,18 @@ class Intervals(Predictive):
         if not len(self.levels) or not inside.all() or len(np.unique(self.levels)) < len(self.levels):
             msg = f"levels of intervals must be different and lie strictly between 0 and 1, got {self._listed()}"
             raise DataError(msg)
+
+    def _require_order(self) -> None:
+        """Raise if the intervals of a level are narrower than those of a smaller level in all rows."""
+        order = np.argsort(self.levels)
+        widths = self.upper - self.lower
+        for small, large in pairwise(order.tolist()):
+            if len(self) and (widths[:, large] < widths[:, small]).all():
+                msg = (
+                    f"all intervals at the level {self.levels[large]:g} are narrower than those at"
+                    f" {self.levels[small]:g}. Are the levels in the order of the intervals?"
+                )
+                raise DataError(msg)
 
     def _listed(self) -> str:
         return ", ".join(f"{level:g}" for level in self.levels) or "none"

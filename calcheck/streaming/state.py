@@ -12,7 +12,7 @@ from calcheck.evaluation import data_warnings, make_results, run_settings, value
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.verdict_basis import NO_REPLICATES, NOT_SIMULATED, StatedShape, basis_of
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.base import ComparesOutcomes, inapplicable_reason
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
+OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -234,6 +235,9 @@ def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | N
     name, summing = metric.info.name, accumulator_of(metric)
     if summing is None:
         return Skipped(metric=name, code="inapplicable", reason=not_streamable_reason(metric))
+    intervals = stream.first.predictive is not None and stream.first.predictive.interval_levels is not None
+    if intervals and isinstance(metric, ComparesOutcomes):
+        return Skipped(metric=name, code="inapplicable", reason=OF_INTERVALS)
     if reason := inapplicable_reason(type(metric), stream.first):
         return Skipped(metric=name, code="inapplicable", reason=reason)
     if like is not None:
