@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StratifiedCoverage(LevelOption, BinnedMetric):
-    r"""Difference between the coverage of prediction intervals and their level, over bins of the interval width.
+    r"""Difference between the coverage of intervals and their level, over bins of their width.
 
     .. math:: \frac1k \sum_{j=1}^k |c_j - p_j| \quad \text{or} \quad \max_j |c_j - p_j|
 

@@ -69,7 +69,7 @@ def test_a_list_is_separated_by_commas_or_a_list_of_toml(levels, monkeypatch):
         ("", ("--levels", "0.1,x"), "--levels takes a list of numbers, got '0.1,x'"),
         ("", ("--levels", ","), "--levels takes a list of numbers, got ','"),
         ("", ("--counts", "1.5"), "--counts takes a list of whole numbers, got '1.5'"),
-        ("levels = 0.5", (), "levels in calcheck.toml takes a list of numbers, got 0.5"),
+        ("levels = true", (), "levels in calcheck.toml takes a list of numbers, got true"),
         ("levels = '0.5'", (), "levels in calcheck.toml takes a list of numbers, got the text '0.5'"),
         ("levels = ['0.5']", (), "levels in calcheck.toml takes a list of numbers, got the list ['0.5']"),
         ("[tiers]\ncounts = [1.5]", (), "counts in [tiers] of calcheck.toml takes a list of whole numbers"),
