@@ -116,6 +116,13 @@ class Coverage(LevelOption, MeanMetric):
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not has_interval(levels, self.level_of(None))
 
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return the coverage, without its details, which replicates do not need."""
+        from calcheck.statistics.moments import covered
+
+        rows = source.predictions()
+        return float(covered(rows, self.level_of(rows.predictive)).mean())
+
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
         covered = found.columns["covered"]
