@@ -13,7 +13,7 @@ from calcheck.lazy_inputs import same_inputs
 from calcheck.messages import Message
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.studies.align import align_models
+from calcheck.studies.align import align_models, incomparable_reason
 from calcheck.studies.ranking import ranks, score
 
 if TYPE_CHECKING:
@@ -78,8 +78,10 @@ def compare(
     run = run or Run()
     models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
     evaluated: Evaluated = {}
-    reports = []
-    for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
+    reports, sources = [], align_models(models)
+    reasons = {metric.info.name: incomparable_reason(metric, sources) for metric in metrics}
+    metrics = [metric for metric in metrics if not reasons[metric.info.name]]
+    for done, (model, source) in enumerate(zip(models, sources, strict=True)):
         run.progress("models", done / len(models))
 
         def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
@@ -88,7 +90,8 @@ def compare(
         referred = _ranked_by_simulation if run.replicates is None else None
         reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
     run.progress("models", 1.0)
-    skipped = _skipped(names, reports)
+    skipped = [Skipped(metric=name, code="inapplicable", reason=text) for name, text in reasons.items() if text]
+    skipped += _skipped(names, reports)
     skipped_names = {each.metric for each in skipped}
     valid = [metric for metric in metrics if metric.info.name not in skipped_names]
     found = {

@@ -17,7 +17,7 @@ from calcheck.metrics.base import SharesFit, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.studies.align import align_models
+from calcheck.studies.align import align_models, incomparable_reason
 from calcheck.studies.compare import comparison_input
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep_settings import points
@@ -108,6 +108,9 @@ def sweep(
             with model.source.error_names():
                 msg = f"{metric.info.name} {reason}"
                 raise DataError(msg)
+    if reason := incomparable_reason(metric, sources):
+        msg = f"{metric.info.name} {reason}"
+        raise DataError(msg)
     rows = [source.predictions() for source in sources]
     found = _computed(rows, places, subsets, replace(run, replicates=0))
     names = [model.name for model in models]

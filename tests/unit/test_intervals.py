@@ -226,3 +226,27 @@ def test_intervals_at_different_levels_cannot_be_joined(tmp_path):
     first, second = (read(file(tmp_path, pair("lo", "hi")), level=(level,)).predictions() for level in (0.8, 0.9))
     with pytest.raises(DataError, match=r"intervals at 0\.8 and intervals at 0\.9 cannot be joined"):
         first.predictive.join([second.predictive])
+
+
+def test_models_with_different_levels_or_outcomes_are_not_compared(tmp_path):
+    normal = {"y": [0.5, 2.0, 3.0], "mean": [0.0] * 3, "std": [1.0] * 3, "x": [0.0, 1, 2]}
+    models = {
+        "intervals": read(file(tmp_path, pair("lower_80", "upper_80", x=[0.0, 1, 2])), inputs="x"),
+        "normal": read(file(tmp_path, normal, "normal.parquet"), inputs="x"),
+    }
+    report = calcheck.compare(models, ["coverage", "cce", calcheck.metric("width", level=0.8)])
+    assert {found.metric for found in report.results} == {"width"}
+    assert {each.metric: each.reason for each in report.skipped} == {
+        "coverage": "has intervals at different levels for the models (0.8, 0.9): pass --level",
+        "cce": "compares distributions of some models, and the coverage of intervals of others",
+    }
+    with pytest.raises(DataError, match=r"coverage has intervals at different levels for the models \(0\.8, 0\.9\)"):
+        calcheck.sweep(models, "coverage", {"subsample": [0.9]})
+
+
+def test_levels_may_be_varied_in_a_sweep(tmp_path):
+    columns = {
+        f"{side}_{level}": [sign * level / 50] * 3 for side, sign in (("lo", -1), ("hi", 1)) for level in (50, 80)
+    }
+    report = calcheck.sweep(read(file(tmp_path, Y | columns)), "coverage", {"level": [0.5, 0.8]})
+    assert [found.value for found in report.results[1:]] == [1 / 3, 1 / 3]

@@ -277,7 +277,8 @@ def missing_target(columns: ColumnIndex) -> str:
 
 def missing_predictions(columns: ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no predictive distributions were found, and what to do."""
-    return ("" if options.names_form else missing_level(columns)) or _unrecognized(columns, options)
+    stated = options.names_form or unclear_spreads(columns.free)
+    return ("" if stated else missing_level(columns)) or _unrecognized(columns, options)
 
 
 def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
