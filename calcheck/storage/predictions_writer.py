@@ -129,7 +129,7 @@ def _columns(rows: Predictions) -> dict[str, Any]:
 
 def _plays_a_role(name: str) -> bool:
     """Return whether the reader may assign a role to a column with this name."""
-    known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", PACKED, *MODELS}
+    known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
     stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of embedding dimensions
     numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
     return name in known or bool(numbered) or stem in {*PARAMETERS, "emb"}

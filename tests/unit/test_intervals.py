@@ -120,6 +120,11 @@ def test_two_sets_of_intervals_are_ambiguous(tmp_path):
     assert "two sets of intervals: 'lower' with 'upper', and 'y_lo' with 'y_hi'" in refused(path, level=(0.9,))
 
 
+def test_two_columns_for_one_limit_are_ambiguous(tmp_path):
+    path = file(tmp_path, pair("lower_90", "upper_90") | {"lower_0.9": LOW})
+    assert "two columns hold the lower limit: 'lower_90' and 'lower_0.9'" in refused(path)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

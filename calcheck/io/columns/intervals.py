@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from calcheck.io.columns.names import ColumnIndex
     from calcheck.io.columns.options import ColumnOptions
 
-PACKED = "y_pis"  # MAPIE
+    Sides = dict[float | None, dict[int, str]]  # Columns by level, then by side
+
+PACKED = ("y_pis", "intervals")  # Of MAPIE, and of tools that return arrays (n, 2)
 PREFIX = r"(?:y|yhat|y_hat|y_pred|pred|prediction|forecast|pi|obs|obs_ci|interval)"  # not mean_ci, nor ci
 SIDED = re.compile(
     rf"(?:(?P<of>{PREFIX})[_.-])?(?P<side>lower|lo|upper|hi)(?:[_.-]?(?P<level>[0-9]*\.?[0-9]+)%?)?", re.IGNORECASE
 )
 LEVEL = re.compile(r"(?<![0-9.])(?P<level>[0-9]*\.?[0-9]+)%?$")
+SIDES = ("lower", "upper")
 SPELLINGS = {"lower": ("lower", 0), "lo": ("lo", 0), "upper": ("lower", 1), "hi": ("lo", 1)}
 LEAST_PERCENT = 10.0  # Smaller numbers in names, such as lower_1, may count columns
 DEFAULTS = {
@@ -54,8 +57,8 @@ def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRol
     if options.lower and options.upper:
         sides = columns.group("lower", options.lower), columns.group("upper", options.upper)
         return _of_pairs(columns, _paired(*sides), options)
-    if PACKED in columns.free and columns.is_vector(PACKED):
-        return _packed(columns, PACKED, options) if options.level else None
+    if packed := _packed_name(columns):
+        return _packed(columns, packed, options) if options.level else None
     pairs = named_pairs(columns.free)
     known = bool(pairs) and pairs[0].level is not None
     return _of_pairs(columns, pairs, options) if known or (pairs and options.level) else None
@@ -69,19 +72,11 @@ def named_pairs(names: Iterable[str]) -> list[Pair]:
     DataError
         There are two sets of intervals; the message names them.
     """
-    found: dict[tuple[str, str, bool], dict[float | None, list[str]]] = {}
-    for name in names:
-        if match := SIDED.fullmatch(name):
-            spelling, side = SPELLINGS[match["side"].lower()]
-            level = None if match["level"] is None else _level(match["level"])
-            if match["level"] is None or level is not None:
-                group = found.setdefault(((match["of"] or "").lower(), spelling, level is None), {})
-                group.setdefault(level, ["", ""])[side] = name
     groups = [
-        [Pair(lower, upper, level) for level, (lower, upper) in _ordered(group) if lower and upper]
-        for group in found.values()
+        [Pair(sides[0], sides[1], level) for level, sides in _ordered(group) if len(sides) == len(SIDES)]
+        for group in _grouped(names).values()
     ]
-    (first, *others) = [group for group in groups if group] or [[]]
+    first, *others = [group for group in groups if group] or [[]]
     if others:
         named = [f"{group[0].lower!r} with {group[0].upper!r}" for group in (first, others[0])]
         msg = f"there are two sets of intervals: {named[0]}, and {named[1]}. Pass --lower and --upper"
@@ -89,10 +84,33 @@ def named_pairs(names: Iterable[str]) -> list[Pair]:
     return first
 
 
+def _grouped(names: Iterable[str]) -> dict[tuple[str, str, bool], Sides]:
+    """Return columns by level and side, for each prefix and spelling of the sides, with and without levels.
+
+    Raises
+    ------
+    DataError
+        Two columns hold the same limit; the message names them.
+    """
+    found: dict[tuple[str, str, bool], Sides] = {}
+    for name in names:
+        match = SIDED.fullmatch(name)
+        level = _level(match["level"]) if match and match["level"] else None
+        if match is None or (match["level"] and level is None):
+            continue
+        spelling, side = SPELLINGS[match["side"].lower()]
+        sides = found.setdefault(((match["of"] or "").lower(), spelling, level is None), {}).setdefault(level, {})
+        if side in sides:
+            msg = f"two columns hold the {SIDES[side]} limit: {sides[side]!r} and {name!r}. Pass --lower and --upper"
+            raise DataError(msg)
+        sides[side] = name
+    return found
+
+
 def missing_level(columns: ColumnIndex) -> str:
     """Return the message that intervals have no level; empty if there are no intervals."""
-    if PACKED in columns.free and columns.is_vector(PACKED):
-        return f"column {PACKED!r} holds prediction intervals, but not their levels. Pass --level, such as 0.9,0.95"
+    if packed := _packed_name(columns):
+        return f"column {packed!r} holds prediction intervals, but not their levels. Pass --level, such as 0.9,0.95"
     pairs = [pair for pair in named_pairs(columns.free) if pair.level is None]
     if not pairs:
         return ""
@@ -103,9 +121,15 @@ def missing_level(columns: ColumnIndex) -> str:
     )
 
 
-def _ordered(group: dict[float | None, list[str]]) -> list[tuple[float | None, list[str]]]:
+def _ordered(group: Sides) -> list[tuple[float | None, dict[int, str]]]:
     """Return columns by level, in the order of levels."""
     return sorted(group.items(), key=lambda each: each[0] or 0.0)
+
+
+def _packed_name(columns: ColumnIndex) -> str | None:
+    """Return the column of lists with both limits, if there is one with a known name."""
+    name = columns.one_of("intervals", PACKED)
+    return name if name is not None and columns.is_vector(name) else None
 
 
 def _packed(columns: ColumnIndex, name: str, options: ColumnOptions) -> IntervalsRole:
@@ -135,9 +159,8 @@ def _of_pairs(columns: ColumnIndex, pairs: list[Pair], options: ColumnOptions) -
         chosen = {level: known[level] for level in options.level} or known
     else:
         _require_levels(pairs, options.level)
-        chosen = dict(zip(options.level, pairs, strict=False))
-        if len(chosen) > len(pairs) or len(pairs) == 1:
-            chosen = dict.fromkeys(options.level, pairs[0])
+        repeated = pairs * len(options.level) if len(pairs) == 1 else pairs  # one pair may hold lists
+        chosen = dict(zip(options.level, repeated, strict=True))
     lower, upper = (
         tuple(dict.fromkeys(getattr(pair, side) for pair in chosen.values())) for side in ("lower", "upper")
     )

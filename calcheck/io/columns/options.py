@@ -63,7 +63,8 @@ class ColumnOptions:
     )
     intervals: str | None = option(
         None,
-        "Column of lists with both limits, shape (2, k) for k levels, instead of --lower and --upper. Default: y_pis.",
+        "Column of lists with both limits, shape (2, k) for k levels, instead of --lower and --upper. Default: y_pis, "
+        "or intervals.",
         metavar="COLUMN",
     )
     level: tuple[float, ...] = option(
