@@ -100,7 +100,7 @@ def sweep(
     OptionError
         A value is invalid for a setting.
     """
-    run, places = run or Run(), points(metric, varied, all_combinations=all_combinations)
+    run = run or Run()
     models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
     sources = align_models(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
@@ -112,6 +112,7 @@ def sweep(
         msg = f"{metric.info.name} {reason}"
         raise DataError(msg)
     rows = [source.predictions() for source in sources]
+    places = points(metric.with_defaults(rows[0]), varied, all_combinations=all_combinations)
     found = _computed(rows, places, subsets, replace(run, replicates=0))
     names = [model.name for model in models]
     results, rankings = _results(names, places, found)
