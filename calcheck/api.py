@@ -14,13 +14,13 @@ from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
 from calcheck.interactive import InteractiveReport, PointwiseResults
 from calcheck.io import read
-from calcheck.io.arguments import ColumnArguments
+from calcheck.io.arguments import ColumnArguments, levels_of
 from calcheck.io.arrays import matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS, canonical_name
-from calcheck.metrics.base import Metric
+from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.builders.comparison import comparison_document
@@ -382,7 +382,8 @@ def reject(
 def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
     """Return the metrics, the settings of the run and the keywords of reading."""
     columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
-    return _selected(metrics), _run(options), columns
+    levels = levels_of(columns.get("level"))
+    return [with_level(each, levels) for each in _selected(metrics)], _run(options), columns
 
 
 def _selected(metrics: Metrics | None) -> list[AnyMetric]:

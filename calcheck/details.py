@@ -157,6 +157,8 @@ class OtherLevel(TypedDict):
 class CoverageDetails(Details, total=False):
     """Details of coverage."""
 
+    below: Annotated[float, "Share of targets below their interval."]
+    above: Annotated[float, "Share of targets above their interval."]
     at_other_levels: Annotated[list[OtherLevel], "Coverage at other levels."]
 
 
@@ -212,6 +214,25 @@ class BinnedDetails(Details, total=False):
     """Details of ence and uce."""
 
     bins: Annotated[list[SpreadBin], "Reliability diagram."]
+
+
+CoverageBin = TypedDict(
+    "CoverageBin",
+    {
+        "from": Annotated[float | str | None, "Smallest value of the sort key in the bin."],
+        "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
+        "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
+        "coverage": Annotated[float | None, "Share of targets inside their intervals."],
+        "expected": Annotated[float | None, "Expected share."],
+    },
+)
+"""Bin of intervals: range, rows, coverage and expected coverage."""
+
+
+class StratifiedCoverageDetails(Details, total=False):
+    """Details of stratified-coverage."""
+
+    bins: Annotated[list[CoverageBin], "Coverage by bin."]
 
 
 ValidBin = TypedDict(

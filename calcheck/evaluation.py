@@ -21,10 +21,10 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.pointwise_tests import pointwise_p_values
-from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
+from calcheck.inference.verdict_basis import NOT_SIMULATED, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
 from calcheck.messages import Message
-from calcheck.metrics.base import Conditional, inapplicable_reason
+from calcheck.metrics.base import ComparesOutcomes, Conditional, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
@@ -112,12 +112,14 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
-        if reason := inapplicable_reason(type(metric), source.predictions()):
+        metric, own = _adapted(metric, source)
+        if reason := inapplicable_reason(type(metric), own.predictions()):
             skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
             continue
         try:
-            data_sets = simulation.for_inputs(len(shown)) if metric.info.conditional else simulation
-            computed = _computed(metric, source, at, data_sets, run.prefixed(metric.info.name), referred)
+            data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
+            data_sets = data_sets.for_inputs(len(shown)) if metric.info.conditional else data_sets
+            computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
@@ -226,6 +228,12 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
     return rows.take(chosen)
 
 
+def _adapted(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
+    """Return a metric with its defaults for the predictions, and the source of what it compares."""
+    metric = metric.with_defaults(source.predictions())
+    return metric, metric.outcomes(source) if isinstance(metric, ComparesOutcomes) else source
+
+
 def _computed(
     metric: Metric[Any],
     source: Source,
@@ -278,7 +286,8 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
 
 def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
-    if computed.basis.kind != "p" and (computed.metric.info.interval == "own" or computed.basis.reason == INTERPOLATED):
+    basis = computed.basis
+    if basis.kind != "p" and (computed.metric.info.interval == "own" or basis.reason in NOT_SIMULATED):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 

@@ -46,6 +46,7 @@ Code = Literal[
     "no-negative-error",
     "interpolated-distributions",
     "unpaired-levels",
+    "coverage-outcome",
     "grouped-rows",
     "impossible-targets",
     "biased-estimator",

@@ -10,7 +10,15 @@ from calcheck.report import Alternative, Direction, Orientation, Result
 
 Need = Literal["y", "predictive", "x"]
 IntervalMethod = Literal["bca", "percentile", "own", "none"]
+Part = Literal["distribution", "point", "interval", "coverage"]
+"""Parts of predictions: all of the distribution, the mean or median, intervals, or the coverage of intervals."""
 
+ONLY_INTERVALS = "the file states prediction intervals only"
+UNSTATED: dict[Part, str] = {
+    "distribution": f"needs predictive distributions, and {ONLY_INTERVALS}",
+    "point": f"needs point predictions (--mean), and {ONLY_INTERVALS}",
+}
+"""Why a metric does not apply to prediction intervals, by the part that it uses."""
 REMEDIES: dict[Need, str] = {
     "y": "targets (--target)",
     "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
@@ -78,6 +86,8 @@ class MetricInfo:
         Whether the metric accepts several targets per input, given as rows with the same key.
     above, below : str or None
         How the model is wrong if the value is significantly above or below the reference.
+    uses : str
+        The part of the predictive distributions that the metric uses.
     details : type
         Type of the details in results.
     exempt_laws : dict
@@ -102,6 +112,7 @@ class MetricInfo:
     repeated_targets: bool = False
     above: Direction | None = None
     below: Direction | None = None
+    uses: Part = "distribution"
     details: type[Details] = Details
     exempt_laws: dict[str, str] = field(default_factory=dict)
 

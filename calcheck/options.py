@@ -138,6 +138,8 @@ class Option:
         if value is None and self.default is None:
             return None
         item = str if self.repeated else _item(self.hint)
+        if item is not None and item is not str and _fits(value, item):
+            value = [value]
         listed = isinstance(value, list | tuple) and bool(value or self.default == ())
         if item is not None and listed and all(_fits(each, item) for each in value):
             return tuple(_parse_any(str(each), item) for each in value)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from calcheck.report import Input
 from calcheck.validation import concat_columns, require_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -298,3 +299,41 @@ class InMemory(Source):
     def input_info(self) -> Input:
         family = None if self.rows.predictive is None else self.rows.predictive.display_name
         return Input(files=(), n=len(self.rows), dropped=0, predictive=family, columns={})
+
+
+@dataclass(frozen=True)
+class MappedSource(Source):
+    """A source with a function applied to its rows.
+
+    Parameters
+    ----------
+    origin : Source
+        The rows.
+    function : callable
+        Returns the new rows of a batch, in the same order.
+    """
+
+    origin: Source
+    function: Callable[[Predictions], Predictions]
+
+    def batches(self) -> Iterator[Predictions]:
+        return map(self.function, self.origin.batches())
+
+    def parts(self) -> Sequence[Source]:
+        return [MappedSource(part, self.function) for part in self.origin.parts()]
+
+    @cached_property
+    def _rows(self) -> Predictions:
+        return self.function(self.origin.predictions())
+
+    def predictions(self) -> Predictions:
+        return self._rows
+
+    def column_name(self, role: str) -> str:
+        return self.origin.column_name(role)
+
+    def input_info(self) -> Input:
+        return self.origin.input_info()
+
+    def warnings(self) -> tuple[Message, ...]:
+        return self.origin.warnings()

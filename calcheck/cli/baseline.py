@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import open_source, select_metrics
+from calcheck.cli.common import LEVEL, open_source, select_metrics
 from calcheck.cli.options import AgainstOptions, RowOptions
 from calcheck.cli.typer_bridge import build
 from calcheck.errors import CalcheckError, DataError, FileError, OptionError
@@ -131,7 +131,7 @@ def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Se
         problem = "with --no-worse" if not options.no_worse else "without --subsample"
         msg = f"--against {options.against}: predictions can be a baseline only {problem}"
         raise OptionError(msg)
-    metrics = select_metrics(named, settings)
+    metrics = select_metrics(named, settings, given[LEVEL])
     source = open_source(options.against, given, metrics, narrow=False)
     return Base(options.against, (), tuple(metrics), allowed, no_worse=True, predictions=source)
 

@@ -12,6 +12,7 @@ from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
     INFERENCE,
+    LEVEL,
     SEED,
     files_argument,
     open_source,
@@ -58,18 +59,19 @@ class Requirements:
         """Return whether every metric that applies is computed."""
         return not named and (self.are_verdicts or self.base.is_predictions)
 
-    def metrics(self, named: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
+    def metrics(
+        self, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
+    ) -> list[Metric[Any]]:
         """Return the metrics to compute: those of the rules and the baseline, and the named ones.
 
         Those of the baseline have their stored options. For verdicts, no named ones means all metrics.
         """
         if self.are_verdicts:
-            return select_metrics(named, settings)
-        in_rules = {name for rule, _ in self.rules for name in rule.metrics()}
-        selected = select_metrics(named, settings) if named and not self.base.is_predictions else []
-        metrics = {
-            metric.info.name: metric for metric in (*map(settings.metric, in_rules), *selected, *self.base.metrics)
-        }
+            return select_metrics(named, settings, levels)
+        wanted = [name for rule, _ in self.rules for name in rule.metrics()]
+        wanted += [] if self.base.is_predictions else named or []
+        metrics = {metric.info.name: metric for metric in select_metrics(wanted, settings, levels)}
+        metrics |= {metric.info.name: metric for metric in self.base.metrics}
         return [metrics[name] for name in METRICS if name in metrics]
 
     def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
@@ -92,7 +94,7 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     options = build(RuleOptions, given)
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
-    metrics = requirements.metrics(options.metrics, settings)
+    metrics = requirements.metrics(options.metrics, settings, given[LEVEL])
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, requirements.base, output, summary)

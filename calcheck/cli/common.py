@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
+LEVEL = "level"  # Of the intervals in a file, and of metrics
 COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
 REPORT = [*parameters(ReportOptions, "Output")]
 BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
@@ -51,8 +52,12 @@ def files_argument(metavar: str, text: str) -> Parameter:
     return argument("files", metavar, text, list[str])
 
 
-def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
+def select_metrics(
+    names: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None = None
+) -> list[Metric[Any]]:
     """Return the named metrics with their configured options; all metrics for None.
+
+    Metrics of intervals are at the first of the levels that the command names, if it names levels.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metr
     named = dict.fromkeys(METRICS if names is None else map(metric_name, dict.fromkeys(names)))
     for name in named:
         METRICS.named(name, "--metrics: ")
-    return [settings.metric(name) for name in named]
+    return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
 
 
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:

@@ -10,6 +10,7 @@ from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
     ENGINE,
+    LEVEL,
     SEED,
     SIGNIFICANCE,
     files_argument,
@@ -45,7 +46,7 @@ def _compare(files: list[str], **given: Any) -> None:
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
     names = model_names(files, options.names)
-    metrics = select_metrics(options.metrics, given["settings"])
+    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
     sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]

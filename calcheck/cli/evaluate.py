@@ -11,6 +11,7 @@ from calcheck.cli.common import (
     ENGINE,
     FILE,
     INFERENCE,
+    LEVEL,
     REPORT,
     SEED,
     open_source,
@@ -51,7 +52,7 @@ def _evaluate(file: str, **given: Any) -> None:
     from calcheck.evaluation import evaluate
 
     named = build(MetricSelectionOptions, given).metrics
-    metrics = select_metrics(named, given["settings"])
+    metrics = select_metrics(named, given["settings"], given[LEVEL])
     source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
     reason = "" if streaming_requested(given) else streaming_reason(source, metrics, given)
     if reason or streaming_requested(given):
@@ -88,7 +89,7 @@ def _prune(file: str, **given: Any) -> None:
     from calcheck.studies.prune import prune
 
     options = build(PruneOptions, given)
-    metrics = select_metrics(options.metrics, given["settings"])
+    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
     source = open_source(file, given, metrics, narrow=False)
     report_to, _ = require_outputs(given, source)
     with run_context(given, source) as run:

@@ -10,6 +10,7 @@ from calcheck.cli.common import (
     ENGINE,
     FILE,
     INPUTS,
+    LEVEL,
     REFERENCE,
     REPORT,
     SEED,
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
+    columns = [parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS]
     declared = [
         FILE,
-        *parameters(metric, "Metric"),
-        *(parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS),
+        *(parameter for parameter in parameters(metric, "Metric") if parameter.name != LEVEL),
+        *columns,
         *parameters(RowOptions, "Rows"),
         *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
         *(BOOTSTRAP if metric.info.interval != "none" else []),

@@ -41,6 +41,12 @@ def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
         return []
     if y.ndim > 1:
         return [", ".join(map(format_plain, row)) for row in y]
+    if (levels := predictive.interval_levels) is not None:
+        limits = [predictive.central_interval(level) for level in levels.tolist()]
+        return [
+            f"{format_plain(value)}: " + ", ".join(_side(value, low[row], high[row]) for low, high in limits)
+            for row, value in enumerate(y)
+        ]
     if not predictive.is_discrete and predictive.n_draws is None and not predictive.caveat:
         try:
             z = (y - predictive.mean()) / predictive.std()
@@ -49,3 +55,10 @@ def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
         else:
             return [f"{format_plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
     return [f"{format_plain(value)}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]
+
+
+def _side(value: float, low: float, high: float) -> str:
+    """Return on which side of an interval a value is."""
+    if value < low:
+        return "below"
+    return "above" if value > high else "inside"

@@ -10,6 +10,7 @@ from calcheck.cli.common import (
     CONFIDENCE,
     ENGINE,
     FILE,
+    LEVEL,
     REPORT,
     SEED,
     open_source,
@@ -37,7 +38,7 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
     by, plot = options.criteria, build(PlotOptions, given).plot
     steps = RejectionGrid(options.step, options.max_percent, options.coverage)
-    metrics = select_metrics(options.metrics or ERROR_METRICS, settings)
+    metrics = select_metrics(options.metrics or ERROR_METRICS, settings, given[LEVEL])
     cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
     source = open_source(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))

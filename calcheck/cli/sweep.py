@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, files_argument, require_outputs, run_context
+from calcheck.cli.common import COLUMNS, ENGINE, LEVEL, REPORT, SEED, files_argument, require_outputs, run_context
 from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.metric_names import metric_name
 from calcheck.cli.options import PlotOptions, SweepOptions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
     from calcheck.metrics.base import Metric
 
-OPTIONS = metric_parameters(METRICS.values(), "Metric")
+OPTIONS = metric_parameters(METRICS.values(), "Metric", without=[LEVEL])
 
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:

@@ -116,15 +116,20 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     return [_parameter(option, panel) for option in options_of(owner)]
 
 
-def metric_parameters(metrics: Iterable[type[Metric[Any]]], panel: str) -> list[inspect.Parameter]:
+def metric_parameters(
+    metrics: Iterable[type[Metric[Any]]], panel: str, without: Iterable[str] = ()
+) -> list[inspect.Parameter]:
     """Return command parameters for the options of metrics, as text that :func:`parse_given` parses.
+
+    Options of the names ``without`` are those of the command.
 
     They do not count as options of the command: configured values are looked up under the metric's name.
     """
     declared: dict[str, dict[str, Option]] = {}
     for metric in metrics:
         for option in options_of(metric):
-            declared.setdefault(option.field, {})[metric.info.name] = option
+            if option.field not in without:
+                declared.setdefault(option.field, {})[metric.info.name] = option
     return [_shared_parameter(of, panel) for of in declared.values()]
 
 
@@ -132,17 +137,26 @@ def parse_given(metric: type[Metric[Any]], given: dict[str, Any]) -> dict[str, A
     """Return the given options of a metric, parsed."""
     texts = {option: given.get(option.field) for option in options_of(metric)}
     return {
-        option.field: text if isinstance(text, bool) else option.parse(text)
+        option.field: option.parse(text) if isinstance(text, str) else _fitted(option, text)
         for option, text in texts.items()
-        if text not in (None, False)
+        if text not in (None, False, ())
     }
 
 
 def build(owner: type[Any], given: Mapping[str, Any]) -> Any:
     """Return the dataclass with the given options; the others keep their defaults."""
-    named = {option.field: given.get(option.field) for option in options_of(owner)}
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
+    values = {option.field: _fitted(option, given.get(option.field)) for option in options_of(owner)}
     return owner(**{name: value for name, value in values.items() if value not in (None, ())})
+
+
+def _fitted(option: Option, value: Any) -> Any:
+    """Return a value as an option takes it: a list as a tuple, or its first item where another option is a list.
+
+    ``--level`` names the levels of the intervals in a file, and the first of them is the level of a metric.
+    """
+    if isinstance(value, (list, tuple)) and value and not option.listed and not option.repeated:
+        return value[0]
+    return tuple(value) if isinstance(value, list) else value
 
 
 def variable(command: str, option: Option) -> str:

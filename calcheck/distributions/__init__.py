@@ -14,16 +14,28 @@ if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive
     from calcheck.distributions.gaussian import Gaussian
     from calcheck.distributions.independent import Independent
+    from calcheck.distributions.intervals import Intervals
     from calcheck.distributions.quantiles import Quantiles
     from calcheck.distributions.samples import Samples
 
-__all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Quantiles", "Samples"]
+__all__ = [
+    "CONVENTIONS",
+    "FAMILIES",
+    "Convention",
+    "Gaussian",
+    "Independent",
+    "Intervals",
+    "Predictive",
+    "Quantiles",
+    "Samples",
+]
 
 __getattr__ = lazy_attributes(
     __name__,
     {
         "Gaussian": "calcheck.distributions.gaussian",
         "Independent": "calcheck.distributions.independent",
+        "Intervals": "calcheck.distributions.intervals",
         "Predictive": "calcheck.distributions.base",
         "Quantiles": "calcheck.distributions.quantiles",
         "Samples": "calcheck.distributions.samples",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions.row_random import Random, RowRandom, Words
+    from calcheck.metric_info import Part
 
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
@@ -81,6 +82,15 @@ class Predictive(ABC):
     def quantile_levels(self) -> NDArray[np.float64] | None:
         """Levels, (q,), for distributions given by quantiles; None otherwise."""
         return None
+
+    @property
+    def interval_levels(self) -> NDArray[np.float64] | None:
+        """Levels, (k,), for prediction intervals, which state nothing but their coverage; None for distributions."""
+        return None
+
+    def states(self, part: Part) -> bool:  # noqa: ARG002 - used by prediction intervals
+        """Return whether a part of the distributions is stated; all parts of distributions are."""
+        return True
 
     @property
     def shape_is_known(self) -> bool:
@@ -187,6 +197,11 @@ class Predictive(ABC):
     def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the limits of the central interval with probability ``level``, (n,) each."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def interval_width(self, level: float) -> NDArray[np.float64]:
+        """Return the widths of the central intervals, (n,), >= 0."""
+        low, high = self.central_interval(level)
+        return high - low
 
     def central_mass(self, level: float) -> NDArray[np.float64]:
         """Return the probability of the :meth:`central_interval`, (n,)."""

@@ -17,6 +17,9 @@ NO_SHAPE = "the file does not state the error distribution, which a perfect mode
 INTERPOLATED = (
     "the file states quantiles only, and a perfect model's score depends on interpolation between and beyond them"
 )
+INTERVALS_ONLY = "the file states intervals only, and a perfect model's score depends on more than their coverage"
+NOT_SIMULATED = (INTERPOLATED, INTERVALS_ONLY)
+"""Reasons that a metric has no null distribution."""
 NO_EVIDENCE = "the metric depends on the predictions only"
 
 
@@ -30,10 +33,13 @@ class StatedShape:
         Whether the shape is stated.
     levels : tuple of float, optional
         The levels of the stated quantiles; absent where the distributions are specified completely.
+    coverage_only : bool
+        Whether only the coverage of intervals is stated.
     """
 
     shape: bool = True
     levels: tuple[float, ...] | None = None
+    coverage_only: bool = False
 
     @classmethod
     def from_predictive(cls, predictive: Predictive | None) -> StatedShape:
@@ -41,7 +47,8 @@ class StatedShape:
         if predictive is None:
             return cls()
         levels = predictive.quantile_levels
-        return cls(predictive.shape_is_known, None if levels is None else tuple(levels.tolist()))
+        known = None if levels is None else tuple(levels.tolist())
+        return cls(predictive.shape_is_known, known, predictive.interval_levels is not None)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, 
         return Basis("none", NO_EVIDENCE)
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
         return Basis("none", INTERPOLATED)
+    if stated.coverage_only and metric.info.uses != "coverage":
+        return Basis("none", INTERVALS_ONLY)
     if stated.shape and replicates:
         return Basis("p")
     if not stated.shape:

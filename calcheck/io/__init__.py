@@ -46,6 +46,11 @@ def read(
         m draws per row; also (m, n), if there are n targets and not m.
     quantiles : str, list of str, or mapping of array-like (n,), optional
         Quantiles by level: ``{0.05: low, 0.5: median, 0.95: high}``.
+    lower, upper : str, list of str, or array-like (n,) or (n, k), optional
+        Limits of prediction intervals at k levels; or both together as ``intervals``, (n, 2, k). ``mean`` is then a
+        point prediction, and may be absent.
+    level : float or list of float, optional
+        Levels of prediction intervals, in (0, 1), if the column names do not state them.
     dist, param : str, mapping, optional
         Family, and its parameters by name, as columns or arrays: ``dist="poisson", param={"rate": rate}``.
     embedding : str or array-like (n, d), optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -21,7 +21,10 @@ ArrayLike: TypeAlias = Any
 """An array of NumPy or torch, a Series, or a list, with one value or vector per row."""
 
 Y = "y"
-VALUES = ("error", "mean", "std", "var", "log_std", "log_var", "samples", "quantiles", "embedding", "inputs", "id")
+VALUES = (
+    *("error", "mean", "std", "var", "log_std", "log_var", "samples", "quantiles", "lower", "upper", "intervals"),
+    *("embedding", "inputs", "id"),
+)
 """Roles that take arrays, besides y and param."""
 
 
@@ -40,6 +43,10 @@ class ColumnArguments(TypedDict, total=False):
     param: Mapping[str, str | ArrayLike] | list[str]
     samples: str | ArrayLike
     quantiles: Names | Mapping[float, ArrayLike]
+    lower: Names | ArrayLike
+    upper: Names | ArrayLike
+    intervals: str | ArrayLike
+    level: float | Sequence[float]
     embedding: Names | ArrayLike
     inputs: Names | ArrayLike
     id: str | ArrayLike
@@ -103,6 +110,8 @@ class Arguments:
             self._options["target"] = self._column(Y, value)
         elif name == "param":
             self._options[name] = tuple(self._parameters(value))
+        elif name == "level":
+            self._options[name] = levels_of(value)
         elif name == "filter":
             self._options[name] = tuple(_equations(name, value))
         elif name == "quantiles" and _is_array(name, value):
@@ -137,6 +146,21 @@ def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
         given = named_some(columns) if isinstance(columns, Mapping) else type(columns).__name__
         msg = f"quantiles are a mapping from levels such as 0.05 to arrays, got {given}"
         raise OptionError(msg) from error
+
+
+def levels_of(value: Any) -> tuple[float, ...]:
+    """Return levels of intervals, given as a number or a list; none for None.
+
+    Raises
+    ------
+    OptionError
+        The value is of another type.
+    """
+    if value is None:
+        return ()
+    (option,) = (option for option in options_of(ColumnOptions) if option.field == "level")
+    levels: tuple[float, ...] = option.take(value.tolist() if hasattr(value, "tolist") else value, "level")
+    return levels
 
 
 def _is_array(name: str, value: Any) -> bool:

@@ -17,7 +17,7 @@ from calcheck.distributions.crossing import Crossing
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import keys, sort_keys, to_scalars, without_gaps
-from calcheck.io.columns.roles import arrays_of, columns_read, predictive_of
+from calcheck.io.columns.roles import LIMITS, arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
 from calcheck.io.rows import as_array, as_sequence
@@ -250,7 +250,7 @@ class Scan:
         columns |= {name: to_scalars(table[name]) for name in self._extra}
         columns |= {name: sort_keys(table[name], name) for name in self.also}
         if lenient:
-            complete = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
+            complete = without_gaps([*_gaps_only(arrays), *(columns[name] for name in self.also)])
             self.n_dropped += int(len(complete) - complete.sum())
             arrays = {name: values[complete] for name, values in arrays.items()}
             columns = {name: values[complete] for name, values in columns.items()}
@@ -294,6 +294,12 @@ class Scan:
             return DataError(message(rows))
         file, start = self.layout.table.origin(rows[0] - self.start)
         return FileError(f"{file.name}: {message([row - self.start - start for row in rows])}")
+
+
+def _gaps_only(arrays: dict[str, NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Yield the arrays; limits of intervals may be infinite, which is no gap."""
+    for name, values in arrays.items():
+        yield np.where(np.isinf(values), 0.0, values) if name in LIMITS else values
 
 
 NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded
@@ -351,7 +357,9 @@ def _distributions(scan: Scan) -> Iterator[Predictive]:
 
 
 def fits_in_memory(predictive: Predictive) -> bool:
-    """Return whether distributions have few parameters per row, and no draws or quantiles."""
+    """Return whether distributions have few parameters per row, and no draws or quantiles; intervals are few."""
+    if predictive.interval_levels is not None:
+        return True
     by_parameters = predictive.n_draws is None and predictive.quantile_levels is None
     return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 

@@ -74,7 +74,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
 
 METRICS = Registry(
     *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
-    *("ece", "pit", "coverage", "ence", "uce"),  # marginal calibration
+    *("ece", "pit", "coverage", "stratified-coverage", "ence", "uce"),  # marginal calibration
     *("cce", "jmmd", "ammd", "cmmd", "fid"),  # conditional calibration
     *("nll", "crps", "interval-score", "wis", "pinball"),  # proper scores
     *("mae", "rmse", "bias", "confidence-curve"),  # accuracy

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates
-from calcheck.metric_info import BINS, REMEDIES, MetricInfo
-from calcheck.options import option, options_of, require_count_option
+from calcheck.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
+from calcheck.options import option, options_of, require_count_option, require_share_option
 from calcheck.report import MetricValue
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Direction
     from calcheck.statistics.bins import Bins
-    from calcheck.statistics.groups import Means
+    from calcheck.statistics.groups import Means, MeanTerm
 
 FitT = TypeVar("FitT")
+LEVEL = 0.9  # Default level of intervals
+ROUNDING = 1e-9  # Tolerance for comparing quantile levels
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,10 @@ class Metric(ABC, Generic[FitT]):
     def alternative(self) -> Alternative:
         """Alternative hypothesis with these options."""
         return self.info.alternative
+
+    def with_defaults(self, rows: Predictions) -> Self:  # noqa: ARG002 - used by subclasses
+        """Return the metric with values for the options whose defaults depend on what the predictions state."""
+        return self
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of required columns other than targets, predictions and inputs."""
@@ -159,6 +166,55 @@ class Conditional(Protocol[FitT]):
         ...
 
 
+@runtime_checkable
+class ComparesOutcomes(Protocol):
+    """A metric that can compare predictions with another outcome than the targets."""
+
+    def outcomes(self, source: Source) -> Source:
+        """Return a source with the outcome as target, and its predictive distributions; or the same source."""
+        ...
+
+
+@dataclass(frozen=True)
+class LevelOption:
+    """Option of metrics of intervals at one level."""
+
+    level: float | None = option(
+        None, "Level of the intervals. Default: 0.9, or of the levels in a file of intervals the nearest to it."
+    )
+
+    def __post_init__(self) -> None:
+        if self.level is not None:
+            require_share_option("level", self.level)
+
+    def level_of(self, predictive: Predictive | None) -> float:
+        """Return the level; its default depends on the levels of prediction intervals."""
+        if self.level is not None:
+            return self.level
+        known = None if predictive is None else predictive.interval_levels
+        return LEVEL if known is None else min(known.tolist(), key=lambda level: (abs(level - LEVEL), level))
+
+    def at_level(self, level: float) -> Self:
+        """Return the metric at another level."""
+        return replace(self, level=level)
+
+    def with_defaults(self, rows: Predictions) -> Self:
+        """Return the metric with its level."""
+        return self.at_level(self.level_of(rows.predictive))
+
+
+def with_level(metric: Metric[Any], levels: Sequence[float]) -> Metric[Any]:
+    """Return a metric at the first of some levels, if it is one of intervals and its level is not set."""
+    if levels and isinstance(metric, LevelOption) and metric.level is None:
+        return metric.at_level(levels[0])
+    return metric
+
+
+def has_interval(levels: NDArray[np.float64], level: float) -> bool:
+    """Return whether both limits of a central interval are quantiles at the given levels (q,)."""
+    return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))
+
+
 @dataclass(frozen=True)
 class RowMetric(Metric[None]):
     """Base class of metrics whose columns depend on one row at a time; there is nothing to fit."""
@@ -223,6 +279,30 @@ class BinnedMetric(Metric["Bins"]):
     def columns(self) -> tuple[str, ...]:
         return () if self.by is None else (self.by,)
 
+    @property
+    def sort_key_name(self) -> str:
+        """Name of the values that rows are sorted by."""
+        return self.by or "uncertainties"
+
+    def sort_key(self, rows: Predictions) -> NDArray[Any]:
+        """Return the values that rows are sorted by, (n,): predicted standard deviations, or the column."""
+        from calcheck.statistics.sort_keys import sort_keys
+
+        return sort_keys(rows, self.by)
+
+    def bin_terms(self, rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
+        """Return the terms to be averaged by bin, among them ``rows``: predicted variances and squared errors."""
+        from calcheck.statistics.bins import spread_by_bin
+
+        return spread_by_bin(rows, bins)
+
+    @staticmethod
+    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
+        """Return the details of each bin, given the sums of the terms, (k,) each."""
+        from calcheck.statistics.bins import reliability
+
+        return reliability(sums, bins)
+
     def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
         """Return the bins."""
         from calcheck.statistics.sort_keys import bins_of
@@ -230,16 +310,16 @@ class BinnedMetric(Metric["Bins"]):
         return bins_of(source.predictions(), self.bins, self.by)
 
     def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        """Return predicted variances and squared errors, to be averaged by bin."""
-        from calcheck.statistics.bins import bin_warnings, reliability, spread_by_bin
+        """Return the terms of each row, to be averaged by bin."""
+        from calcheck.statistics.bins import bin_warnings
 
-        terms = spread_by_bin(source.predictions(), fit)
+        terms = self.bin_terms(source.predictions(), fit)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
         sums = {name: fit.sums(term.values) for name, term in terms.items()}
         return RowResults(
             {**columns, "bin": fit.number()},
             terms,
-            details=reliability(sums, fit),
+            details=self.bin_details(sums, fit),
             warnings=bin_warnings(fit, sums["rows"]),
         )
 
@@ -250,6 +330,8 @@ def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:
     lacking = [REMEDIES[need] for need in info.needs if getattr(rows, need) is None]
     if lacking:
         return "needs " + " and ".join(lacking)
+    if rows.predictive is not None and not rows.predictive.states(info.uses):
+        return UNSTATED[info.uses]
     if rows.repeated and not info.repeated_targets:
         return "needs one target per input, but there are several"
     targets = 1 if rows.predictive is None else rows.predictive.targets

@@ -22,7 +22,7 @@ class Bias(MeanMetric):
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions
+    predictive : n distributions, or n intervals with point predictions
 
     Value
     -----
@@ -52,6 +52,7 @@ class Bias(MeanMetric):
         below="predictions-too-high",
         source="Pernot (arXiv 2402.10043)",
         interpretation="0 is ideal; positive values mean that targets are above the predictions.",
+        uses="point",
         exempt_laws={"spread": "depends on the mean only"},
     )
     column: ClassVar[str] = "error"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from calcheck.details import CceDetails
 from calcheck.errors import DataError
+from calcheck.messages import Message
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._cce_options import CceOptions
-from calcheck.metrics.base import Metric
+from calcheck.metrics.base import LevelOption, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
 
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
+OF_COVERAGE = (
+    "the file states intervals, so the value is the mean difference between the share of targets inside, given the"
+    " inputs, and the level {:g}"
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,10 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     ``--estimator unbiased`` subtracts the noise, sum_i a_i(x)^2 |delta_i|^2, from the square. The result may be
     negative and is 0 on average for a perfect model (it is not unbiased for other models). Above 2,048 rows the noise
     is estimated with random signs, and details give its error.
+
+    Prediction intervals state only how often targets are inside. The outcome is then whether a target is inside, its
+    distribution has the level as probability, and gamma_y is log 2 by default: CCE(x) is the absolute difference
+    between the smoothed share of targets inside and the smoothed level.
 
     Raises
     ------
@@ -120,6 +130,17 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
 
     def description(self) -> str:
         return f"{self.summary()} {SQUARED}" if self.unbiased else super().description()
+
+    def with_defaults(self, rows: Predictions) -> Self:
+        """Return the metric; for prediction intervals with a kernel in which outcomes 0 and 1 have the distance 1."""
+        intervals = rows.predictive is not None and rows.predictive.interval_levels is not None
+        return replace(self, gamma_y=log(2)) if intervals and self.gamma_y is None else self
+
+    def outcomes(self, source: Source) -> Source:
+        """Return, for prediction intervals, whether targets are inside as targets, with the probability of that."""
+        from calcheck.statistics.coverage import coverage_outcomes
+
+        return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 
     def fit(self, source: Source, run: Run) -> CceExact | CceNystroem:
         from calcheck.metrics._cce_exact import CceExact
@@ -180,7 +201,11 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return approximation_reason(len(rows), rows.width, settings.features.rank, run)
 
     def evaluate(self, fit: CceExact | CceNystroem, source: Source, run: Run) -> RowResults:
-        return fit.evaluate(source, run)
+        rows, predictive = fit.evaluate(source, run), source.predictions().predictive
+        if predictive is None or predictive.family != "bernoulli":
+            return rows
+        text = OF_COVERAGE.format(float(predictive.mean()[0]))
+        return replace(rows, warnings=(*rows.warnings, Message("coverage-outcome", text)))
 
     def null_distribution(self, fit: CceExact | CceNystroem, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of all replicates, which share the fit."""

@@ -1,4 +1,4 @@
-"""Coverage of central intervals."""
+"""Coverage of prediction intervals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.details import CoverageDetails
 from calcheck.messages import AT_QUANTILES, Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import MeanMetric
-from calcheck.options import option, require_share_option
+from calcheck.metrics.base import LevelOption, MeanMetric, has_interval
+from calcheck.options import option
 from calcheck.results import IntervalInference, RowResults
 
 if TYPE_CHECKING:
@@ -19,28 +19,33 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Alternative
     from calcheck.statistics.groups import Means
+
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
-ROUNDING = 1e-9  # tolerance for comparing quantile levels
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Coverage(MeanMetric):
-    r"""Share of targets inside their central prediction intervals.
+class Coverage(LevelOption, MeanMetric):
+    r"""Share of targets inside their prediction intervals.
 
     .. math:: \mathrm{coverage} = \frac1n \sum_i 1\{l_i \le y_i \le u_i\}, \qquad
               l_i = F_i^{-1}(\tfrac{1-p}2), \; u_i = F_i^{-1}(\tfrac{1+p}2)
 
+    The intervals are those of the file, or the central intervals of predictive distributions.
+
     Parameters
     ----------
     level
-        Nominal coverage p of the central intervals.
+        Level p of the intervals.
+    at_least
+        Whether only a coverage below the level is evidence against a model, as conformal prediction promises.
 
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions
+    predictive : n distributions, or n intervals at this level
 
     Value
     -----
@@ -73,33 +78,30 @@ class Coverage(MeanMetric):
         below="too-narrow",
         source="Gneiting et al. 2007",
         interpretation="The reference is the expected coverage if the model is correct.",
+        uses="coverage",
         details=CoverageDetails,
     )
     column: ClassVar[str] = "covered"
 
-    level: float = option(0.9, "Nominal coverage of the central intervals.")
+    at_least: bool = option(
+        default=False, text="Fail only if the coverage is below its level, as conformal prediction promises."
+    )
 
-    def __post_init__(self) -> None:
-        require_share_option("level", self.level)
+    @property
+    def alternative(self) -> Alternative:
+        return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import interval_mass
 
-        covered, expected = self._inside(rows, self.level), interval_mass(rows, self.level)
-        means = {
-            level: (float(self._inside(rows, level).mean()), float(interval_mass(rows, level).mean()))
-            for level in self._other_levels(rows)
-        }
-        details = {
-            "at_other_levels": [
-                {"level": level, "coverage": inside, "expected": mass} for level, (inside, mass) in means.items()
-            ]
-        }
-        columns, warnings = {"covered": covered, "expected": expected}, list[Message]()
-        if rows.distributions().quantile_levels is not None:
-            strictly = columns["strictly_inside"] = self._inside(rows, self.level, strictly=True)
-            warnings += [AT_QUANTILES] if (strictly < covered).any() else []
-        ambiguity = self._ambiguity(rows)
+        level = self.level_of(rows.predictive)
+        inside = self._inside(rows, level)
+        expected = interval_mass(rows, level)
+        columns = {**inside, "expected": expected}
+        at_limits = "strictly_inside" in inside and (inside["strictly_inside"] < inside["covered"]).any()
+        warnings = [AT_QUANTILES] if at_limits else []
+        details = {**self._misses(rows, level), "at_other_levels": self._at_other_levels(rows, level)}
+        ambiguity = self._ambiguity(rows, level)
         if ambiguity > MAX_AMBIGUITY:
             text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             warnings.append(Message("no-reference", text))
@@ -109,17 +111,41 @@ class Coverage(MeanMetric):
     def null_statistic(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        covered = means["covered"]
-        return np.clip(self.level, means["strictly_inside"], covered) if "strictly_inside" in means else covered
+        if "strictly_inside" not in means:
+            return means["covered"]
+        return np.asarray(np.clip(self.level_of(None), means["strictly_inside"], means["covered"]))
+
+    def _at_other_levels(self, rows: Predictions, level: float) -> list[dict[str, float]]:
+        """Return the coverage at the other levels that are reported."""
+        from calcheck.statistics.moments import covered, interval_mass
+
+        return [
+            {
+                "level": other,
+                "coverage": float(covered(rows, other).mean()),
+                "expected": float(interval_mass(rows, other).mean()),
+            }
+            for other in _other_levels(rows.distributions(), level)
+        ]
+
+    @staticmethod
+    def _misses(rows: Predictions, level: float) -> dict[str, float]:
+        """Return the shares of targets below and above their intervals."""
+        from calcheck.statistics.moments import central_interval, targets
+
+        y, (low, high) = targets(rows), central_interval(rows.distributions(), level)
+        return {"below": float((y < low).mean()), "above": float((y > high).mean())}
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
-        return not _has_interval(levels, self.level)
+        return not has_interval(levels, self.level_of(None))
 
-    def _other_levels(self, rows: Predictions) -> list[float]:
-        """Return the other levels to report, limited to intervals that the file contains."""
-        known = rows.distributions().quantile_levels
-        others = [level for level in OTHER_LEVELS if level != self.level]
-        return others if known is None else [level for level in others if _has_interval(known, level)]
+    def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
+        """Return the null statistic, without the details, which replicates do not need."""
+        from calcheck.statistics.groups import Means
+
+        rows = source.predictions()
+        inside = self._inside(rows, self.level_of(rows.predictive))
+        return float(self.null_statistic(Means({name: each.mean() for name, each in inside.items()}, len(rows))))
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
@@ -128,14 +154,15 @@ class Coverage(MeanMetric):
             return found
         return replace(found, inference=self._inference_if_constant(covered, found.columns["expected"], run))
 
-    @staticmethod
     def _inference_if_constant(
-        covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run
+        self, covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run
     ) -> IntervalInference:
         """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
         import numpy as np
 
-        p_value = min(1.0, 2 * float(np.prod(expected if covered[0] else 1 - expected)))
+        chance = float(np.prod(expected if covered[0] else 1 - expected))
+        one_sided = 1.0 if covered[0] else chance
+        p_value = one_sided if self.at_least else min(1.0, 2 * chance)
         return IntervalInference(
             p_value=p_value,
             verdict="fail" if p_value <= 1 - run.confidence else "pass",
@@ -147,32 +174,32 @@ class Coverage(MeanMetric):
         )
 
     @staticmethod
-    def _inside(rows: Predictions, level: float, *, strictly: bool = False) -> NDArray[np.float64]:
-        """Return whether each target is inside its interval, (n,); strictly, if limits do not count."""
-        import numpy as np
+    def _inside(rows: Predictions, level: float) -> dict[str, NDArray[np.float64]]:
+        """Return whether each target is inside its interval, (n,); for quantiles also whether it is at no limit."""
+        from calcheck.statistics.moments import covered
 
-        from calcheck.statistics.moments import central_interval, targets
+        inside = {"covered": covered(rows, level)}
+        if rows.distributions().quantile_levels is not None:
+            inside["strictly_inside"] = covered(rows, level, strictly=True)
+        return inside
 
-        y, below = targets(rows), np.less if strictly else np.less_equal
-
-        def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
-            low, high = central_interval(part, level)
-            return np.asarray(below(low, y[rows]) & below(y[rows], high), dtype=np.float64)
-
-        return rows.distributions().map_batches(inside)
-
-    def _ambiguity(self, rows: Predictions) -> float:
+    @staticmethod
+    def _ambiguity(rows: Predictions, level: float) -> float:
         """Return by how much the reference may be too small because of tied draws."""
         from calcheck.statistics.moments import central_interval, targets
 
         y = targets(rows)
 
         def error(part: Predictive, rows: slice) -> NDArray[np.float64]:
-            return part.interval_mass_error(y[rows], *central_interval(part, self.level))
+            return part.interval_mass_error(y[rows], *central_interval(part, level))
 
         return float(rows.distributions().map_batches(error).mean())
 
 
-def _has_interval(levels: NDArray[np.float64], level: float) -> bool:
-    """Return whether both limits of a central interval are quantiles at the given levels."""
-    return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))
+def _other_levels(predictive: Predictive, level: float) -> list[float]:
+    """Return the other levels to report: those of prediction intervals, else common ones that the file has."""
+    if predictive.interval_levels is not None:
+        return [other for other in predictive.interval_levels.tolist() if other != level]
+    known = predictive.quantile_levels
+    others = [other for other in OTHER_LEVELS if other != level]
+    return others if known is None else [other for other in others if has_interval(known, other)]

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import MeanMetric
-from calcheck.options import option, require_share_option
+from calcheck.metrics.base import LevelOption, MeanMetric
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IntervalScore(MeanMetric):
+class IntervalScore(LevelOption, MeanMetric):
     r"""Interval (Winkler) score: width of the central intervals plus a penalty for targets outside.
 
     .. math:: \frac1n \sum_i (u_i - l_i) + \frac2\alpha (l_i - y_i)_+ + \frac2\alpha (y_i - u_i)_+, \qquad
@@ -33,7 +32,7 @@ class IntervalScore(MeanMetric):
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions
+    predictive : n distributions, or n intervals at this level
 
     Value
     -----
@@ -63,13 +62,9 @@ class IntervalScore(MeanMetric):
         below="better-than-promised",
         source="Gneiting, Raftery 2007",
         interpretation="Smaller is better.",
+        uses="interval",
     )
     column: ClassVar[str] = "interval_score"
-
-    level: float = option(0.9, "Nominal coverage of the central intervals.")
-
-    def __post_init__(self) -> None:
-        require_share_option("level", self.level)
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -77,10 +72,10 @@ class IntervalScore(MeanMetric):
 
         from calcheck.statistics.moments import central_interval, targets
 
-        y = targets(rows)
+        y, level = targets(rows), self.level_of(rows.predictive)
 
         def score(part: Predictive, rows: slice) -> NDArray[np.float64]:
-            limits = central_interval(part, self.level)
-            return np.reshape(interval_score(y[rows], *limits, 1 - self.level, backend="numpy"), -1)
+            limits = central_interval(part, level)
+            return np.reshape(interval_score(y[rows], *limits, 1 - level, backend="numpy"), -1)
 
         return RowResults({"interval_score": rows.distributions().map_batches(score)})

@@ -22,7 +22,7 @@ class Mae(MeanMetric):
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions
+    predictive : n distributions, or n intervals with point predictions
 
     Value
     -----
@@ -52,6 +52,7 @@ class Mae(MeanMetric):
         below="better-than-promised",
         source="Gneiting 2011",
         interpretation="Smaller is better.",
+        uses="point",
         exempt_laws={"spread": "depends on the median only"},
     )
     column: ClassVar[str] = "absolute_error"

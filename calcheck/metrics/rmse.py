@@ -26,7 +26,7 @@ class Rmse(RowMetric):
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions
+    predictive : n distributions, or n intervals with point predictions
 
     Value
     -----
@@ -56,6 +56,7 @@ class Rmse(RowMetric):
         below="better-than-promised",
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
         interpretation="Smaller is better.",
+        uses="point",
         exempt_laws={"spread": "depends on the mean only"},
     )
 

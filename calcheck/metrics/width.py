@@ -6,20 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import MeanMetric
-from calcheck.options import option, require_share_option
+from calcheck.metrics.base import LevelOption, MeanMetric
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
 
 @dataclass(frozen=True)
-class Width(MeanMetric):
+class Width(LevelOption, MeanMetric):
     r"""Mean width of the central prediction intervals.
 
     .. math:: \mathrm{width} = \frac1n \sum_i (u_i - l_i), \qquad
@@ -32,7 +27,7 @@ class Width(MeanMetric):
 
     Needs
     -----
-    predictive : n distributions
+    predictive : n distributions, or n intervals at this level
 
     Value
     -----
@@ -60,20 +55,12 @@ class Width(MeanMetric):
         orientation="none",
         source="Gneiting et al. 2007",
         interpretation="Smaller is sharper, which is better only if the coverage is correct.",
+        uses="interval",
         exempt_laws={"spread": "measures the width of predictions, not their calibration"},
     )
     column: ClassVar[str] = "width"
 
-    level: float = option(0.9, "Nominal coverage of the central intervals.")
-
-    def __post_init__(self) -> None:
-        require_share_option("level", self.level)
-
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import central_interval
+        from calcheck.statistics.moments import interval_widths
 
-        def width(part: Predictive, rows: slice) -> NDArray[np.float64]:  # noqa: ARG001 - does not depend on targets
-            low, high = central_interval(part, self.level)
-            return high - low
-
-        return RowResults({"width": rows.distributions().map_batches(width)})
+        return RowResults({"width": interval_widths(rows.distributions(), self.level_of(rows.predictive))})

@@ -112,7 +112,12 @@ def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
 def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
     """Return the details of each bin: range, rows, root mean predicted variance and root mean squared error."""
     rmv, rmse = (np.sqrt(sums[name] / sums["rows"]) for name in ("variance", "squared_error"))
-    columns = {"from": bins.low, "to": bins.high, "rows": sums["rows"], "rmv": rmv, "rmse": rmse}
+    return bin_table(bins, sums["rows"], {"rmv": rmv, "rmse": rmse})
+
+
+def bin_table(bins: Bins, rows: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+    """Return the details of each bin: range, rows, and further values by name, (k,) each."""
+    columns = {"from": bins.low, "to": bins.high, "rows": rows, **values}
     lines = zip(*(values.tolist() for values in columns.values()), strict=True)
     return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
 

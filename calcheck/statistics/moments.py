@@ -131,6 +131,27 @@ def central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.f
     return predictive.central_interval(level)
 
 
+@cached
+def interval_widths(predictive: Predictive, level: float) -> NDArray[np.float64]:
+    """Return the widths of the intervals at a level, (n,), unit of y."""
+
+    def width(part: Predictive, _: slice) -> NDArray[np.float64]:
+        return part.interval_width(level)
+
+    return predictive.map_batches(width)
+
+
+def covered(rows: Predictions, level: float, *, strictly: bool = False) -> NDArray[np.float64]:
+    """Return whether each target is inside its interval at a level, (n,), 0 or 1; strictly, limits do not count."""
+    y, below = targets(rows), np.less if strictly else np.less_equal
+
+    def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
+        low, high = central_interval(part, level)
+        return np.asarray(below(low, y[rows]) & below(y[rows], high), dtype=np.float64)
+
+    return rows.distributions().map_batches(inside)
+
+
 def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
     """Return the predicted probability of the central interval of each row, (n,)."""
     return _interval_mass(rows.distributions(), level)

@@ -68,9 +68,8 @@ def sort_keys(rows: Predictions, by: str | None) -> NDArray[Any]:
     return values.astype("datetime64[us]") if kind in DATES else values.astype(np.float64)
 
 
-def distinct_categories(rows: Predictions, by: str | None) -> NDArray[Any]:
-    """Return the values that determine the bins: the distinct categories, else all :func:`sort_keys`."""
-    keys = sort_keys(rows, by)
+def distinct_categories(keys: NDArray[Any]) -> NDArray[Any]:
+    """Return the sort keys that determine the bins: the distinct categories, else all."""
     return np.array(sorted(set(keys.tolist())), dtype=str) if keys.dtype.kind in CATEGORIES else keys
 
 

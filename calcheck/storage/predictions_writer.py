@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from calcheck.csv_cells import COMPUTED
-from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Quantiles, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrays import list_column
 from calcheck.io.arrow_arrays import key_text, replace_in_text
+from calcheck.io.columns.intervals import PACKED, SIDED
 from calcheck.io.columns.names import SAMPLE, level_name, level_of
-from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
+from calcheck.io.columns.options import ERROR, POINTS, STDS, TARGETS
 from calcheck.io.rows import MODELS
 from calcheck.io.tables.csv import table_of
 from calcheck.storage.column_writer import WRITERS, table_writer
@@ -128,9 +129,9 @@ def _columns(rows: Predictions) -> dict[str, Any]:
 
 def _plays_a_role(name: str) -> bool:
     """Return whether the reader may assign a role to a column with this name."""
-    known = {*TARGETS, *MEANS, *STDS, ERROR, "id", "dist", "samples", "embedding", *MODELS}
+    known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
     stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of embedding dimensions
-    numbered = level_of(name) is not None or SAMPLE.fullmatch(name)
+    numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
     return name in known or bool(numbered) or stem in {*PARAMETERS, "emb"}
 
 
@@ -144,11 +145,22 @@ def _described(predictive: Predictive) -> dict[str, Any]:
         case Quantiles():
             names = [level_name(level) for level in predictive.levels]
             return {name: predictive.values[:, place] for place, name in enumerate(names)}
+        case Intervals():
+            return _limits(predictive)
         case Independent() if (normal := predictive.normal()) is not None:
             return {"mean": normal[0], "std": normal[1]}
         case _:
             spelling, parameters = predictive.parameters()
             return {"dist": np.full(len(predictive), spelling), **parameters}
+
+
+def _limits(intervals: Intervals) -> dict[str, Any]:
+    """Return the columns of intervals, whose names have the levels."""
+    named = [np.format_float_positional(level) for level in intervals.levels]
+    columns = {} if intervals.point is None else {"prediction": intervals.point}
+    for side, values in {"lower": intervals.lower, "upper": intervals.upper}.items():
+        columns |= {f"{side}_{level}": values[:, place] for place, level in enumerate(named)}
+    return columns
 
 
 def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:

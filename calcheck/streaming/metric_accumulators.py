@@ -12,14 +12,16 @@ import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.results import NullDistribution, RowResults
-from calcheck.statistics.bins import Bins, bin_warnings, reliability, spread_by_bin
+from calcheck.statistics.bins import Bins, bin_warnings
 from calcheck.statistics.groups import MeanTerm
 from calcheck.statistics.moments import uncertainties
-from calcheck.statistics.sort_keys import distinct_categories, make_bins, sort_keys
+from calcheck.statistics.sort_keys import distinct_categories, make_bins
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
     from calcheck.metrics._validity import ValidBinsMetric
@@ -139,6 +141,10 @@ class ColumnAccumulator(Stateless[ColumnStore]):
         return self.metric.from_sort_keys(sums.columns())
 
 
+def _distinct_keys(metric: BinnedMetric, batch: Predictions) -> NDArray[Any]:
+    return distinct_categories(metric.sort_key(batch))
+
+
 class Binned(MetricAccumulator[Bins, SumsT]):
     """An accumulator in bins with fixed edges."""
 
@@ -146,13 +152,12 @@ class Binned(MetricAccumulator[Bins, SumsT]):
     metric: BinnedMetric
 
     def fit(self, stream: BatchedSource) -> Bins:
-        by = self.metric.by
-        keys = stream.column(by or "uncertainties", partial(distinct_categories, by=by))
-        return replace(make_bins(keys, self.metric.bins, by), label=None)
+        keys = stream.column(self.metric.sort_key_name, partial(_distinct_keys, self.metric))
+        return replace(make_bins(keys, self.metric.bins, self.metric.by), label=None)
 
     def assign(self, settings: Bins, batch: Predictions) -> Bins:
         """Return the bins of a batch."""
-        return settings.assign(sort_keys(batch, self.metric.by))
+        return settings.assign(self.metric.sort_key(batch))
 
     def is_consistent(self, settings: Bins, sums: SumsT) -> bool:
         return settings.is_consistent(self.metric.bins) and sums.is_consistent()
@@ -160,16 +165,16 @@ class Binned(MetricAccumulator[Bins, SumsT]):
 
 @dataclass(frozen=True)
 class BinnedAccumulator(Binned[MomentSums]):
-    """Sums predicted and observed spread by bin."""
+    """Sums the terms of a metric by bin."""
 
     sums_type: ClassVar[type[Sums]] = MomentSums
     metric: BinnedMetric
 
     def sum_batch(self, settings: Bins, batch: Predictions) -> MomentSums:
-        return MomentSums.from_terms(spread_by_bin(batch, self.assign(settings, batch)), Metadata(len(batch)))
+        return MomentSums.from_terms(self.metric.bin_terms(batch, self.assign(settings, batch)), Metadata(len(batch)))
 
     def rows(self, settings: Bins, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
-        rows = rows_of_means(sums, reliability(sums.sums, settings))
+        rows = rows_of_means(sums, self.metric.bin_details(sums.sums, settings))
         return replace(rows, warnings=(*rows.warnings, *bin_warnings(settings, sums.sums["rows"])))
 
 

@@ -11,8 +11,8 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError, V
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
-from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.inference.verdict_basis import NO_REPLICATES, NOT_SIMULATED, StatedShape, basis_of
+from calcheck.metrics.base import ComparesOutcomes, inapplicable_reason
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
+OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -230,9 +231,13 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
 
 def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | None) -> StreamedMetric | Skipped:
     """Return a metric with its accumulator and settings, or why it cannot be accumulated."""
+    metric = metric.with_defaults(stream.first)
     name, summing = metric.info.name, accumulator_of(metric)
     if summing is None:
         return Skipped(metric=name, code="inapplicable", reason=not_streamable_reason(metric))
+    intervals = stream.first.predictive is not None and stream.first.predictive.interval_levels is not None
+    if intervals and isinstance(metric, ComparesOutcomes):
+        return Skipped(metric=name, code="inapplicable", reason=OF_INTERVALS)
     if reason := inapplicable_reason(type(metric), stream.first):
         return Skipped(metric=name, code="inapplicable", reason=reason)
     if like is not None:
@@ -287,6 +292,8 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
         if isinstance(sums, MomentSums):
             replicated = null_distribution(each.metric, sums)
         basis = basis_of(each.metric, state.shape, rows, replicates=replicated is not None)
+        if basis.reason in NOT_SIMULATED:
+            replicated = None
         if isinstance(sums, ColumnStore) and state.replicates and basis.reason == NO_REPLICATES:
             basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.errors import SHOWN, DataError
 from calcheck.io.columns.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
+from calcheck.metrics.base import ComparesOutcomes, LevelOption
 from calcheck.predictions import Source
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.messages import Message
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 
@@ -85,6 +87,20 @@ def align_models(models: Sequence[Model]) -> list[Source]:
     first, *others = models
     rows = first.source.predictions()
     return [first.source, *(_matched(first, rows, other) for other in others)]
+
+
+def incomparable_reason(metric: Metric[Any], sources: Sequence[Source]) -> str:
+    """Return why the values of a metric for several models cannot be compared; empty if they can.
+
+    Models that state different intervals have different default levels, and cce compares the coverage of intervals, but
+    all of a distribution.
+    """
+    if isinstance(metric, LevelOption):
+        levels = sorted({metric.level_of(source.predictions().predictive) for source in sources})
+        listed = ", ".join(f"{level:g}" for level in levels)
+        return f"has intervals at different levels for the models ({listed}): pass --level" if len(levels) > 1 else ""
+    own = {isinstance(metric, ComparesOutcomes) and metric.outcomes(source) is not source for source in sources}
+    return "compares distributions of some models, and the coverage of intervals of others" if len(own) > 1 else ""
 
 
 def _matched(first: Model, rows: Predictions, other: Model) -> Source:

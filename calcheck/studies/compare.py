@@ -13,7 +13,7 @@ from calcheck.lazy_inputs import same_inputs
 from calcheck.messages import Message
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.studies.align import align_models
+from calcheck.studies.align import align_models, incomparable_reason
 from calcheck.studies.ranking import ranks, score
 
 if TYPE_CHECKING:
@@ -104,19 +104,24 @@ def evaluate_models(
 ) -> tuple[list[Report], Evaluated]:
     """Return the report of each model on the rows of the first, and the row results by metric and model.
 
-    If the number of replicates is not set, the null distribution is simulated only where the ranking depends on it.
+    Metrics whose values cannot be compared are skipped. If the number of replicates is not set, the null distribution
+    is simulated only where the ranking depends on it.
     """
     models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
     evaluated: Evaluated = {}
-    reports = []
-    for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
+    reports, sources = [], align_models(models)
+    reasons = {metric.info.name: incomparable_reason(metric, sources) for metric in metrics}
+    metrics = [metric for metric in metrics if not reasons[metric.info.name]]
+    skipped = [Skipped(metric=name, code="inapplicable", reason=reason) for name, reason in reasons.items() if reason]
+    for done, (model, source) in enumerate(zip(models, sources, strict=True)):
         run.progress("models", done / len(models))
 
         def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
             evaluated[metric.info.name, name] = (shown, rows)
 
         referred = _ranked_by_simulation if run.replicates is None else None
-        reports.append(evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred))
+        report = evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred)
+        reports.append(replace(report, skipped=(*skipped, *report.skipped)))
     run.progress("models", 1.0)
     return reports, evaluated
 

@@ -17,7 +17,7 @@ from calcheck.metrics.base import SharesFit, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.studies.align import align_models
+from calcheck.studies.align import align_models, incomparable_reason
 from calcheck.studies.compare import comparison_input
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep_settings import points
@@ -100,7 +100,7 @@ def sweep(
     OptionError
         A value is invalid for a setting.
     """
-    run, places = run or Run(), points(metric, varied, all_combinations=all_combinations)
+    run = run or Run()
     models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
     sources = align_models(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
@@ -108,7 +108,11 @@ def sweep(
             with model.source.error_names():
                 msg = f"{metric.info.name} {reason}"
                 raise DataError(msg)
+    if reason := incomparable_reason(metric, sources):
+        msg = f"{metric.info.name} {reason}"
+        raise DataError(msg)
     rows = [source.predictions() for source in sources]
+    places = points(metric.with_defaults(rows[0]), varied, all_combinations=all_combinations)
     found = _computed(rows, places, subsets, replace(run, replicates=0))
     names = [model.name for model in models]
     results, rankings = _results(names, places, found)

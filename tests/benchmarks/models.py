@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
 from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.gaussian import AssumedGaussian
@@ -96,6 +96,15 @@ def by_quantiles(family, levels, rng, n):
     return x, Quantiles(levels, np.stack([quantile(level) for level in levels], axis=1)), truth
 
 
+def intervals(levels, rng, n):
+    """Predict the central intervals of normal distributions at some levels, and the means."""
+    x, normal = gaussian(rng, n)
+    lower, upper = (
+        np.stack(side, axis=1) for side in zip(*(normal.central_interval(level) for level in levels), strict=True)
+    )
+    return x, Intervals(np.array(levels), lower, upper, normal.loc), normal
+
+
 def errors(draw, rng, n):
     """Predict standard deviations only; the standardized errors have a distribution that the file does not state."""
     x, normal = gaussian(rng, n)
@@ -124,6 +133,9 @@ RIGHT = {
     "double poisson": double_poisson,
     "mixture": mixture,
     **{f"samples {draws}": partial(samples, draws) for draws in (1, 5, 50)},
+    "1 interval": partial(intervals, (0.9,)),
+    "2 intervals": partial(intervals, (0.5, 0.9)),
+    "3 intervals": partial(intervals, (0.5, 0.8, 0.95)),
     "errors normal": partial(errors, unit_normal),
     "errors t3": partial(errors, partial(unit_t, 3)),
     "errors t4": partial(errors, partial(unit_t, 4)),

@@ -4,6 +4,7 @@
     python -m tests.benchmarks.significance power --sets 300 --rows 300 1000
     python -m tests.benchmarks.significance levels --metrics cce jmmd cmmd fid --sets 200 --rows 100
     python -m tests.benchmarks.significance quantiles --sets 1000 --rows 100 1000
+    python -m tests.benchmarks.significance levels --families "1 interval" "2 intervals" "3 intervals" --replicates 79
     python -m tests.benchmarks.significance compare --sets 400 --rows 100 300
 
 ``levels`` draws data sets from models that are right, and prints how often each metric's verdict is ``fail``: at most
@@ -44,15 +45,20 @@ def metric_of(name, predictive):
     return METRICS[name](level=round(float(levels[-1] - levels[0]), 6))
 
 
-def verdicts(maker, names, targets, n, seed):
+def verdicts(maker, names, targets, replicates, n, seed):
     """Return the verdict of each metric on one data set; absent where it does not apply."""
     rows = rows_of(maker, n, seed, targets)
     shapeless = not rows.predictive.shape_is_known
     found = {}
     for run, chosen in (
-        (Run(resamples=1000 if shapeless else 0), [name for name in names if name not in IN_BINS]),
-        (Run(resamples=1000 if shapeless else 100), [name for name in names if name in IN_BINS]),
+        (
+            Run(resamples=1000 if shapeless else 0, replicates=replicates),
+            [name for name in names if name not in IN_BINS],
+        ),
+        (Run(resamples=1000 if shapeless else 100, replicates=replicates), [name for name in names if name in IN_BINS]),
     ):
+        if not chosen:
+            continue
         report = evaluate(InMemory(rows), [metric_of(name, rows.predictive) for name in chosen], run=run)
         found |= {result.metric: result.verdict for result in report.results}
     return found
@@ -118,6 +124,9 @@ def main():
     parser.add_argument("--rows", type=int, nargs="*", default=[300])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--targets", type=int, default=1)
+    parser.add_argument(
+        "--replicates", type=int, help="of levels and power; more are drawn for open verdicts by default"
+    )
     parser.add_argument("--metrics", choices=JUDGED, nargs="*", default=BY_ROWS)
     parser.add_argument("--families", nargs="*")
     given = parser.parse_args()
@@ -129,7 +138,7 @@ def main():
             work = (
                 partial(differences, makers[name], given.metrics, n)
                 if given.what == "compare"
-                else partial(verdicts, makers[name], given.metrics, given.targets, n)
+                else partial(verdicts, makers[name], given.metrics, given.targets, given.replicates, n)
             )
             cells[name, n] = counted(work, given.sets, given.workers)
             print(f"{name}, n = {n}:", *(f"{each} {outcome(one)};" for each, one in cells[name, n].items()), flush=True)

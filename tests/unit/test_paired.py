@@ -155,7 +155,7 @@ def test_the_p_value_is_at_least_that_of_the_permutation_test(name):
 @pytest.mark.parametrize("name", BIASED)
 def test_biased_metrics_are_centered_at_the_mean_of_their_resamples(name):
     """p is the share of resamples that are as far from their mean as the difference is from 0."""
-    options = {"bins": 3} if name in ("ence", "uce") else {}
+    options = {"bins": 3} if name in ("ence", "uce", "stratified-coverage") else {}
     pair = pair_of(name, model(80), model(80, seed=3, spread=0.8), **options)
     replicates = Replicates([pair.statistic()], Run(resamples=300), stage=name)
     replicates.draw(300)

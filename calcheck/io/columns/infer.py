@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
+from calcheck.io.columns.intervals import find_intervals, missing_level
 from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_parameters, possible_conventions
 from calcheck.io.columns.roles import (
     GaussianRole,
+    IntervalsRole,
     ParametersRole,
     QuantilesRole,
     ResidualRole,
@@ -145,6 +147,9 @@ def _columns_by_role(target: tuple[str, ...], predictive: Distributions | None) 
         case ParametersRole(error=error):
             parameters = tuple(name for name in columns_of(predictive) if name != error)
             return {"error" if error else "target": target, "param": parameters}
+        case IntervalsRole(lower=lower, upper=upper, point=point):
+            limits = {"intervals": lower} if predictive.packed else {"lower": lower, "upper": upper}
+            return {"target": target, "mean": () if point is None else (point,), **limits}
         case SamplesRole() | QuantilesRole():
             form = "samples" if isinstance(predictive, SamplesRole) else "quantiles"
             return {"target": target, form: columns_of(predictive)}
@@ -182,9 +187,18 @@ class _Finder:
             return self.quantiles(columns.group("quantiles", options.quantiles)), ""
         if options.error or self._has_errors_only():
             return self.residuals(), ""
-        if options.mean or any(getattr(options, kind) for kind in SPREADS):
-            return self.gaussian(), ""
-        return self.by_names()
+        return self.moments_or_intervals() or self.by_names()
+
+    def moments_or_intervals(self) -> tuple[Distributions | None, str] | None:
+        """Return the role of means and spreads, or of intervals, if an option names one of their columns."""
+        options, columns = self.options, self.columns
+        if options.lower or options.intervals:
+            return find_intervals(columns, options), ""
+        spread = any(getattr(options, kind) for kind in SPREADS)
+        if not spread and not options.mean:
+            return None
+        only_point = not spread and columns.one_of("std", STDS) is None
+        return (find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
 
     def by_names(self) -> tuple[Distributions | None, str]:
         """Return the role of the predictions by known column names, and the tool that uses them."""
@@ -199,8 +213,8 @@ class _Finder:
             (first, one), (second, other) = choices[:2]
             msg = f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
             raise DataError(msg)
-        if gaussian or not found:
-            return gaussian, ""
+        if gaussian or not found:  # intervals state less than means with standard deviations
+            return gaussian or find_intervals(self.columns, self.options), ""
         return found[0].role, found[0].tool
 
     def _chosen_forms(self) -> list[NamedForm]:
@@ -298,6 +312,12 @@ def missing_target(columns: ColumnIndex) -> str:
 
 def missing_predictions(columns: ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no predictive distributions were found, and what to do."""
+    stated = options.names_form or unclear_spreads(columns.free)
+    return ("" if stated else missing_level(columns)) or _unrecognized(columns, options)
+
+
+def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
+    """Return the message that no columns of distributions were recognized, and what may be meant."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         return only + columns.missing("std")

@@ -7,10 +7,11 @@ from typing import Literal
 
 from calcheck.distributions.families import CONVENTIONS
 from calcheck.errors import OptionError
-from calcheck.options import option, require_positive_option
+from calcheck.options import option, require_positive_option, require_share_option
 
 TARGETS = ("y", "y_true", "target", "observed", "observation", "oracle_value")
 MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
+POINTS = (*MEANS, "yhat")  # Point predictions beside intervals
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
@@ -50,6 +51,24 @@ class ColumnOptions:
         None,
         "Columns of quantiles as a pattern ('q_*'), with levels in their names. Default: q_0.05, …, or 0.05, ….",
         metavar="COLUMNS",
+    )
+    lower: str | None = option(
+        None,
+        "Columns of lower limits of prediction intervals: lower, or one for each level. Default: lower, lo, y_lower, "
+        "pi_lower_90, obs_ci_lower, yhat_lower, ….",
+        metavar="COLUMNS",
+    )
+    upper: str | None = option(
+        None, "Columns of upper limits, in the order of --lower. Default: upper, hi, y_upper, ….", metavar="COLUMNS"
+    )
+    intervals: str | None = option(
+        None,
+        "Column of lists with both limits, shape (2, k) for k levels, instead of --lower and --upper. Default: y_pis, "
+        "or intervals.",
+        metavar="COLUMN",
+    )
+    level: tuple[float, ...] = option(
+        (), "Levels of prediction intervals, such as 0.9, if they are not in the column names; or those to use."
     )
     embedding: str | None = option(
         None,
@@ -112,14 +131,16 @@ class ColumnOptions:
             msg = f"{' and '.join(given)} both describe the predictions. Pass only one"
             raise OptionError(msg)
         self._check_joins()
+        self._check_intervals()
         if self.embedding and self.inputs:
             msg = "--embedding and --inputs both set what calibration is conditioned on. Pass only one"
             raise OptionError(msg)
-        if self.min_std is not None and (self.dist or self.samples or self.quantiles):
-            msg = "--min-std raises standard deviations, but --dist, --samples and --quantiles have none"
+        without_std = [name for name in given if not name.endswith("--std")]
+        if self.min_std is not None and without_std:
+            msg = f"--min-std raises standard deviations, but {without_std[0]} has none"
             raise OptionError(msg)
-        if self.error_dist is not None and (self.dist or self.samples or self.quantiles):
-            msg = "--error-dist applies to means and standard deviations, not to --dist, --samples and --quantiles"
+        if self.error_dist is not None and without_std:
+            msg = f"--error-dist applies to means and standard deviations, not to {without_std[0]}"
             raise OptionError(msg)
         if self.param and not self.dist:
             msg = "--param needs --dist, which defines the parameters"
@@ -128,11 +149,14 @@ class ColumnOptions:
     def _forms(self) -> list[str]:
         """Return the given options that specify the form of the predictions; --error with --dist counts as one."""
         spread = any(getattr(self, name) for name in SPREADS)
-        gaussian = self.mean or spread or (self.error and not self.dist)
+        limits = self.lower or self.upper or self.intervals
+        gaussian = (self.mean and not limits) or spread or (self.error and not self.dist)
         forms = {
             "--dist": self.dist,
             "--samples": self.samples,
             "--quantiles": self.quantiles,
+            "--intervals": self.intervals,
+            "--lower and --upper": self.lower or self.upper,
             "--error and --std" if self.error else "--mean and --std": gaussian,
         }
         return [name for name, value in forms.items() if value]
@@ -141,6 +165,17 @@ class ColumnOptions:
     def names_form(self) -> bool:
         """Whether an option specifies the form of the predictions, so that it is not inferred."""
         return bool(self._forms())
+
+    def _check_intervals(self) -> None:
+        for level in self.level:
+            require_share_option("level", level)
+        if len(set(self.level)) < len(self.level):
+            msg = f"--level names a level twice: {', '.join(f'{level:g}' for level in self.level)}"
+            raise OptionError(msg)
+        if bool(self.lower) != bool(self.upper):
+            there, missing = ("--lower", "--upper") if self.lower else ("--upper", "--lower")
+            msg = f"{there} names one side of the intervals. Pass {missing} too"
+            raise OptionError(msg)
 
     def _check_joins(self) -> None:
         for text in self.filter:

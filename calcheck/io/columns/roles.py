@@ -11,6 +11,7 @@ import numpy as np
 
 from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
 from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, to_floats, to_matrix
@@ -38,6 +39,8 @@ FILE_ROLES: dict[Contents, FileRole] = {
     "inputs": "evaluation_points",
 }
 """The role of a file in reports, by what is read from it."""
+LIMITS = ("lower", "upper")
+"""The arrays of limits of intervals."""
 SHAPE_UNKNOWN = (
     "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"
     " (pass --error-dist normal or --error-dist t6)"
@@ -91,7 +94,50 @@ class QuantilesRole:
     levels: tuple[float, ...]
 
 
-Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole
+@dataclass(frozen=True)
+class IntervalsRole:
+    """Prediction intervals: columns of both limits for each level, or one column of lists with all lower limits first.
+
+    ``point`` is the column of point predictions, if there is one.
+    """
+
+    lower: tuple[str, ...]
+    upper: tuple[str, ...]
+    levels: tuple[float, ...]
+    point: str | None = None
+
+    @property
+    def packed(self) -> bool:
+        """Whether one column holds both limits."""
+        return self.lower == self.upper
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of point predictions and of limits."""
+        limits = self.lower if self.packed else (*self.lower, *self.upper)
+        return limits if self.point is None else (self.point, *limits)
+
+    def arguments(self) -> list[str]:
+        """Return the options that specify this role."""
+        sides = ["--lower", ",".join(self.lower), "--upper", ",".join(self.upper)]
+        limits = ["--intervals", self.lower[0]] if self.packed else sides
+        return [*limits, "--level", _listed(self.levels), *(["--mean", self.point] if self.point else [])]
+
+    def arrays(self, table: pa.Table) -> Arrays:
+        """Return the limits, (n, k) each, and the point predictions, (n,), if there are any.
+
+        Raises
+        ------
+        DataError
+            The limits are not numbers, or there are not two for each level.
+        """
+        point = {} if self.point is None else {"point": to_floats(table[self.point], self.point)}
+        if self.packed:
+            return {**_split_limits(to_matrix(table[self.lower[0]], self.lower[0]), self), **point}
+        return {"lower": _matrix(table, self.lower), "upper": _matrix(table, self.upper), **point}
+
+
+Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole | IntervalsRole
 
 
 def columns_of(role: Distributions | None) -> tuple[str, ...]:
@@ -105,7 +151,7 @@ def columns_of(role: Distributions | None) -> tuple[str, ...]:
             return (*([error] if error else []), *(name for group in columns.values() for name in group))
         case SamplesRole(groups):
             return tuple(name for group in groups for name in group)
-        case QuantilesRole(columns, _):
+        case QuantilesRole(columns=columns) | IntervalsRole(columns=columns):
             return columns
         case None:
             return ()
@@ -124,7 +170,7 @@ class Roles:
     ----------
     target : tuple of str
         Columns of targets, or of errors instead; may be empty.
-    predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole, QuantilesRole or None
+    predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole, QuantilesRole, IntervalsRole or None
         The predictive distributions.
     x : tuple of str
         The embedding (one column of vectors, or several of numbers) or the inputs; may be empty.
@@ -164,6 +210,9 @@ class Roles:
                 described["samples"] = "; ".join(list_names(group) for group in columns)
             case QuantilesRole(columns, _):
                 described["quantiles"] = list_names(columns)
+            case IntervalsRole(lower, upper, levels, point):
+                described |= {"point": point} if point else {}
+                described |= {"lower": list_names(lower), "upper": list_names(upper), "levels": _listed(levels)}
             case None:
                 pass
         if self.x:
@@ -187,17 +236,24 @@ class Roles:
                     arguments += ["--param", f"{name}={pattern_of(group, names) or ','.join(group)}"]
             case QuantilesRole(columns, _):
                 arguments += ["--quantiles", pattern_of(columns, names) or ",".join(columns)]
+            case IntervalsRole():
+                arguments += self.predictive.arguments()
             case SamplesRole(columns):
                 patterns = [pattern_of(group, names) for group in columns]
                 arguments += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
             case None:
                 pass
-        if self.x:
-            pattern = pattern_of(self.x, names) or ",".join(self.x)
-            arguments += ["--embedding", pattern] if self.has_embedding else ["--inputs", ",".join(self.x)]
-        if self.id:
-            arguments += ["--id", self.id]
-        return arguments
+        return [*arguments, *self._explicit_inputs(names)]
+
+    def _explicit_inputs(self, names: list[str]) -> list[str]:
+        """Return the options that specify inputs and keys."""
+        pattern = pattern_of(self.x, names) or ",".join(self.x) if self.x else ""
+        inputs = ["--embedding", pattern] if self.has_embedding else ["--inputs", ",".join(self.x)]
+        return [*(inputs if self.x else []), *(["--id", self.id] if self.id else [])]
+
+
+def _listed(levels: tuple[float, ...]) -> str:
+    return ",".join(f"{level:g}" for level in levels)
 
 
 def _shape(shape: Shape | None) -> list[str]:
@@ -257,27 +313,32 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
     DataError
         A column does not hold numbers, or its rows differ in length.
     """
+    arrays: Arrays = {"y": _columns(table, roles.target)} if roles.target else {}
+    arrays |= _predictive_arrays(table, roles.predictive)
+    return {**arrays, "x": _inputs(table, roles)} if roles.x else arrays
+
+
+def _predictive_arrays(table: pa.Table, role: Distributions | None) -> Arrays:
+    """Return the arrays that describe the distributions, by name."""
     arrays: Arrays = {}
-    if roles.target:
-        arrays["y"] = _columns(table, roles.target)
-    match roles.predictive:
+    match role:
         case GaussianRole(mean=mean, spread=spread, kind=kind):
-            arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
+            arrays = {"mean": _columns(table, mean), kind: _columns(table, spread)}
         case ResidualRole(spread=spread, kind=kind):
-            arrays[kind] = to_floats(table[spread], spread)
+            arrays = {kind: to_floats(table[spread], spread)}
         case ParametersRole(convention, columns, error):
             reader = _matrix if convention.grouped else _columns
-            arrays |= {name: reader(table, group) for name, group in columns.items()}
+            arrays = {name: reader(table, group) for name, group in columns.items()}
             if error and convention.location:
                 arrays[convention.location] = np.zeros(len(table))
         case QuantilesRole(columns, _):
-            arrays["quantiles"] = _matrix(table, columns)
+            arrays = {"quantiles": _matrix(table, columns)}
+        case IntervalsRole():
+            arrays = role.arrays(table)
         case SamplesRole(groups):
-            arrays["samples"] = _draws([_samples(table, group) for group in groups])
+            arrays = {"samples": _draws([_samples(table, group) for group in groups])}
         case None:
             pass
-    if roles.x:
-        arrays["x"] = _inputs(table, roles)
     return arrays
 
 
@@ -296,16 +357,25 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
         case ResidualRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
             return _of_moments(np.zeros_like(std), std, shape), raised
+        case None:
+            return None, 0
+        case role:
+            return _without_spread(role, arrays), 0
+
+
+def _without_spread(role: ParametersRole | SamplesRole | QuantilesRole | IntervalsRole, arrays: Arrays) -> Predictive:
+    """Return distributions that are not given by means and spreads."""
+    match role:
         case ParametersRole(convention, columns, _):
             for name in columns:
                 require_finite(name, arrays[name])
-            return convention(**{name: arrays[name] for name in convention.parameters if name in arrays}), 0
+            return convention(**{name: arrays[name] for name in convention.parameters if name in arrays})
         case QuantilesRole(_, levels):
-            return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64)), 0
+            return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64))
+        case IntervalsRole(levels=levels):
+            return Intervals(np.array(levels), arrays["lower"], arrays["upper"], arrays.get("point"))
         case SamplesRole():
-            return Samples(np.asarray(arrays["samples"], dtype=np.float64)), 0
-        case None:
-            return None, 0
+            return Samples(np.asarray(arrays["samples"], dtype=np.float64))
 
 
 def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
@@ -380,6 +450,24 @@ def _inputs(table: pa.Table, roles: Roles) -> NDArray[np.floating[Any]]:
             )
             raise DataError(msg)
     return _matrix(table, roles.x)
+
+
+def _split_limits(both: NDArray[np.floating[Any]], role: IntervalsRole) -> Arrays:
+    """Return lower and upper limits, (n, k) each, from rows that hold all lower limits, then all upper ones, (n, 2 k).
+
+    Raises
+    ------
+    DataError
+        There are not two limits for each level.
+    """
+    levels = len(role.levels)
+    if both.shape[1] != 2 * levels:
+        msg = (
+            f"column {role.lower[0]!r} has {both.shape[1]} limits per row, and --level names {levels}. Pass the level"
+            " of each interval, in their order; each has two limits"
+        )
+        raise DataError(msg)
+    return {"lower": both[:, :levels], "upper": both[:, levels:]}
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:

@@ -1,0 +1,234 @@
+"""Prediction intervals: distributions of which only the probability of some intervals is stated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from calcheck.distributions.base import Predictive
+from calcheck.distributions.formatting import fill
+from calcheck.distributions.row_random import hash_rows
+from calcheck.errors import DataError
+from calcheck.validation import concat_columns, require, require_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import RowRandom, Words
+    from calcheck.metric_info import Part
+
+LEVEL_ERROR = 1e-9  # Levels within this distance are equal
+NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
+
+
+def _not_stated(*_: Any, **__: Any) -> NoReturn:
+    raise DataError(NOT_STATED)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals(Predictive):
+    """Prediction intervals at some levels: the target is inside an interval with the probability of its level.
+
+    Nothing else is stated: not how often targets are below and above, and not where they are inside. Each level is
+    judged alone, so intervals of different levels need not be nested. Replicates state which targets are inside: all
+    intervals with a level of at least u, for one uniform u per row.
+
+    Parameters
+    ----------
+    levels : (k,)
+        Levels, different, in (0, 1), equal for all rows.
+    lower, upper : (n, k)
+        Limits, in the unit of the targets, lower <= upper; they belong to the intervals, and may be infinite.
+    point : (n,), optional
+        Point predictions, in the unit of the targets.
+
+    Raises
+    ------
+    DataError
+        The levels are invalid, or do not match the limits.
+    ValuesError
+        A limit is missing, a lower limit is above its upper limit, or a point prediction is not finite.
+    """
+
+    family: ClassVar[str] = "intervals"
+    levels: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    point: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        for name, values in self._arrays().items():
+            object.__setattr__(self, name, np.asarray(values, dtype=np.float64))
+        object.__setattr__(self, "levels", np.asarray(self.levels, dtype=np.float64))
+        self._require_levels()
+        for name, values in {"lower": self.lower, "upper": self.upper}.items():
+            if values.shape[1:] != self.levels.shape:
+                msg = f"{name} limits must be rows by {len(self.levels)} levels, got shape {values.shape}"
+                raise DataError(msg)
+            require(name, ~np.isnan(values), "must be numbers", "Pass --nan-policy omit to drop these rows.")
+        require("lower", self.lower <= self.upper, "must not be above the upper limit", "Are the columns exchanged?")
+        self._require_order()
+        if self.point is not None:
+            require_finite("point", self.point)
+
+    def _require_levels(self) -> None:
+        """Raise unless the levels are different and in (0, 1)."""
+        inside = (self.levels > 0) & (self.levels < 1)
+        if not len(self.levels) or not inside.all() or len(np.unique(self.levels)) < len(self.levels):
+            msg = f"levels of intervals must be different and lie strictly between 0 and 1, got {self._listed()}"
+            raise DataError(msg)
+
+    def _require_order(self) -> None:
+        """Raise if the intervals of a level are narrower than those of a smaller level in all rows."""
+        order = np.argsort(self.levels)
+        widths = self.upper - self.lower
+        for small, large in pairwise(order.tolist()):
+            if len(self) and (widths[:, large] < widths[:, small]).all():
+                msg = (
+                    f"all intervals at the level {self.levels[large]:g} are narrower than those at"
+                    f" {self.levels[small]:g}. Are the levels in the order of the intervals?"
+                )
+                raise DataError(msg)
+
+    def _listed(self) -> str:
+        return ", ".join(f"{level:g}" for level in self.levels) or "none"
+
+    def _arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays with one entry per row, by name."""
+        arrays = {"lower": self.lower, "upper": self.upper}
+        return arrays if self.point is None else {**arrays, "point": self.point}
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @property
+    def display_name(self) -> str:
+        return f"intervals at {self._listed()}"
+
+    @property
+    def nbytes(self) -> int:
+        return sum(values.nbytes for values in self._arrays().values())
+
+    @property
+    def interval_levels(self) -> NDArray[np.float64]:
+        return self.levels
+
+    def states(self, part: Part) -> bool:
+        return part in ("interval", "coverage") or (part == "point" and self.point is not None)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+        return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
+
+    def join(self, others: list[Self]) -> Self:
+        """Return the intervals followed by those of others.
+
+        Raises
+        ------
+        DataError
+            The levels differ.
+        """
+        for other in others:
+            if not np.array_equal(other.levels, self.levels):
+                msg = f"{self.display_name} and {other.display_name} cannot be joined: their levels differ"
+                raise DataError(msg)
+        parts = (self, *others)
+        joined = {name: concat_columns([getattr(part, name) for part in parts], name) for name in self._arrays()}
+        return replace(self, **joined)
+
+    def equals(self, other: Self) -> NDArray[np.bool_]:
+        if not np.array_equal(other.levels, self.levels):
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(((self.lower == other.lower) & (self.upper == other.upper)).all(axis=1))
+
+    def hashes(self, key: int) -> Words:
+        return hash_rows(list(self._arrays().values()), key)
+
+    def place(self, level: float) -> int:
+        """Return the place of a level among the levels.
+
+        Raises
+        ------
+        DataError
+            There is no interval at the level.
+        """
+        place = int(np.argmin(np.abs(self.levels - level)))
+        if abs(self.levels[place] - level) > LEVEL_ERROR:
+            msg = f"there is no interval at the level {level:g} (levels: {self._listed()})"
+            raise DataError(msg)
+        return place
+
+    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the limits of the interval at a level, (n,) each; it need not be central.
+
+        Raises
+        ------
+        DataError
+            There is no interval at the level.
+        """
+        place = self.place(level)
+        return self.lower[:, place], self.upper[:, place]
+
+    def interval_width(self, level: float) -> NDArray[np.float64]:
+        place = self.place(level)
+        return self.upper[:, place] - self.lower[:, place]
+
+    def central_mass(self, level: float) -> NDArray[np.float64]:
+        return np.full(len(self), self.levels[self.place(level)])
+
+    def mean(self) -> NDArray[np.float64]:
+        """Return the point predictions, (n,).
+
+        Raises
+        ------
+        DataError
+            There are none.
+        """
+        if self.point is None:
+            raise DataError(NOT_STATED)
+        return self.point
+
+    def median(self) -> NDArray[np.float64]:
+        return self.mean()
+
+    def replicates(
+        self, y: NDArray[np.float64], rng: RowRandom, numbers: range
+    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
+        drawn = rng.for_replicate(numbers.start).random((len(self), len(numbers)))
+        for uniform in drawn.T:
+            inside = uniform[:, None] <= self.levels
+            yield y, Replicate(self.levels, self.lower, self.upper, self.point, inside=inside)
+
+    def describe(self) -> list[str]:
+        template = "; ".join(f"[{{}}, {{}}] at {level:g}" for level in self.levels)
+        return [fill(template, limits.ravel()) for limits in np.stack([self.lower, self.upper], axis=2)]
+
+    std = cdf = cdf_left = quantile = crps = sample = kernel_mean = kernel_norm = _not_stated
+
+
+@dataclass(frozen=True, eq=False)
+class Replicate(Intervals):
+    """Intervals of a replicate: its targets are inside, or outside, as drawn.
+
+    Parameters
+    ----------
+    inside : (n, k)
+        Whether the target is inside each interval.
+    """
+
+    inside: NDArray[np.bool_] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check nothing: the intervals are those of valid rows."""
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {**super()._arrays(), "inside": self.inside}
+
+    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return an interval that contains every number where the target is inside, and none elsewhere, (n,) each."""
+        inside = self.inside[:, self.place(level)]
+        return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)
