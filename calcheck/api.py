@@ -101,7 +101,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
 
     Examples
     --------
-    >>> metric("coverage", level=0.9).options()
+    >>> metric("width", level=0.9).options()
     {'level': 0.9}
     """
     chosen = METRICS.named(canonical_name(name))
