@@ -288,6 +288,8 @@ class Evidence:
 
     def _ranking(self) -> Finding | None:
         removed = self._removal()
+        if not self._is_judged("ence") and self._is_judged("stratified-coverage"):
+            return self._by_width()
         if not self._is_judged("ence"):
             return self._untested("ranking", "ence") if removed else None
         bins = _Bins.of(self.results["ence"])
@@ -303,6 +305,19 @@ class Evidence:
         if bins.exponent > 1:
             size = "too small where they are large, too large where they are small"
         return _fault("ranking", "wrong-in-bins", f"uncertainties are {size}{removed}")
+
+    def _by_width(self) -> Finding | None:
+        """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
+        result = self.results["stratified-coverage"]
+        bins = result.details.get("bins", [])
+        shares = [(each["coverage"], each["rows"]) for each in bins]
+        if result.options["by"] is not None or not shares or bins[0]["from"] >= (1 - EVEN) * bins[-1]["to"]:
+            return None
+        low, high = (_percent(share) for share in (min(shares)[0], max(shares)[0]))
+        if self._clear("stratified-coverage") and _are_uneven(shares):
+            text = f"{low} to {high} of targets are inside, depending on the width of the intervals"
+            return _fault("ranking", "wrong-in-bins", text)
+        return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {low} to {high}")
 
     def _removal(self) -> str:
         """Return what removing the rows with the largest uncertainties does to the error, in words."""
@@ -397,6 +412,19 @@ def _has_exact_p(result: Result) -> bool:
 def _exceeds(scale: Scale | None, other: Scale) -> bool:
     """Return whether a scale is larger than another clearly."""
     return scale is not None and scale.log - other.log > SUSPECT_ERRORS * math.hypot(scale.error, other.error)
+
+
+def _are_uneven(shares: Sequence[tuple[float, float]]) -> bool:
+    """Return whether shares of (share, rows) differ more than by chance, by a chi-square test at CLEAR_P."""
+    rows = sum(count for _, count in shares)
+    mean = sum(share * count for share, count in shares) / rows
+    degrees = len(shares) - 1
+    if not 0 < mean < 1 or not degrees:
+        return False
+    statistic = sum(count * (share - mean) ** 2 for share, count in shares) / (mean * (1 - mean))
+    spread = 2 / (9 * degrees)  # Wilson and Hilferty (1931): the cube root is nearly normal
+    limit = 1 - spread - math.sqrt(spread) * UNIT.inv_cdf(CLEAR_P)
+    return math.cbrt(statistic / degrees) > limit
 
 
 def _fault(topic: Topic, fault: Any, text: str) -> Finding:

@@ -78,7 +78,7 @@ def _deliver(report: Report, file: str, source: FileSource, given: dict[str, Any
 
     report = conclude(report)
     if report.conclusion is not None:
-        commands = next_commands(report.conclusion, file, source, given)
+        commands = next_commands(report, file, source, given)
         report = replace(report, conclusion=replace(report.conclusion, next=commands))
     brief = build(BriefOptions, given).brief
     deliver(report, build(ReportOptions, given), partial(report_document, brief=brief))

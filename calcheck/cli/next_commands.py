@@ -14,21 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.io.source import FileSource
-    from calcheck.report import Conclusion
+    from calcheck.report import Report
 
-BY_TOPIC = {"bias": "bias", "size": "lzms", "shape": "pit", "ranking": "confidence-curve"}
-"""The metric that shows more about a fault, by topic."""
+BY_TOPIC = {
+    "bias": ("bias",),
+    "size": ("lzms", "stratified-coverage", "coverage"),
+    "shape": ("pit", "ece"),
+    "ranking": ("confidence-curve", "stratified-coverage"),
+}
+"""The metrics that show more about a fault, by topic; the first that the report has is suggested."""
 MOST = 2  # maximum number of commands
 MOST_INPUTS = 4  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
-def next_commands(conclusion: Conclusion, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
+def next_commands(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
     """Return the commands that show more about the findings, as they can be pasted into a shell.
 
     Parameters
     ----------
-    conclusion : Conclusion
-        The findings.
+    report : Report
+        The report, with its conclusion.
     file : str
         Name of the file, as given.
     source : FileSource
@@ -40,7 +45,7 @@ def next_commands(conclusion: Conclusion, file: str, source: FileSource, given: 
         return ()
     return tuple(
         shlex.join(["calcheck", name, file, *_given_options(name, given), *further])
-        for name, further in list(_suggestions(conclusion, source))[:MOST]
+        for name, further in list(_suggestions(report, source))[:MOST]
     )
 
 
@@ -56,13 +61,17 @@ def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:
             yield from (option.flag, option.text(text))
 
 
-def _suggestions(conclusion: Conclusion, source: FileSource) -> Iterator[tuple[str, list[str]]]:
+def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list[str]]]:
     """Yield names of commands with further options, the most helpful first."""
+    conclusion = report.conclusion
+    if conclusion is None:
+        return
+    computed = {result.metric for result in report.results}
     states = {finding.topic: finding.state for finding in conclusion.findings}
     faults = [topic for topic, state in states.items() if state == "fault"]
     if "inputs" in faults:
         yield "cce", ["--worst", "5"]
-    yield from ((BY_TOPIC[topic], []) for topic in faults[:1] if topic in BY_TOPIC)
+    yield from ((name, []) for name in BY_TOPIC.get(faults[0] if faults else "", ()) if name in computed)
     if states.get("inputs") == "untested" and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FitT = TypeVar("FitT")
 LEVEL = 0.9  # Default level of intervals
-ROUNDING = 1e-9  # Tolerance for comparing quantile levels
+ROUNDING, DIGITS = 1e-9, 12  # Tolerance for comparing quantile levels, and digits of their differences
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class LevelOption:
     """Option of metrics of intervals at one level."""
 
     level: float | None = option(
-        None, "Level of the intervals. Default: 0.9, or of the levels in a file of intervals the nearest to it."
+        None, "Level of the intervals. Default: 0.9, or the nearest to it that a file of intervals or quantiles has."
     )
 
     def __post_init__(self) -> None:
@@ -188,11 +188,10 @@ class LevelOption:
             require_share_option("level", self.level)
 
     def level_of(self, predictive: Predictive | None) -> float:
-        """Return the level; its default depends on the levels of prediction intervals."""
+        """Return the level; its default depends on the levels of prediction intervals and of quantiles."""
         if self.level is not None:
             return self.level
-        known = None if predictive is None else predictive.interval_levels
-        return LEVEL if known is None else min(known.tolist(), key=lambda level: (abs(level - LEVEL), level))
+        return min(_stated_levels(predictive), key=lambda level: (abs(level - LEVEL), level), default=LEVEL)
 
     def at_level(self, level: float) -> Self:
         """Return the metric at another level."""
@@ -208,6 +207,18 @@ def with_level(metric: Metric[Any], levels: Sequence[float]) -> Metric[Any]:
     if levels and isinstance(metric, LevelOption) and metric.level is None:
         return metric.at_level(levels[0])
     return metric
+
+
+def _stated_levels(predictive: Predictive | None) -> list[float]:
+    """Return the levels of the intervals that distributions state; none if they state more."""
+    if predictive is None:
+        return []
+    if predictive.interval_levels is not None:
+        levels: list[float] = predictive.interval_levels.tolist()
+        return levels
+    known = predictive.quantile_levels
+    widths = [] if known is None else [round(float(1 - 2 * level), DIGITS) for level in known if level < 0.5]  # noqa: PLR2004 - the median
+    return [width for width in widths if known is not None and has_interval(known, width)]
 
 
 def has_interval(levels: NDArray[np.float64], level: float) -> bool:

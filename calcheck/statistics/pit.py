@@ -205,13 +205,19 @@ def components(levels: Values, below: Values) -> Values:
     )
 
 
+SHARE = 0.8  # Minimum size of a component, relative to the largest, to precede those of higher degree
+
+
 def direction(levels: Values, below: Values) -> Direction:
-    """Return how a PIT deviates most from uniform, by its largest component; see :func:`components`."""
-    found = components(levels, below)
-    largest = int(np.argmax(np.abs(found)))
-    if largest == 0:
+    """Return how a PIT deviates most from uniform, by the first of its :func:`components` that is nearly the largest.
+
+    Components are compared in units of their maxima. All of them are at their maximum if the PIT is always 1.
+    """
+    found = components(levels, below) / np.sqrt(2 * np.arange(1, COMPONENTS + 1) + 1)
+    first = int(np.argmax(np.abs(found) >= SHARE * np.abs(found).max()))
+    if first == 0:
         return "predictions-too-low" if found[0] > 0 else "predictions-too-high"
-    if largest == 1:
+    if first == 1:
         return "too-narrow" if found[1] > 0 else "too-wide"
     return "wrong-shape"
 

@@ -639,10 +639,12 @@ def test_the_components_of_the_pit_agree_with_the_means_of_legendre_polynomials(
         (lambda u: u ** (1 / 1.5), "predictions-too-low"),
         (lambda u: 0.5 + np.cbrt(u - 0.5) * 0.5 ** (2 / 3), "too-narrow"),
         (lambda u: 0.5 + 4 * (u - 0.5) ** 3, "too-wide"),
+        (lambda u: np.where(u > 0.5, 1.0, 0.0), "too-narrow"),
+        (np.ones_like, "predictions-too-low"),
         (lambda u: u + 0.1 * np.sin(6 * np.pi * u) / np.pi, "wrong-shape"),
     ],
 )
 def test_the_direction_is_the_largest_component_of_the_pit(transform, expected):
-    """PIT values of uniform ranks u: moved to one side, to both ends, to the middle, or to a wave."""
+    """PIT values of uniform ranks u: moved to one side, to both ends, to the middle, all at the ends, or in a wave."""
     values = np.sort(transform(levels_of(500)))
     assert direction(levels_of(99), (values <= levels_of(99)[:, None]).mean(axis=1)) == expected

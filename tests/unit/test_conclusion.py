@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from calcheck.conclusion import Level, conclude
+from calcheck.conclusion import Level, _are_uneven, conclude
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -32,7 +32,7 @@ def result(metric, value, reference=None, **fields):
     return Result(
         metric=metric,
         summary="",
-        options=METRICS[metric]().options(),
+        options=METRICS[metric]().options() | ({"level": 0.9} if "level" in METRICS[metric]().options() else {}),
         unit="1",
         alternative=info.alternative,
         value=value,
@@ -193,6 +193,35 @@ def test_errors_that_do_not_grow_with_uncertainties_are_a_fault_of_the_ranking(p
 def test_bins_that_are_wrong_by_the_same_factor_are_no_fault_of_the_ranking():
     _, findings = found(ence("wrong-in-bins", [(rmv, 1.5 * rmse) for rmv, rmse in BINS]))
     assert findings["ranking"].state == "right"
+
+
+def intervals(*held, verdict="pass"):
+    """Return a report's only results for a file of intervals: coverage by width, of equally many rows."""
+    bins = [{"from": width, "to": width + 1, "rows": 400.0, "coverage": share} for width, share in enumerate(held)]
+    given = {"verdict": verdict, "p_value": 0.005 if verdict == "fail" else 0.5, "details": {"bins": bins}}
+    return result("stratified-coverage", 0.05, 0.02, **given)
+
+
+WITHOUT_MOMENTS = ("zms", "pit", "ence", "bias", "rmse", "sharpness", "confidence-curve")
+
+
+def test_intervals_are_judged_by_their_coverage_along_the_width():
+    _, findings = found(intervals(0.7, 0.85, 0.95, 0.99, 1.0, verdict="fail"), without=WITHOUT_MOMENTS)
+    assert findings["ranking"].fault == "wrong-in-bins"
+    assert findings["ranking"].text == "70 % to 100 % of targets are inside, depending on the width of the intervals"
+    _, findings = found(intervals(0.9, 0.91, 0.89, 0.9, 0.9), without=WITHOUT_MOMENTS)
+    assert findings["ranking"].text == "narrow and wide intervals hold alike, 89 % to 91 %"
+
+
+def test_the_same_deviation_at_all_widths_is_no_fault_of_the_ranking():
+    _, findings = found(intervals(0.7, 0.71, 0.69, 0.7, 0.7, verdict="fail"), without=WITHOUT_MOMENTS)
+    assert findings["ranking"].state == "right"
+
+
+def test_the_test_of_shares_agrees_with_chi_square():
+    # 4 degrees of freedom: the limit at 1 % is 13.277, here reached by 400 * 2 * d^2 / 0.09 with d = 0.03865
+    assert not _are_uneven([(0.9, 400), (0.9, 400), (0.9, 400), (0.9 - 0.038, 400), (0.9 + 0.038, 400)])
+    assert _are_uneven([(0.9, 400), (0.9, 400), (0.9, 400), (0.9 - 0.0392, 400), (0.9 + 0.0392, 400)])
 
 
 def test_equal_uncertainties_rank_nothing():
