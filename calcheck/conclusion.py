@@ -221,7 +221,7 @@ class Evidence:
 
     def _right_size(self, main: Level | None) -> str:
         if any(self.results[name].verdict == "undecided" for name in ("coverage", "zms") if name in self.results):
-            return "perhaps not right, but no verdict is clear"
+            return "right on average, as far as the replicates decide"
         return "not quite, see shape" if self._tails and main is not None and main.differs else "right on average"
 
     def _squares(self) -> str:
@@ -313,11 +313,13 @@ class Evidence:
         shares = [(each["coverage"], each["rows"]) for each in bins]
         if result.options["by"] is not None or not shares or bins[0]["from"] >= (1 - EVEN) * bins[-1]["to"]:
             return None
-        low, high = (_percent(share) for share in (min(shares)[0], max(shares)[0]))
+        low, high = (_percent(round(share, 2)) for share in (min(shares)[0], max(shares)[0]))
         if self._clear("stratified-coverage") and _are_uneven(shares):
             text = f"{low} to {high} of targets are inside, depending on the width of the intervals"
             return _fault("ranking", "wrong-in-bins", text)
-        return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {low} to {high}")
+        return Finding(
+            topic="ranking", state="right", text=f"narrow and wide intervals hold {low} to {high}, as expected"
+        )
 
     def _removal(self) -> str:
         """Return what removing the rows with the largest uncertainties does to the error, in words."""

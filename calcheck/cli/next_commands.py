@@ -71,7 +71,8 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     faults = [topic for topic, state in states.items() if state == "fault"]
     if "inputs" in faults:
         yield "cce", ["--worst", "5"]
-    yield from ((name, []) for name in BY_TOPIC.get(faults[0] if faults else "", ()) if name in computed)
+    known = [name for name in BY_TOPIC.get(faults[0] if faults else "", ()) if name in computed]
+    yield from ((name, []) for name in known[:1])
     if states.get("inputs") == "untested" and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes":

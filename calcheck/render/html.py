@@ -101,7 +101,7 @@ def _lines(block: Block) -> Iterator[str]:
             files = ", ".join(map(escape, block.files))
             yield _element("p", f"<strong>{files}</strong>: {escape(block.text)}")
         case Answer():
-            answer = _element("span", escape(block.answer.text), block.answer.emphasis)
+            answer = _element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
             yield _element("p", f"<strong>{escape(block.question)}</strong> {answer}")
             yield _definitions((topic, cell.text) for topic, cell in block.findings)
             if block.commands:

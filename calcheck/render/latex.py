@@ -77,7 +77,7 @@ def _lines(block: Block) -> Iterator[str]:
         case Source():
             yield from _comments([f"{', '.join(block.files)}: {block.text}"])
         case Answer():
-            yield from _comments([f"{block.question} {block.answer.text}"])
+            yield from _comments([f"{block.question} {block.answer.text}{block.answer.after}"])
             yield from _comments(f"{topic}: {cell.text}" for topic, cell in block.findings)
         case Paragraph():
             yield from _comments([block.text])

@@ -45,7 +45,7 @@ def _lines(block: Block) -> Iterator[str]:
         case Source():
             yield f"**{escape(', '.join(block.files))}**: {escape(block.text)}"
         case Answer():
-            yield f"**{escape(block.question)}** {escape(block.answer.text)}"
+            yield f"**{escape(block.question)}** {escape(block.answer.text + block.answer.after)}"
             yield ""
             yield from (f"- **{escape(topic)}**: {escape(cell.text)}" for topic, cell in block.findings)
             if block.commands:

@@ -55,7 +55,7 @@ def _parts(block: Block) -> Iterator[RenderableType]:
         case Source():
             yield _source(block)
         case Answer():
-            yield _answer(block)
+            yield from _answer(block)
         case Paragraph():
             yield safe_text(block.text)
         case Details():
@@ -77,8 +77,8 @@ def _source(block: Source) -> Text:
     return one or _lines([*names, text], no_wrap=True)
 
 
-def _answer(block: Answer) -> RenderableType:
-    """Return a question with its answer on one line, the findings below, and the commands on the last line."""
+def _answer(block: Answer) -> Iterator[RenderableType]:
+    """Yield a question with its answer on one line and the findings below, and the commands, which are not wrapped."""
     import rich.table
     from rich.console import Group
 
@@ -88,8 +88,9 @@ def _answer(block: Answer) -> RenderableType:
     for topic, cell in block.findings:
         findings.add_row(safe_text(f"  {topic}"), _cell(cell, ""))
     question = safe_text(f"{block.question}  ", "bold") + _cell(block.answer, "")
-    commands = [safe_text(f"Next: {' · '.join(block.commands)}", "dim")] if block.commands else []
-    return Group(question, findings, *commands)
+    yield Group(question, findings)
+    if block.commands:
+        yield _lines([safe_text(f"Next: {' · '.join(block.commands)}", "dim")], no_wrap=True)
 
 
 def _lines(lines: Iterable[Text], *, no_wrap: bool = False) -> Text:

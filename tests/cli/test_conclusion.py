@@ -39,7 +39,7 @@ def test_the_conclusion_stands_above_the_table(calcheck, narrow):
     assert lines[2] == "Can the uncertainties be trusted?  NO"
     assert lines[3].startswith("  size     90 % intervals hold 78.4 %: too narrow; 1.33 times as wide would be right")
     assert any(line.startswith("  inputs   not tested: pass --inputs or --embedding") for line in lines[3:9])
-    assert any(line.startswith("Next: calcheck lzms ") for line in lines[3:10])
+    assert any(line.startswith("Next: calcheck ") for line in lines[3:10])
     assert any("--inputs lat,lon" in line for line in lines[3:12])
     assert any(line.startswith("metric ") for line in lines)
 
@@ -56,7 +56,7 @@ def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narro
     assert conclusion["answer"] == "no"
     faults = {finding["topic"]: finding["fault"] for finding in conclusion["findings"] if finding["state"] == "fault"}
     assert faults == {"size": "too-narrow"}
-    assert conclusion["next"] == [f"calcheck lzms {narrow} --target y"]
+    assert conclusion["next"] == [f"calcheck coverage {narrow} --target y"]
 
 
 def test_results_tell_how_a_model_is_wrong(calcheck, narrow):

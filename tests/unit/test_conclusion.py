@@ -210,7 +210,7 @@ def test_intervals_are_judged_by_their_coverage_along_the_width():
     assert findings["ranking"].fault == "wrong-in-bins"
     assert findings["ranking"].text == "70 % to 100 % of targets are inside, depending on the width of the intervals"
     _, findings = found(intervals(0.9, 0.91, 0.89, 0.9, 0.9), without=WITHOUT_MOMENTS)
-    assert findings["ranking"].text == "narrow and wide intervals hold alike, 89 % to 91 %"
+    assert findings["ranking"].text == "narrow and wide intervals hold 89 % to 91 %, as expected"
 
 
 def test_the_same_deviation_at_all_widths_is_no_fault_of_the_ranking():

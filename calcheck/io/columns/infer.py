@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some
-from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
+from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector
 from calcheck.io.columns.intervals import find_intervals, missing_level
 from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
@@ -69,7 +69,7 @@ def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool =
     """
     finder = _Finder(columns, options)
     predictive, tool = finder.predictive()
-    x, embedded = finder.inputs(external=external)
+    x, embedded = finder.inputs(external=external, predictive=predictive)
     error = getattr(predictive, "error", None)
     target = (error,) if error else finder.target()
     _require_different(columns, target, predictive)
@@ -286,8 +286,11 @@ class _Finder:
             raise OptionError(msg)
         return GaussianRole(mean, spread, kind, options.error_dist)
 
-    def inputs(self, *, external: bool) -> tuple[tuple[str, ...], bool]:
-        """Return the columns of the embedding or inputs, and whether they are an embedding."""
+    def inputs(self, *, external: bool, predictive: Distributions | None = None) -> tuple[tuple[str, ...], bool]:
+        """Return the columns of the embedding or inputs, and whether they are an embedding.
+
+        A column that describes the predictive distributions is no embedding.
+        """
         options, columns = self.options, self.columns
         if options.inputs:
             return columns.parse_list("inputs", options.inputs), False
@@ -295,6 +298,8 @@ class _Finder:
             return (), True
         if options.embedding:
             return columns.group("embedding", options.embedding), True
+        if columns_of(predictive) == ("embedding",):  # an array of draws, whose name in a .npy file means nothing
+            return (), True
         wide = tuple(columns.matching(EMBEDDING))
         if wide and "embedding" in columns.names:
             msg = f"two columns may hold the embedding: 'embedding' and {list_names(wide)!r}. Pass --embedding"
@@ -313,7 +318,8 @@ def missing_target(columns: ColumnIndex) -> str:
 def missing_predictions(columns: ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no predictive distributions were found, and what to do."""
     stated = options.names_form or unclear_spreads(columns.free)
-    return ("" if stated else missing_level(columns)) or _unrecognized(columns, options)
+    special = "" if stated else missing_level(columns) or _mixture_columns(columns)
+    return special or _unrecognized(columns, options)
 
 
 def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
@@ -330,9 +336,24 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
     if not options.names_form and (unclear := unclear_spreads(columns.free)):
         return f"{ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
+    draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
+    draw_hint = f" If {draws[0]!r} holds draws of y, pass --samples {draws[0]}" if len(draws) == 1 else ""
     return (
         "no columns were recognized as predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
-        f" (columns: {columns.listed_names()})"
+        f" (columns: {columns.listed_names()}).{draw_hint}"
+    ).removesuffix(".")
+
+
+def _mixture_columns(columns: ColumnIndex) -> str:
+    """Return the message that two columns hold several means and standard deviations per row; empty if none do."""
+    spread = columns.one_of("std", STDS)
+    vectors = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
+    if spread not in vectors or len(vectors) != 2:  # noqa: PLR2004 - a pair
+        return ""
+    mean = next(name for name in vectors if name != spread)
+    return (
+        f"columns {mean!r} and {spread!r} hold several numbers per row. For an ensemble or a mixture of normal"
+        f" distributions, pass --dist mixture --param loc={mean} --param scale={spread}"
     )
 
 

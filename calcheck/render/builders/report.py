@@ -31,6 +31,7 @@ ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecid
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
 RANKS = {"p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
+FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
@@ -51,7 +52,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     detailed = len(report.results) == 1 and not report.gates
     yield source(report.input)
     if report.conclusion is not None:
-        yield _answer(report.conclusion)
+        yield _answer(report.conclusion, report.input.n)
         if brief:
             return
     if report.gates:
@@ -65,9 +66,14 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     yield from note_blocks(notes(report))
 
 
-def _answer(conclusion: Conclusion) -> Answer:
-    """Return the conclusion, with a line per finding."""
-    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer])
+def _reservation(conclusion: Conclusion, n: int) -> str:
+    """Return what limits the answer: few rows show few faults."""
+    return f", as far as {n:,} rows show" if conclusion.answer == "yes" and n < FEW_ROWS else ""
+
+
+def _answer(conclusion: Conclusion, n: int) -> Answer:
+    """Return the conclusion from n rows, with a line per finding."""
+    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], _reservation(conclusion, n))
     findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
     return Answer(QUESTION, answer, findings, conclusion.next)
 
