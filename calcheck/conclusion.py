@@ -74,7 +74,8 @@ class Level(NamedTuple):
     def of(cls, level: float, held: float, expected: float, n: int) -> Level:
         """Return a level with the scale that its share implies."""
         smoothed = (held * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
-        wanted, found = (UNIT.inv_cdf((1 + share) / 2) for share in (min(expected, 1 - 0.5 / n), smoothed))
+        likely = min(max(expected, 0.5 / n), 1 - 0.5 / n)
+        wanted, found = (UNIT.inv_cdf((1 + share) / 2) for share in (likely, smoothed))
         slope = 2 * UNIT.pdf(wanted) * wanted
         error = math.sqrt(max(expected * (1 - expected), 0.25 / n) / n) / slope
         return cls(level, held, expected, Scale(math.log(wanted / found), error))
@@ -143,7 +144,7 @@ class Evidence:
         if bias is None or not rmse or self._clear("bias") is None:
             return None
         limit = -UNIT.inv_cdf(CLEAR_P / 2) / math.sqrt(self.report.input.n)
-        return bias / rmse if abs(bias) > limit * rmse else None
+        return max(-1.0, min(bias / rmse, 1.0)) if abs(bias) > limit * rmse else None
 
     def _bias(self) -> Finding | None:
         if self._shift is None:
@@ -164,8 +165,11 @@ class Evidence:
             return False
         if rmse.reference_low is None or rmse.reference_high is None:
             return False
+        variance = 1 - self._shift**2  # relative to the mean squared error; 0 if all errors are equal
+        if variance <= 0 or rmse.reference_low <= 0:
+            return False
         tolerance = math.log(rmse.reference_high / rmse.reference_low) / 2 * CLEAR_ERRORS / 2
-        return abs(math.log(rmse.value * math.sqrt(1 - self._shift**2) / sharpness)) <= tolerance
+        return abs(math.log(rmse.value * math.sqrt(variance) / sharpness)) <= tolerance
 
     # ------------------------------------------------------------------ size and shape
 
@@ -178,7 +182,7 @@ class Evidence:
         others = result.details.get("at_other_levels", [])
         shares = [(result.options["level"], result.value, result.reference)]
         shares += [(each["level"], each["coverage"], each["expected"]) for each in others]
-        return [Level.of(*share, n=self.report.input.n) for share in sorted(shares) if share[2] > 0]
+        return [Level.of(*share, n=self.report.input.n) for share in sorted(shares)]
 
     @property
     def _main(self) -> Level | None:
@@ -200,9 +204,9 @@ class Evidence:
     def _zms_scale(self) -> Scale | None:
         """The scale that squared z-scores imply, if a bias does not contribute to them."""
         zms = self.results.get("zms")
-        if zms is None or not zms.value or not zms.low or not zms.high or self._shift is not None:
+        if zms is None or self._shift is not None or not all((zms.value, zms.low, zms.high)):
             return None
-        return Scale(math.log(zms.value) / 2, math.log(zms.high / zms.low) / 4 / NORMAL_LIMIT)
+        return Scale(math.log(zms.value) / 2, (math.log(zms.high) - math.log(zms.low)) / 4 / NORMAL_LIMIT)
 
     def _size(self) -> Finding:
         judges = ("coverage", "zms", "rce")
@@ -227,7 +231,8 @@ class Evidence:
     def _squares(self) -> str:
         """Return the mean squared z-score in words."""
         zms, rce = self._value("zms"), self._value("rce")
-        ratio = zms if zms is not None else 1 / (1 - (rce or 0.0)) ** 2
+        error = 1 - (rce or 0.0)
+        ratio = zms if zms is not None else error * error
         return f"squared errors are {ratio:.3g} times as large as predicted"
 
     def _factor(self, main: Level | None) -> str:

@@ -298,7 +298,7 @@ def fitted_metric(metric: Metric[Any], fit: Any, rows: RowResults, basis: Basis)
 
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         means = statistic_of(metric, rows).averages.means().with_values(rows.fixed)
-        return FittedMetric(metric, fit, rows, float(metric.value(means)), basis, metric.direction_above(means))
+        return FittedMetric(metric, fit, rows, float(metric.value(means)), basis, above=metric.direction_above(means))
 
 
 def _kept(rows: RowResults, run: Run) -> RowResults:

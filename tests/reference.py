@@ -80,6 +80,7 @@ FIELDS = {
     "skipped": "Metrics that could not be computed.",
     "skipped[].metric": "Name of the metric.",
     "skipped[].reason": "Why it could not be computed.",
+    "conclusion": "Whether the uncertainties can be trusted; null for reports with fewer than two verdicts.",
     "gates": "Rules that the results were checked against.",
     "changes": "Metrics that both reports have.",
     "only_old": "Results that only the old report has.",
@@ -434,6 +435,7 @@ def _fields(schema, owner, prefix):
         path = prefix + name
         text = described.get(name) or FIELDS.get(path) or _described(Result).get(name, "")
         yield path, _type(part), re.sub(r"\bNone\b", "null", text)
+        part = next((kind for kind in part.get("anyOf", ()) if "properties" in kind), part)
         inner = part.get("items", part)
         if "properties" in inner:
             below = path + ("[]." if part.get("type") == "array" else ".")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
 """Sources of option values, the one with the highest priority first."""
 
+DOCUMENTS = frozenset({".xlsx", ".xls", ".ods", ".pdf", ".docx"})
+"""Extensions of files that other programs open and that reports are often wanted in."""
+
 _SPREAD = frozenset({"std", "var", "log_std", "log_var"})
 EXCLUSIVE: tuple[tuple[frozenset[str], ...], ...] = (
     (
@@ -80,15 +83,15 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
 
 
 def _require_format(output: str, given: str | None) -> None:
-    """Raise if the suffix of an output file is that of no format, and the format is not given either.
+    """Raise if the suffix of an output file promises a document that no format is, and the format is not given either.
 
     Raises
     ------
     OptionError
-        The suffix is a word such as ``.xlsx``, which promises another format.
+        The suffix is one of ``DOCUMENTS``.
     """
-    suffix = PurePath(output).suffix
-    if given is None and suffix[1:].isalpha():
+    suffix = PurePath(output).suffix.lower()
+    if given is None and suffix in DOCUMENTS:
         known = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
         msg = f"--output {output}: no format has the extension {suffix}. Use one of {known}, or pass --format too"
         raise OptionError(msg)

@@ -169,14 +169,14 @@ class FittedMetric(Generic[MetricT_co]):
         Its value.
     basis : Basis
         The basis of its verdict.
-    above : str, optional
-        How the model is wrong if the value is significantly above the reference.
     null : NullDistribution, optional
         Its null distribution.
     sequential : bool
         Whether replicates were added while the verdict was open.
     tested : float, optional
         Its statistic for the null distribution, if that is not its value.
+    above : str, optional
+        How the model is wrong if the value is significantly above the reference.
     """
 
     metric: MetricT_co
@@ -184,10 +184,10 @@ class FittedMetric(Generic[MetricT_co]):
     rows: RowResults
     value: float
     basis: Basis
-    above: Direction | None = None
     null: NullDistribution | None = None
     sequential: bool = False
     tested: float | None = None
+    above: Direction | None = None
 
     @property
     def compared_value(self) -> float:

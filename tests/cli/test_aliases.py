@@ -125,7 +125,7 @@ def test_settings_take_aliases(calcheck, path, tmp_path, monkeypatch):
     settings = tmp_path / "calcheck.toml"
     settings.write_text("[picp]\nlevel = 0.5\n")
     (result,) = json.loads(calcheck("coverage", path, *FAST, "--format", "json").out)["results"]
-    assert result["options"] == {"level": 0.5}
+    assert result["options"] == {"level": 0.5, "at_least": False}
     settings.write_text("[picp]\nlevel = 0.5\n[coverage]\nlevel = 0.8\n")
     assert "[coverage] is given twice, under two spellings or names of coverage" in calcheck("zms", path).refused()
 

@@ -111,13 +111,13 @@ def test_metrics_in_only_one_report_are_listed_with_the_reason(stored, diff_repo
     y = columns(n=60)["y"]
     old = stored("old", "--metrics", "zms,nll")
     draws = {f"sample_{place}": y + place for place in range(4)}
-    new = stored("new", "--metrics", "nll,crps,rmse", "--samples", "sample_*", **draws)
+    new = stored("new", "--samples", "sample_*", **draws)
     report = diff_report(old, new)
     assert report["changes"] == []
     assert (report["only_old"][0]["metric"], report["only_old"][0]["reason"]) == ("zms", None)
     assert report["only_old"][1]["metric"] == "nll"
     assert "dens" in report["only_old"][1]["reason"]
-    assert [each["metric"] for each in report["only_new"]] == ["crps", "rmse"]
+    assert {"crps", "rmse"} <= {each["metric"] for each in report["only_new"]}
     out = " ".join(calcheck("diff", old, new).out.split())
     assert "only in the old report: zms, " in out
     assert "only in the new report: crps (ensemble fair), " in out
@@ -234,7 +234,7 @@ def test_both_schemas_are_printed(calcheck):
 
 def test_options_of_results_in_only_one_report_are_written_as_on_the_command_line(stored, calcheck, monkeypatch):
     monkeypatch.setenv("CALCHECK_PINBALL_LEVELS", "0.1,0.9")
-    old, new = stored("old", "--metrics", "zms"), stored("new", "--metrics", "zms,lzms,pinball,jmmd")
+    old, new = stored("old", "--metrics", "zms"), stored("new", "--metrics", "zms,lzms,pinball")
     out = " ".join(calcheck("diff", old, new).out.split())
     assert "lzms (bins 10), " in out
     assert "pinball (levels 0.1,0.9), " in out

@@ -49,8 +49,8 @@ def test_what_is_no_percentage_is_no_share_either(calcheck, preds, level):
         (("cce", "f", "--lamda", "1"), "No such option: --lamda. Did you mean --lambda?"),
         (("zms", "f", "--qqqq", "1"), "No such option: --qqqq. calcheck zms --help lists the options"),
         (
-            ("zms", "f", "--level", "0.9"),
-            "No such option: --level. calcheck zms does not take it; these commands do: coverage, interval-score,",
+            ("zms", "f", "--at-least"),
+            "No such option: --at-least. calcheck zms does not take it; these commands do: coverage,",
         ),
         (("zms", "f", "--config", "a"), "--config. Put this option before the command, e.g. calcheck --config FILE"),
         (("zms", "f", "--format", "jsn"), "got 'jsn'. Did you mean 'json'?"),

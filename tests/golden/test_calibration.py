@@ -217,8 +217,8 @@ def test_intervals_by_hand():
     y, predictive = [0.0, 3.0], normal([0.0, 0.0], [1.0, 2.0])
     assert value("coverage", y, predictive, level=0.5) == 0.5
     others = result("coverage", y, predictive, level=0.5).details["at_other_levels"]
-    assert [line["level"] for line in others] == [0.8, 0.9, 0.95]
-    assert_allclose([line["expected"] for line in others], [0.8, 0.9, 0.95])
+    assert [line["level"] for line in others] == [0.8, 0.9, 0.95, 0.99]
+    assert_allclose([line["expected"] for line in others], [0.8, 0.9, 0.95, 0.99])
     assert_allclose(result("coverage", y, predictive, level=0.5).reference, 0.5, rtol=1e-14)
     assert_allclose(value("width", y, predictive, level=0.5), 3 * quartile, rtol=1e-14)
     expected = 3 * quartile + 4 * (3 - 2 * quartile) / 2

@@ -119,7 +119,7 @@ def test_files_without_a_central_interval_have_no_wis():
     ("levels", "message"),
     [
         ((), r"--levels takes 1 to 1,000 levels, got 0"),
-        ((0.1, 1.0), r"--levels must lie strictly between 0 and 1, got 1.0"),
+        ((0.1, 1.0), r"--levels must lie strictly between 0 and 1, got 1"),
         ((0.1, 0.9, 0.1), r"--levels must differ, got 0.1 twice"),
         ((0.1, 0.5, 0.8), r"--levels must be pairs p and 1 - p, got 0.1 without 0.9"),
     ],

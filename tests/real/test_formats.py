@@ -171,7 +171,7 @@ FILES = {
 # file, options, and a part of the error: these contain no predictions, or ambiguous ones
 REFUSED = {
     "formats/arviz_xarray_long_head.csv": ({}, "52 of 108 units lack some of the 19 draws"),
-    "formats/autogluon_tabular_quantile_floatcols.parquet": ({}, "(no crossing), but 5 of 5 rows are not"),
+    "formats/autogluon_tabular_quantile_floatcols.parquet": ({}, "must not cross, but those of 5 of 5 rows do"),
     "formats/catboost_rmsewithuncertainty_mean_var.csv": ({}, "'var' may be a variance or a standard deviation"),
     "formats/emb_numpy_repr_truncated.csv": ({}, "values were lost"),
     "formats/ngboost_normal_loc_scale.csv": ({}, "Pass --dist"),

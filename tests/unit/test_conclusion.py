@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calcheck.conclusion import Level, _are_uneven, conclude
 from calcheck.distributions import Gaussian
@@ -15,7 +17,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Input, Report, Result, Skipped
 from tests.benchmarks.models import gaussian
-from tests.simulations import band, sets
+from tests.simulations import band, examples, sets
 
 N = 2000
 NULL = {"null": {"replicates": 199}}
@@ -164,6 +166,13 @@ def test_a_bias_is_told_in_units_of_the_error_and_explains_larger_squares():
     assert findings["size"].text == "90 % intervals hold 90 %: right, apart from the bias"
 
 
+def test_equal_errors_are_a_bias():
+    rmse = fail("rmse", 2.0, 1.0, "worse-than-promised", reference_low=0.97, reference_high=1.03)
+    _, findings = found(fail("bias", 2.0, 0.0, "predictions-too-low"), rmse, fail("zms", 4.0, 1.0, "too-narrow"))
+    assert findings["bias"].fault == "predictions-too-low"
+    assert findings["size"].fault == "too-narrow"
+
+
 def test_a_bias_within_the_noise_of_larger_errors_is_no_fault():
     rmse = fail("rmse", 3.0, 1.0, "worse-than-promised", reference_low=0.97, reference_high=1.03)
     _, findings = found(fail("bias", 0.1, 0.0, "predictions-too-low"), rmse, fail("zms", 9.0, 1.0, "too-narrow"))
@@ -270,6 +279,53 @@ def test_squared_errors_replace_coverage_for_files_of_errors():
     _, findings = found(squares, without=("coverage",))
     expected = "squared errors are 1.2 times as large as predicted: too narrow; 1.10 times as wide would be right"
     assert findings["size"].text == expected
+
+
+def test_the_relative_calibration_error_replaces_zms_where_that_is_absent():
+    # RMV 1 and RMSE 1.2: rce = (1 - 1.2) / 1, and squared errors are 1.44 times as large as predicted
+    wide = result("rce", -0.2, 0.0, p_value=None, verdict="fail", direction="too-narrow", zeta=-2.0)
+    _, findings = found(wide, without=("coverage", "zms"))
+    assert findings["size"].text.startswith("squared errors are 1.44 times as large as predicted: too narrow")
+
+
+NUMBERS = st.none() | st.floats(0, 1e300) | st.sampled_from([0.0, 1.0, 1e-300])
+SIGNED = NUMBERS | st.floats(-1e300, 0)
+SHARES = st.floats(0, 1)
+JUDGED = ("coverage", "zms", "rce", "pit", "ence", "bias", "rmse", "cce", "stratified-coverage")
+
+
+def range_of(name):
+    """Return a strategy for the values of a metric."""
+    return {"coverage": SHARES, "bias": SIGNED, "rce": SIGNED}.get(name, NUMBERS)
+
+
+@examples(100)
+@given(st.data())
+def test_no_numbers_of_a_report_stop_the_conclusion(data):
+    draw = data.draw
+    verdicts = st.sampled_from(["pass", "fail", "undecided", "none"])
+    bins = [
+        {"from": draw(SHARES), "to": 1.0, "rows": float(draw(st.integers(1, 9))), "coverage": draw(SHARES)}
+        | {"rmv": draw(SHARES), "rmse": draw(SHARES)}
+        for _ in range(draw(st.integers(0, 4)))
+    ]
+    others = [{"level": 0.5, "coverage": draw(SHARES), "expected": draw(SHARES)}]
+    details = {"bins": bins, "at_other_levels": others, "histogram": draw(st.lists(st.floats(0, 9), max_size=3))}
+    fields = ("reference", "low", "high", "reference_low", "reference_high", "zeta", "p_value")
+    changed = [
+        result(name, draw(range_of(name)), **dict.fromkeys(fields), details=details)
+        if draw(st.booleans())
+        else result(
+            name,
+            draw(range_of(name)),
+            **{field: draw(range_of(name)) for field in fields},
+            verdict=draw(verdicts),
+            details=details,
+        )
+        for name in JUDGED
+    ]
+    report = conclude(report_of(*changed, result("sharpness", draw(NUMBERS))))
+    assert report.conclusion is None or report.conclusion.answer in ("yes", "no", "unclear")
 
 
 def test_the_scale_of_a_level_is_the_factor_of_normal_intervals():

@@ -10,9 +10,8 @@ from numpy.testing import assert_array_equal
 
 import calcheck
 from calcheck.distributions.crossing import crossing_of
-from calcheck.io import scan
 from calcheck.io.tables import memory
-from tests.files import write
+from tests.files import limited, write
 from tests.shorthand import texts
 from tests.unit.test_layouts import NIXTLA, hub, read, refused, truth
 
@@ -73,9 +72,9 @@ def test_rows_of_all_batches_are_counted(tmp_path, monkeypatch):
 
 
 def test_quantiles_that_are_read_again_are_sorted_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(memory, "BATCH_ROWS", 2)
-    predictive = read(write(tmp_path / "q.csv", pa.table(CROSSED)), crossing="sort").predictions().predictive
+    source = read(write(tmp_path / "q.csv", pa.table(CROSSED)), crossing="sort")
+    predictive = limited(source, predictive_bytes=1).predictions().predictive
     assert predictive.nbytes == 0
     assert_array_equal(predictive.quantile(0.9), [2, 2, 0, 4, 3.5])
 

@@ -144,7 +144,7 @@ def test_unclear_intervals_are_refused(tmp_path, options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": (90.0,)}, "--level must lie strictly between 0 and 1, got 90.0. Did you mean 0.9?"),
+        ({"level": (90.0,)}, "--level must lie strictly between 0 and 1, got 90: did you mean 0.9?"),
         ({"level": (0.9, 0.9)}, "--level names a level twice: 0.9, 0.9"),
         ({"lower": "a"}, "--lower names one side of the intervals. Pass --upper too"),
         ({"lower": "a", "upper": "b", "quantiles": "q"}, "--quantiles and --lower and --upper both describe"),
