@@ -204,7 +204,7 @@ class Evidence:
     def _zms_scale(self) -> Scale | None:
         """The scale that squared z-scores imply, if a bias does not contribute to them."""
         zms = self.results.get("zms")
-        if zms is None or self._shift is not None or not all((zms.value, zms.low, zms.high)):
+        if zms is None or self._shift is not None or not zms.value or not zms.low or not zms.high:
             return None
         return Scale(math.log(zms.value) / 2, (math.log(zms.high) - math.log(zms.low)) / 4 / NORMAL_LIMIT)
 

@@ -24,7 +24,7 @@ BY_TOPIC = {
 }
 """The metrics that show more about a fault, by topic; the first that the report has is suggested."""
 MOST = 2  # maximum number of commands
-MOST_INPUTS = 4  # maximum number of columns to suggest as inputs: with more, the choice is the user's
+MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
 def next_commands(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
