@@ -59,7 +59,7 @@ def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narro
     assert conclusion["next"] == [f"calcheck coverage {narrow} --target y"]
 
 
-def test_results_tell_how_a_model_is_wrong(calcheck, narrow):
+def test_results_say_how_a_model_is_wrong(calcheck, narrow):
     results = json.loads(calcheck(narrow, *FEW, "--format", "json").out)["results"]
     directions = {result["metric"]: result["direction"] for result in results}
     assert directions == {

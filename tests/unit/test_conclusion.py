@@ -105,7 +105,7 @@ def test_a_report_without_verdicts_has_no_conclusion():
     assert conclude(replace(report_of(), results=(result("width", 3.0),))).conclusion is None
 
 
-def test_intervals_that_hold_too_few_targets_are_too_narrow_and_the_factor_is_told():
+def test_intervals_that_hold_too_few_targets_are_too_narrow_by_a_factor():
     narrow = {0.5: 0.41, 0.8: 0.694, 0.95: 0.883, 0.99: 0.961}  # normal intervals, 0.8 times as wide as they should be
     answer, findings = found(coverage(0.812, "too-narrow", narrow), fail("pit", 2e-3, 8e-5, "too-narrow"))
     assert answer == "no"
@@ -156,7 +156,7 @@ def test_another_shape_is_named_by_its_largest_gap():
     assert findings["shape"].text == "predicted shares are off by up to 6 %: the shape is wrong (p 0.005)"
 
 
-def test_a_bias_is_told_in_units_of_the_error_and_explains_larger_squares():
+def test_a_bias_is_given_in_units_of_the_error_and_explains_larger_squares():
     rmse = fail("rmse", 1.05, 1.0, "worse-than-promised", reference_low=0.97, reference_high=1.03)
     narrow = fail("zms", 1.1, 1.0, "too-narrow", low=1.03, high=1.17)
     answer, findings = found(fail("bias", 0.3, 0.0, "predictions-too-low"), rmse, narrow)
@@ -251,7 +251,7 @@ def test_rejected_inputs_are_counted():
     assert findings["inputs"].text == "distributions differ from the data at 31 of 2,000 inputs (p 0.005)"
 
 
-def test_failures_that_are_not_clear_do_not_change_the_answer_but_are_told():
+def test_failures_that_are_not_clear_are_listed_and_do_not_change_the_answer():
     answer, findings = found(fail("zms", 1.07, 1.0, "too-narrow", p=0.03))
     assert answer == "yes"
     assert findings["others"].text == (
