@@ -59,26 +59,26 @@ class Level(NamedTuple):
 
     Parameters
     ----------
-    level, held, expected : float
+    level, coverage, expected : float
         Level, observed share and expected share.
     scale : Scale
         How much wider normal intervals would have to be to hold the expected share.
     """
 
     level: float
-    held: float
+    coverage: float
     expected: float
     scale: Scale
 
     @classmethod
-    def of(cls, level: float, held: float, expected: float, n: int) -> Level:
+    def from_coverage(cls, level: float, coverage: float, expected: float, n: int) -> Level:
         """Return a level with the scale that its share implies."""
-        smoothed = (held * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
+        smoothed = (coverage * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
         likely = min(max(expected, 0.5 / n), 1 - 0.5 / n)
         wanted, found = (UNIT.inv_cdf((1 + share) / 2) for share in (likely, smoothed))
         slope = 2 * UNIT.pdf(wanted) * wanted
         error = math.sqrt(max(expected * (1 - expected), 0.25 / n) / n) / slope
-        return cls(level, held, expected, Scale(math.log(wanted / found), error))
+        return cls(level, coverage, expected, Scale(math.log(wanted / found), error))
 
     @property
     def differs(self) -> bool:
@@ -88,7 +88,7 @@ class Level(NamedTuple):
     @property
     def text(self) -> str:
         """The share in words."""
-        return f"{_percent(self.level)} intervals hold {_percent(self.held, 1)}"
+        return f"{_percent(self.level)} intervals hold {_percent(self.coverage, 1)}"
 
 
 class Evidence:
@@ -182,7 +182,7 @@ class Evidence:
         others = result.details.get("at_other_levels", [])
         shares = [(result.options["level"], result.value, result.reference)]
         shares += [(each["level"], each["coverage"], each["expected"]) for each in others]
-        return [Level.of(*share, n=self.report.input.n) for share in sorted(shares)]
+        return [Level.from_coverage(*share, n=self.report.input.n) for share in sorted(shares)]
 
     @property
     def _main(self) -> Level | None:
@@ -297,7 +297,7 @@ class Evidence:
             return self._by_width()
         if not self._is_judged("ence"):
             return self._untested("ranking", "ence") if removed else None
-        bins = _Bins.of(self.results["ence"])
+        bins = _Bins.from_result(self.results["ence"])
         if bins.spread < EVEN:
             return Finding(
                 topic="ranking", state="right", text="uncertainties are nearly equal, so they do not rank errors"
@@ -386,7 +386,7 @@ class _Bins(NamedTuple):
     error: float
 
     @classmethod
-    def of(cls, result: Result) -> _Bins:
+    def from_result(cls, result: Result) -> _Bins:
         """Return the regression of log RMSE on log RMV over the bins of ence."""
         pairs = [(each["rmv"], each["rmse"]) for each in result.details.get("bins", [])]
         logs = [(math.log(rmv), math.log(rmse)) for rmv, rmse in pairs if rmv > 0 and rmse > 0]
@@ -443,7 +443,7 @@ def _both(levels: Sequence[Level]) -> str:
     if len(levels) < 2:  # noqa: PLR2004 - a pair
         return ""
     inner, outer = levels[0], levels[-1]
-    return f"{inner.text}, {_percent(outer.level)} hold {_percent(outer.held, 1)}"
+    return f"{inner.text}, {_percent(outer.level)} hold {_percent(outer.coverage, 1)}"
 
 
 def _with_direction(result: Result) -> str:

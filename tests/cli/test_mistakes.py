@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
         ("empty.csv", "empty.csv is empty"),
     ],
 )
-def test_a_mistake_is_met_with_one_helpful_line(calcheck, folder, monkeypatch, command, message):
+def test_a_mistake_gets_one_helpful_line(calcheck, folder, monkeypatch, command, message):
     monkeypatch.chdir(folder)
     before = sorted(path.name for path in folder.iterdir())
     assert message in calcheck(*shlex.split(command)).refused()

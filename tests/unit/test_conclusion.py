@@ -330,7 +330,7 @@ def test_no_numbers_of_a_report_stop_the_conclusion(data):
 
 def test_the_scale_of_a_level_is_the_factor_of_normal_intervals():
     # 81.2 % is what N(0, 1) holds of intervals 1.6449 * 0.8 wide: 2 Phi(1.3159) - 1 = 0.8118
-    assert np.exp(Level.of(0.9, 0.8118, 0.9, 10**9).scale.log) == pytest.approx(1.25, rel=1e-3)
+    assert np.exp(Level.from_coverage(0.9, 0.8118, 0.9, 10**9).scale.log) == pytest.approx(1.25, rel=1e-3)
 
 
 # ------------------------------------------------------------------ simulations
