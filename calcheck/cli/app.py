@@ -30,7 +30,10 @@ HALF_WORD = 100  # maximum characters shown from each end of a word in a message
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 OUT_OF_MEMORY = "out of memory: use fewer rows (--subsample), or pass a smaller --replicates or --resamples"
 
-HELP = """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
+HELP = """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions.
+
+"calcheck FILE" is short for "calcheck evaluate FILE".
+"""
 SETTINGS = (
     "Options can also be set by environment variables, one for each command and option (CALCHECK_ZMS_SEED=1), and in"
     " calcheck.toml or pyproject.toml."

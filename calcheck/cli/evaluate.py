@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 
 def _evaluate(file: str, **given: Any) -> None:
-    """Compute every metric that applies to a file, and show them in one table.
+    """Answer whether the uncertainties in a file can be trusted, with every metric that applies.
+
+    The first lines are the conclusion; the table has the metrics.
 
     The verdict is "fail" if a perfect model would get a value at least this
     extreme in at most 5 % of data sets. This assumes that the model was not

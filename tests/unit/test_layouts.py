@@ -439,7 +439,8 @@ def test_metrics_that_the_predictions_do_not_support_are_skipped_with_a_reason(t
     assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0, replicates=0)).results
     few = write(tmp_path / "few.csv", pa.table({"y": y, "0.2": y - 1, "0.8": y + 1}))
     assert "quantiles have no density" in skip_reason(few, "nll")
-    assert "nothing is known beyond the quantiles 0.2 … 0.8" in skip_reason(few, "coverage")
+    report = evaluate(read(few), [METRICS["coverage"](level=0.9)], run=Run(resamples=0, replicates=0))
+    assert "nothing is known beyond the quantiles 0.2 … 0.8" in report.skipped[0].reason
     assert "the standard deviation depends on the tails" in skip_reason(few, "sharpness")
     assert "the mean depends on the tails" in skip_reason(few, "rmse")
     cauchy = write(tmp_path / "cauchy.csv", pa.table({"y": y, "loc": y * 0, "scale": y * 0 + 1}))
@@ -461,10 +462,9 @@ def test_quantile_files_are_evaluated_at_their_own_levels(tmp_path):
     """Levels 0.2 and 0.8 of 100 rows, 30 below the first and 90 below the second: ECE (0.1 + 0.1) / 2."""
     y = np.concatenate([np.full(30, -2.0), np.zeros(60), np.full(10, 2.0)])
     path = write(tmp_path / "q.csv", pa.table({"y": y, "0.2": np.full(100, -1.0), "0.8": np.full(100, 1.0)}))
-    report = evaluate(
-        read(path), [METRICS["ece"](), METRICS["coverage"](level=0.6)], run=Run(resamples=0, replicates=0)
-    )
+    report = evaluate(read(path), [METRICS["ece"](), METRICS["coverage"]()], run=Run(resamples=0, replicates=0))
     ece, coverage = report.results
+    assert coverage.options["level"] == 0.6  # that of the only interval between the quantiles
     assert_allclose(ece.value, 0.1)
     assert [point["level"] for point in ece.details["curve"]] == [0.2, 0.8]
     assert_allclose(coverage.value, 0.6)
