@@ -347,7 +347,7 @@ def simulated(scale, errors, seed, n=N):
     report = evaluate(
         InMemory(Predictions(y=y, predictive=Gaussian(truth.loc, std))),
         [METRICS[name]() for name in METRIC_NAMES],
-        run=Run(resamples=200),
+        run=Run(resamples=200, replicates=199),
     )
     conclusion = conclude(report).conclusion
     return conclusion.answer, {finding.fault for finding in conclusion.findings}
