@@ -17,13 +17,16 @@ from calcheck.report import Conclusion, Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.report import Fault, Report, Result, Topic
+    from calcheck.report import Direction, Fault, Report, Result, Topic
 
 MIN_VERDICTS = 2  # Minimum number of verdicts for a conclusion
 CLEAR_P = 0.01  # Maximum p-value of a clear failure
 CLEAR_ZETA = 1.5  # Minimum |zeta| of a clear failure, if there is no p-value or its replicates cannot reach CLEAR_P
 CLEAR_ERRORS = 3.0  # Minimum difference in standard errors, for the kind of a fault
 SUSPECT_ERRORS = 2.5  # Minimum difference in standard errors, for a single share
+LEAST_SHARE, MOST_SHARE = 0.02, 0.995  # Limits of shares that imply a scale
+SAME_SHARE = 0.005  # Maximum difference of an expected share from its level that is not mentioned
+BY_CHANCE, VERDICTS_PER_FAILURE = 1.5, 10  # Failures at 5 % that are plausible: 1.5 of few verdicts, 4.5 of twenty
 EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice
 LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
@@ -44,7 +47,7 @@ def _answer(findings: Sequence[Finding]) -> Any:
     states = {finding.topic: finding.state for finding in findings}
     if "fault" in states.values():
         return "no"
-    return "yes" if states.get("size") == "right" else "unclear"
+    return "yes" if states.get("size") == "right" and states.get("others") != "untested" else "unclear"
 
 
 class Scale(NamedTuple):
@@ -86,9 +89,26 @@ class Level(NamedTuple):
         return abs(self.scale.log) > SUSPECT_ERRORS * self.scale.error
 
     @property
+    def is_informative(self) -> bool:
+        """Whether the share is far enough from 0 and 1 to imply a scale."""
+        return LEAST_SHARE < self.coverage < MOST_SHARE
+
+    @property
+    def direction(self) -> Direction:
+        """How the intervals are wrong if the share differs."""
+        return "too-narrow" if self.scale.log > 0 else "too-wide"
+
+    @property
+    def share(self) -> str:
+        """The share in words, with the expected one where that is not the level, as for counts."""
+        shown = _percent(self.coverage, 1)
+        same = abs(self.expected - self.level) <= SAME_SHARE
+        return shown if same else f"{shown} instead of {_percent(self.expected, 1)}"
+
+    @property
     def text(self) -> str:
-        """The share in words."""
-        return f"{_percent(self.level)} intervals hold {_percent(self.coverage, 1)}"
+        """The level and its share in words."""
+        return f"{_percent(self.level)} intervals hold {self.share}"
 
 
 class Evidence:
@@ -139,10 +159,12 @@ class Evidence:
 
     @cached_property
     def _shift(self) -> float | None:
-        """Mean error in units of the observed errors, if it differs from 0 clearly."""
+        """Mean error relative to the observed errors, if it differs from 0 clearly; its sign if these are unknown."""
         bias, rmse = self._value("bias"), self._value("rmse")
-        if bias is None or not rmse or self._clear("bias") is None:
+        if bias is None or self._clear("bias") is None:
             return None
+        if not rmse:
+            return math.copysign(1.0, bias)
         limit = -UNIT.inv_cdf(CLEAR_P / 2) / math.sqrt(self.report.input.n)
         return max(-1.0, min(bias / rmse, 1.0)) if abs(bias) > limit * rmse else None
 
@@ -150,12 +172,10 @@ class Evidence:
         if self._shift is None:
             return None
         bias = self.results["bias"].value or 0.0
-        side, fault = ("above", "predictions-too-low") if bias > 0 else ("below", "predictions-too-high")
-        text = (
-            f"targets are {abs(bias):.3g} {side} the predicted means on average, {abs(self._shift):.2g} of the typical"
-            " error"
-        )
-        return _fault("bias", fault, text)
+        side = "above" if bias > 0 else "below"
+        relative = f", {abs(self._shift):.2g} of the typical error" if self._value("rmse") else ""
+        text = f"targets are {abs(bias):.3g} {side} the predicted means on average{relative}"
+        return _fault("bias", "predictions-too-low" if bias > 0 else "predictions-too-high", text)
 
     @property
     def _is_bias_only(self) -> bool:
@@ -213,15 +233,33 @@ class Evidence:
         main = self._main
         if not self._is_judged(*judges):
             return self._untested("size", *judges)
+        if (wrong := self._wrong_level) is not None:
+            return _fault("size", wrong.direction, f"{wrong.text}: {wrong.direction.replace('-', ' ')}")
         held = main.text if main is not None and self._is_judged("coverage") else self._squares()
-        failed = self._clear("coverage") if self._tails else self._clear(*judges)
+        failed = self._clear("coverage") if self._has_shape_fault else self._clear(*judges)
         if failed is None or failed.direction is None:
             return Finding(topic="size", state="right", text=f"{held}: {self._right_size(main)}")
         if self._is_bias_only:
             return Finding(topic="size", state="right", text=f"{held}: right, apart from the bias")
+        if failed.metric != "coverage":
+            held = self._squares()
         words = failed.direction.replace("-", " ")
-        factor = "" if self._tails else self._factor(main)
+        factor = "" if self._tails else self._factor(failed, main)
         return _fault("size", failed.direction, f"{held}: {words}{factor}")
+
+    @property
+    def _has_shape_fault(self) -> bool:
+        """Whether the sentence about the shape explains what zms and rce find."""
+        return self._tails is not None and self._is_judged("pit", "ece")
+
+    @property
+    def _wrong_level(self) -> Level | None:
+        """The level that differs most, of a file that states several intervals and no shape."""
+        if self._is_judged("pit", "ece") or not self._is_judged("coverage"):
+            return None
+        wrong = [level for level in self._levels if abs(level.scale.log) > CLEAR_ERRORS * level.scale.error]
+        alone = self.results["coverage"].options.get("at_least") or self._clear("coverage")
+        return None if alone else max(wrong, key=lambda level: abs(level.scale.log) / level.scale.error, default=None)
 
     def _right_size(self, main: Level | None) -> str:
         if any(self.results[name].verdict == "undecided" for name in ("coverage", "zms") if name in self.results):
@@ -235,16 +273,14 @@ class Evidence:
         ratio = zms if zms is not None else error * error
         return f"squared errors are {ratio:.3g} times as large as predicted"
 
-    def _factor(self, main: Level | None) -> str:
-        """Return by how much wider intervals would be right."""
+    def _factor(self, failed: Result, main: Level | None) -> str:
+        """Return by how much wider intervals would be right, from the metric that failed."""
         zms = self._value("zms")
-        if main is not None and self._is_judged("coverage"):
-            factor = math.exp(main.scale.log)
-        elif zms:
-            factor = math.sqrt(zms)
+        if failed.metric == "coverage" and main is not None:
+            factor = math.exp(main.scale.log) if main.is_informative else None
         else:
-            return ""
-        return f"; {factor:.2f} times as wide would be right"
+            factor = math.sqrt(zms) if zms else None
+        return "" if factor is None else f"; {factor:.2f} times as wide would be right"
 
     def _shape(self) -> Finding:
         judges = ("pit", "ece")
@@ -303,13 +339,23 @@ class Evidence:
                 topic="ranking", state="right", text="uncertainties are nearly equal, so they do not rank errors"
             )
         if self._clear("ence") is None or not bins.differ:
-            return Finding(topic="ranking", state="right", text=f"larger uncertainties mean larger errors{removed}")
+            return self._even_ranking(bins, removed)
         if bins.exponent < LOST:
             return _fault("ranking", "ranking-lost", f"larger uncertainties do not mean larger errors{removed}")
         size = "too large where they are large, too small where they are small"
         if bins.exponent > 1:
             size = "too small where they are large, too large where they are small"
         return _fault("ranking", "wrong-in-bins", f"uncertainties are {size}{removed}")
+
+    def _even_ranking(self, bins: _Bins, removed: str) -> Finding:
+        """Return the finding if errors do not differ from uncertainties by a power of them."""
+        explained = self._tails or self._shift is not None or self._clear("coverage", "zms", "rce", "pit", "ece")
+        if self._clear("ence") and not explained:
+            return _fault("ranking", "wrong-in-bins", f"uncertainties of some sizes are wrong, see ence{removed}")
+        if bins.exponent > CLEAR_ERRORS * bins.error:
+            return Finding(topic="ranking", state="right", text=f"larger uncertainties mean larger errors{removed}")
+        text = f"the rows do not show whether larger uncertainties mean larger errors{removed}"
+        return Finding(topic="ranking", state="untested", text=text)
 
     def _by_width(self) -> Finding | None:
         """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
@@ -322,9 +368,7 @@ class Evidence:
         if self._clear("stratified-coverage") and _are_uneven(shares):
             text = f"{low} to {high} of targets are inside, depending on the width of the intervals"
             return _fault("ranking", "wrong-in-bins", text)
-        return Finding(
-            topic="ranking", state="right", text=f"narrow and wide intervals hold {low} to {high}, as expected"
-        )
+        return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {low} to {high}")
 
     def _removal(self) -> str:
         """Return what removing the rows with the largest uncertainties does to the error, in words."""
@@ -362,9 +406,18 @@ class Evidence:
         failed = [result for result in judged if result.verdict == "fail"]
         if not failed:
             return
-        names = ", ".join(_with_direction(result) for result in failed)
-        verb = "fails" if len(failed) == 1 else "fail"
-        text = f"{names} {verb} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
+        clear = [result for result in failed if self._fails(result.metric)]
+        if clear:
+            names = ", ".join(map(_with_direction, clear))
+            fails = "fails" if len(clear) == 1 else "fail"
+            yield _fault("others", clear[0].direction, f"{names} {fails} clearly, and nothing above explains it")
+            return
+        names = ", ".join(map(_with_direction, failed))
+        fails = "fails" if len(failed) == 1 else "fail"
+        if len(failed) > BY_CHANCE * (1 + len(judged) / VERDICTS_PER_FAILURE):
+            yield Finding(topic="others", state="untested", text=f"{names} {fails} at 5 %, more than by chance")
+            return
+        text = f"{names} {fails} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
         yield Finding(topic="others", state="right", text=text)
 
 
@@ -443,7 +496,7 @@ def _both(levels: Sequence[Level]) -> str:
     if len(levels) < 2:  # noqa: PLR2004 - a pair
         return ""
     inner, outer = levels[0], levels[-1]
-    return f"{inner.text}, {_percent(outer.level)} hold {_percent(outer.coverage, 1)}"
+    return f"{inner.text}, {_percent(outer.level)} hold {outer.share}"
 
 
 def _with_direction(result: Result) -> str:

@@ -35,8 +35,12 @@ ADDED: dict[str, bool] = {"added": True}
 """Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
 
 
-def loss(orientation: Orientation, value: float | None, reference: float | None) -> float | None:
+def loss(
+    orientation: Orientation, value: float | None, reference: float | None, alternative: Alternative = "two-sided"
+) -> float | None:
     """Return a number that is smaller for a better value; None if no value is better, or a number is missing.
+
+    With the alternative ``"less"``, values above the reference are as good as the reference.
 
     Examples
     --------
@@ -46,7 +50,9 @@ def loss(orientation: Orientation, value: float | None, reference: float | None)
     if value is None or orientation == "none":
         return None
     if orientation == "reference":
-        return None if reference is None else abs(value - reference)
+        if reference is None:
+            return None
+        return max(reference - value, 0.0) if alternative == "less" else abs(value - reference)
     return {"smaller": value, "larger": -value, "zero": abs(value)}[orientation]
 
 

@@ -75,7 +75,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     yield from ((name, []) for name in known[:1])
     if states.get("inputs") == "untested" and (inputs := _inputs(source)):
         yield "evaluate", inputs
-    if conclusion.answer == "yes":
+    if conclusion.answer == "yes" and all(result.verdict != "fail" for result in report.results):
         yield "check", []
 
 

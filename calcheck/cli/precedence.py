@@ -28,6 +28,11 @@ EXCLUSIVE: tuple[tuple[frozenset[str], ...], ...] = (
         frozenset({"samples"}),
         frozenset({"quantiles"}),
     ),
+    *(
+        (frozenset({"lower", "upper", "intervals"}), frozenset({other}))
+        for other in (*sorted(_SPREAD), "min_std", "error_dist", "dist", "param", "samples", "quantiles")
+    ),
+    (frozenset({"lower", "upper"}), frozenset({"intervals"})),
     tuple(frozenset({name}) for name in _SPREAD),
     (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
     (frozenset({"target"}), frozenset({"truth", "join_on"})),

@@ -22,6 +22,7 @@ BEFORE_COMMAND = ("--config", "--no-config")
 LISTS = frozenset(
     {
         *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
+        *("--lower", "--upper", "--level"),
         *("--embedding", "--inputs", "--join-on", "--metrics", "--names", "--criteria", "--levels"),
     }
 )

@@ -21,7 +21,9 @@ def verdict_gates(report: Report) -> tuple[Gate, ...]:
 
 
 def _is_missing(result: Result) -> bool:
-    return result.value is None and result.alternative != "none"
+    """Return whether a metric that tests the model has no value; not if it could not have a verdict anyway."""
+    untested = any(message.code == "no-verdict" for message in result.warnings)
+    return result.value is None and result.alternative != "none" and not untested
 
 
 def _gate(result: Result) -> Gate:

@@ -46,7 +46,7 @@ class NotWorse:
 
     def gate(self, now: Result, stored: Result) -> Gate:
         """Return the gate that is violated by a value that is worse than the stored one."""
-        before, after = (loss(each.orientation, each.value, each.reference) for each in (stored, now))
+        before, after = (loss(each.orientation, each.value, each.reference, each.alternative) for each in (stored, now))
         values = self._values(now, stored)
         if now.orientation == "none":
             passed, found = True, "not judged, because no value is better"

@@ -58,7 +58,7 @@ def _pair(
     """Return the losses of both models as a pair; None if a model has none."""
     name = metric.info.name
     results = [result for report in reports for result in report.results if result.metric == name]
-    losses = [loss(result.orientation, result.value, result.reference) for result in results]
+    losses = [loss(result.orientation, result.value, result.reference, result.alternative) for result in results]
     if None in losses or len(losses) < len(models):
         return None
     (first, first_rows), (second, second_rows) = (evaluated[name, model.name] for model in models)

@@ -18,8 +18,8 @@ DIGITS = 4  # significant digits of shown values; values that look equal count a
 
 def score(better: Orientation, value: float | None, reference: float | None) -> float | None:
     """Return a score that is smaller for a better model, rounded to the shown digits; None if no value is better."""
-    shown = [None if each is None else _shown(each) for each in (value, reference)]
-    found = loss(better, *shown)
+    shown, ideal = (None if each is None else _shown(each) for each in (value, reference))
+    found = loss(better, shown, ideal)
     return None if found is None else _shown(found)
 
 

@@ -200,8 +200,55 @@ def test_errors_that_do_not_grow_with_uncertainties_are_a_fault_of_the_ranking(p
 
 
 def test_bins_that_are_wrong_by_the_same_factor_are_no_fault_of_the_ranking():
-    _, findings = found(ence("wrong-in-bins", [(rmv, 1.5 * rmse) for rmv, rmse in BINS]))
-    assert findings["ranking"].state == "right"
+    wider = ence("wrong-in-bins", [(rmv, 1.5 * rmse) for rmv, rmse in BINS])
+    narrow = coverage(0.812, "too-narrow", {0.5: 0.41, 0.8: 0.694, 0.95: 0.883, 0.99: 0.961})
+    assert found(wider, narrow)[1]["ranking"].state == "right"
+
+
+def test_bins_that_are_wrong_without_another_fault_are_a_fault():
+    _, findings = found(ence("wrong-in-bins", [(0.5, 0.5), (0.8, 1.6), (1.1, 1.1), (1.6, 3.0)]))
+    assert findings["ranking"].fault == "wrong-in-bins"
+
+
+def test_few_rows_do_not_show_a_ranking():
+    _, findings = found(ence(pairs=[(0.5, 0.9), (0.8, 1.2), (1.1, 0.8), (1.6, 1.1)]))
+    assert findings["ranking"].state == "untested"
+
+
+def test_clear_failures_of_other_metrics_are_a_fault():
+    answer, findings = found(fail("lzms", 0.3, 0.95, "wrong-in-bins"))
+    assert (answer, findings["others"].fault) == ("no", "wrong-in-bins")
+    assert findings["others"].text == "lzms (wrong in bins) fails clearly, and nothing above explains it"
+
+
+def test_many_failures_that_are_not_clear_leave_the_answer_open():
+    changed = [fail(name, 1.07, 1.0, "too-narrow", p=0.03) for name in ("zms", "pit", "lzms", "mae", "crps")]
+    answer, findings = found(*changed)
+    assert answer == "unclear"
+    assert findings["others"].text.endswith("fail at 5 %, more than by chance")
+
+
+def test_every_level_of_a_file_of_intervals_is_tested():
+    wrong = coverage(0.9, at={0.5: 0.18, 0.99: 0.99})
+    answer, findings = found(wrong, intervals(0.9, 0.9, 0.9), without=WITHOUT_MOMENTS)
+    assert answer == "no"
+    assert findings["size"].text == "50 % intervals hold 18 %: too narrow"
+
+
+def test_counts_are_compared_with_what_their_intervals_should_hold():
+    counted = fail("coverage", 0.955, 0.979, "too-narrow", details={"at_other_levels": []})
+    _, findings = found(counted)
+    assert findings["size"].text.startswith("90 % intervals hold 95.5 % instead of 97.9 %: too narrow")
+
+
+def test_no_factor_follows_from_intervals_that_hold_nothing():
+    _, findings = found(coverage(0.0, "too-narrow", {}))
+    assert findings["size"].text == "90 % intervals hold 0 %: too narrow"
+
+
+def test_a_bias_needs_no_other_metric():
+    _, findings = found(fail("bias", 0.3, 0.0, "predictions-too-low"), without=("rmse",))
+    assert findings["bias"].text == "targets are 0.3 above the predicted means on average"
 
 
 def intervals(*held, verdict="pass"):
@@ -219,7 +266,7 @@ def test_intervals_are_judged_by_their_coverage_along_the_width():
     assert findings["ranking"].fault == "wrong-in-bins"
     assert findings["ranking"].text == "70 % to 100 % of targets are inside, depending on the width of the intervals"
     _, findings = found(intervals(0.9, 0.91, 0.89, 0.9, 0.9), without=WITHOUT_MOMENTS)
-    assert findings["ranking"].text == "narrow and wide intervals hold 89 % to 91 %, as expected"
+    assert findings["ranking"].text == "narrow and wide intervals hold alike, 89 % to 91 %"
 
 
 def test_the_same_deviation_at_all_widths_is_no_fault_of_the_ranking():
