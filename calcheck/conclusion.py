@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from functools import cached_property
 from statistics import NormalDist, fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from calcheck.report import Conclusion, Finding
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from calcheck.report import Direction, Fault, Report, Result, Topic
 
-MIN_VERDICTS = 2  # Minimum number of verdicts for a conclusion
+MIN_VERDICTS, MANY_RESULTS = 2, 8  # Minimum number of verdicts, or of results, for a conclusion
+MIN_ROWS = 30  # Minimum number of rows for the answer yes
 CLEAR_P = 0.01  # Maximum p-value of a clear failure
 CLEAR_ZETA = 1.5  # Minimum |zeta| of a clear failure, if there is no p-value or its replicates cannot reach CLEAR_P
 CLEAR_ERRORS = 3.0  # Minimum difference in standard errors, for the kind of a fault
 SUSPECT_ERRORS = 2.5  # Minimum difference in standard errors, for a single share
-LEAST_SHARE, MOST_SHARE = 0.02, 0.995  # Limits of shares that imply a scale
+FEWEST_TARGETS = 5  # Minimum number of targets inside and outside intervals, for a scale
+LARGE_SHIFT, SMALL_SHIFT = 0.3, 0.1  # Biases, relative to the typical error, that hide the shape, and that hide nothing
 SAME_SHARE = 0.005  # Maximum difference of an expected share from its level that is not mentioned
 BY_CHANCE, VERDICTS_PER_FAILURE = 1.5, 10  # Failures at 5 % that are plausible: 1.5 of few verdicts, 4.5 of twenty
 EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice
@@ -35,19 +37,22 @@ NORMAL_LIMIT = UNIT.inv_cdf(0.975)  # Limit of a 95 % interval in standard error
 
 
 def conclude(report: Report) -> Report:
-    """Return a report with its conclusion; unchanged if it has fewer than two verdicts."""
-    if sum(result.verdict != "none" for result in report.results) < MIN_VERDICTS:
+    """Return a report with its conclusion; unchanged if it has few results and fewer than two verdicts."""
+    verdicts = sum(result.verdict != "none" for result in report.results)
+    if verdicts < MIN_VERDICTS and len(report.results) < MANY_RESULTS:
         return report
     findings = tuple(Evidence(report).findings())
-    return replace(report, conclusion=Conclusion(answer=_answer(findings), findings=findings))
+    answer = _answer(findings, report.input.n)
+    return replace(report, conclusion=Conclusion(answer=answer, findings=findings))
 
 
-def _answer(findings: Sequence[Finding]) -> Any:
-    """Return whether the uncertainties can be trusted."""
+def _answer(findings: Sequence[Finding], n: int) -> Literal["yes", "no", "unclear"]:
+    """Return whether the uncertainties can be trusted, given n rows."""
     states = {finding.topic: finding.state for finding in findings}
     if "fault" in states.values():
         return "no"
-    return "yes" if states.get("size") == "right" and states.get("others") != "untested" else "unclear"
+    right = states.get("size") == "right" and states.get("others") != "untested"
+    return "yes" if right and n >= MIN_ROWS else "unclear"
 
 
 class Scale(NamedTuple):
@@ -66,12 +71,15 @@ class Level(NamedTuple):
         Level, observed share and expected share.
     scale : Scale
         How much wider normal intervals would have to be to hold the expected share.
+    is_informative : bool
+        Whether enough targets are inside and outside. Otherwise the scale is only a limit.
     """
 
     level: float
     coverage: float
     expected: float
     scale: Scale
+    is_informative: bool
 
     @classmethod
     def from_coverage(cls, level: float, coverage: float, expected: float, n: int) -> Level:
@@ -79,19 +87,14 @@ class Level(NamedTuple):
         smoothed = (coverage * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
         likely = min(max(expected, 0.5 / n), 1 - 0.5 / n)
         wanted, found = (UNIT.inv_cdf((1 + share) / 2) for share in (likely, smoothed))
-        slope = 2 * UNIT.pdf(wanted) * wanted
-        error = math.sqrt(max(expected * (1 - expected), 0.25 / n) / n) / slope
-        return cls(level, coverage, expected, Scale(math.log(wanted / found), error))
+        error = math.sqrt(smoothed * (1 - smoothed) / n) / (2 * UNIT.pdf(found) * found)
+        fewest = min(coverage, 1 - coverage) * n
+        return cls(level, coverage, expected, Scale(math.log(wanted / found), error), fewest >= FEWEST_TARGETS)
 
     @property
     def differs(self) -> bool:
         """Whether the share differs from the expected one."""
         return abs(self.scale.log) > SUSPECT_ERRORS * self.scale.error
-
-    @property
-    def is_informative(self) -> bool:
-        """Whether the share is far enough from 0 and 1 to imply a scale."""
-        return LEAST_SHARE < self.coverage < MOST_SHARE
 
     @property
     def direction(self) -> Direction:
@@ -147,6 +150,10 @@ class Evidence:
             return result.p_value is not None and result.p_value <= CLEAR_P
         return abs(result.zeta or 0.0) >= CLEAR_ZETA
 
+    def _fails_unclearly(self, *metrics: str) -> bool:
+        """Return whether one of the named metrics fails, but not clearly."""
+        return any(self.results[name].verdict == "fail" for name in metrics if name in self.results)
+
     def _untested(self, topic: Topic, *metrics: str) -> Finding:
         """Return the finding that a topic was not tested, with the reason."""
         result = next((self.results[name] for name in metrics if name in self.results), None)
@@ -181,11 +188,11 @@ class Evidence:
     def _is_bias_only(self) -> bool:
         """Whether the squared errors agree with the uncertainties once the bias is removed."""
         rmse, sharpness = self.results.get("rmse"), self._value("sharpness")
-        if self._shift is None or rmse is None or not rmse.value or not sharpness:
+        if abs(self._shift or 0.0) < SMALL_SHIFT or rmse is None or not rmse.value or not sharpness:
             return False
         if rmse.reference_low is None or rmse.reference_high is None:
             return False
-        variance = 1 - self._shift**2  # relative to the mean squared error; 0 if all errors are equal
+        variance = 1 - (self._shift or 0.0) ** 2  # relative to the mean squared error; 0 if all errors are equal
         if variance <= 0 or rmse.reference_low <= 0:
             return False
         tolerance = math.log(rmse.reference_high / rmse.reference_low) / 2 * CLEAR_ERRORS / 2
@@ -215,10 +222,16 @@ class Evidence:
         """Whether the outer intervals imply larger or smaller uncertainties than the inner ones."""
         if len(self._levels) < 2 or self._clear("pit", "ece", "coverage", "zms", "ence") is None:  # noqa: PLR2004 - a pair
             return None
+        if abs(self._shift or 0.0) > LARGE_SHIFT:
+            return None
         inner, outer = self._levels[0].scale, self._levels[-1].scale
-        if _exceeds(outer, inner) or (self._clear("zms") and _exceeds(self._zms_scale, inner)):
-            return "heavy-tails"
-        return "light-tails" if _exceeds(inner, outer) else None
+        if _exceeds(inner, outer):
+            return "light-tails"
+        known = [level.scale for level in self._levels if level.is_informative]
+        heavy = bool(known) and (
+            _exceeds(known[-1], known[0]) or (self._clear("zms") is not None and _exceeds(self._zms_scale, known[0]))
+        )
+        return "heavy-tails" if heavy else None
 
     @property
     def _zms_scale(self) -> Scale | None:
@@ -254,8 +267,8 @@ class Evidence:
 
     @property
     def _wrong_level(self) -> Level | None:
-        """The level that differs most, of a file that states several intervals and no shape."""
-        if self._is_judged("pit", "ece") or not self._is_judged("coverage"):
+        """The level that differs most, of a file that states intervals or quantiles only."""
+        if self._is_judged("pit", "zms") or not self._is_judged("coverage"):
             return None
         wrong = [level for level in self._levels if abs(level.scale.log) > CLEAR_ERRORS * level.scale.error]
         alone = self.results["coverage"].options.get("at_least") or self._clear("coverage")
@@ -264,7 +277,9 @@ class Evidence:
     def _right_size(self, main: Level | None) -> str:
         if any(self.results[name].verdict == "undecided" for name in ("coverage", "zms") if name in self.results):
             return "right on average, as far as the replicates decide"
-        return "not quite, see shape" if self._tails and main is not None and main.differs else "right on average"
+        if self._tails and main is not None and main.differs:
+            return "not quite, see shape"
+        return "not clearly wrong" if self._fails_unclearly("coverage", "zms", "rce") else "right on average"
 
     def _squares(self) -> str:
         """Return the mean squared z-score in words."""
@@ -276,10 +291,9 @@ class Evidence:
     def _factor(self, failed: Result, main: Level | None) -> str:
         """Return by how much wider intervals would be right, from the metric that failed."""
         zms = self._value("zms")
-        if failed.metric == "coverage" and main is not None:
+        factor = math.sqrt(zms) if zms else None
+        if failed.metric == "coverage" and main is not None and (main.is_informative or zms is None):
             factor = math.exp(main.scale.log) if main.is_informative else None
-        else:
-            factor = math.sqrt(zms) if zms else None
         return "" if factor is None else f"; {factor:.2f} times as wide would be right"
 
     def _shape(self) -> Finding:
@@ -295,13 +309,21 @@ class Evidence:
             weight = "heavier" if self._tails == "heavy-tails" else "lighter"
             return _fault("shape", self._tails, f"{held}: {weight} tails than predicted{p}")
         if failed is not None:
-            return self._unexplained(p)
-        return Finding(topic="shape", state="right", text=f"{held}: right" if held else "as predicted")
+            return self._unexplained(failed, p)
+        if self._clear("coverage", "zms", "rce"):
+            return Finding(topic="shape", state="right", text="no fault besides those above")
+        right = "not clearly wrong" if self._fails_unclearly(*judges) else "right"
+        return Finding(topic="shape", state="right", text=f"{held}: {right}" if held else "as predicted")
 
-    def _unexplained(self, p: str) -> Finding:
+    def _unexplained(self, failed: Result, p: str) -> Finding:
         """Return the finding about a wrong shape, unless the bias or the size explains it."""
+        if abs(self._shift or 0.0) > LARGE_SHIFT:
+            return Finding(topic="shape", state="untested", text="cannot be judged with such a bias")
         if self._shift is not None or self._clear("coverage", "zms", "rce"):
             return Finding(topic="shape", state="right", text="no fault besides those above")
+        if failed.direction in ("predictions-too-low", "predictions-too-high"):
+            words = failed.direction.replace("-", " ")
+            return _fault("shape", failed.direction, f"predicted shares are off by {self._gap()}: {words}{p}")
         return _fault("shape", "wrong-shape", f"predicted shares are off by {self._gap()}: the shape is wrong{p}")
 
     def _gap(self) -> str:
@@ -333,7 +355,12 @@ class Evidence:
             return self._by_width()
         if not self._is_judged("ence"):
             return self._untested("ranking", "ence") if removed else None
-        bins = _Bins.from_result(self.results["ence"])
+        if abs(self._shift or 0.0) > LARGE_SHIFT:
+            return Finding(topic="ranking", state="untested", text="cannot be judged with such a bias")
+        return self._by_std(_Bins.from_result(self.results["ence"]), removed)
+
+    def _by_std(self, bins: _Bins, removed: str) -> Finding:
+        """Return the finding about errors by the size of the uncertainties."""
         if bins.spread < EVEN:
             return Finding(
                 topic="ranking", state="right", text="uncertainties are nearly equal, so they do not rank errors"

@@ -163,9 +163,11 @@ def _predictions(
         return None, SUBSAMPLED
     try:
         source = open_source(file.path, given, metrics, narrow=False)
-        unchanged = source.file.sha256() == file.sha256
+        unchanged, missing = source.file.sha256() == file.sha256, source.missing()
     except CalcheckError as error:
-        return None, str(error)
+        return None, f"{file.path} cannot be read like this file: {error}"
+    if missing:
+        return None, f"{file.path} cannot be read like this file: {missing[0]}"
     return (source, "") if unchanged else (None, f"{file.path} has changed since")
 
 

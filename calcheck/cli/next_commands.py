@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.io.source import FileSource
-    from calcheck.report import Report
+    from calcheck.report import Report, Topic
 
-BY_TOPIC = {
-    "bias": ("bias",),
+BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),
     "shape": ("pit", "ece"),
     "ranking": ("confidence-curve", "stratified-coverage"),
+    "bias": ("bias",),
 }
 """The metrics that show more about a fault, by topic; the first that the report has is suggested."""
+OUTPUT = re.compile(
+    r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
+)
+"""Names of columns that are rather outputs of a model than its inputs."""
 MOST = 2  # maximum number of commands
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
@@ -68,12 +73,14 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         return
     computed = {result.metric for result in report.results}
     states = {finding.topic: finding.state for finding in conclusion.findings}
-    faults = [topic for topic, state in states.items() if state == "fault"]
-    if "inputs" in faults:
+    faults = [topic for topic in BY_TOPIC if states.get(topic) == "fault"]
+    if any(message.code == "unknown-shape" for result in report.results for message in result.warnings):
+        yield "evaluate", ["--error-dist", "normal"]
+    if states.get("inputs") == "fault":
         yield "cce", ["--worst", "5"]
-    known = [name for name in BY_TOPIC.get(faults[0] if faults else "", ()) if name in computed]
+    known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
-    if states.get("inputs") == "untested" and (inputs := _inputs(source)):
+    if states.get("inputs") == "untested" and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes" and all(result.verdict != "fail" for result in report.results):
         yield "check", []
@@ -81,7 +88,8 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
 
 def _inputs(source: FileSource) -> list[str]:
     """Return the option that names the inputs, if the columns without a role are a plausible choice."""
-    numbers, vectors = source.unused_columns()
+    columns = source.unused_columns()
+    numbers, vectors = ([name for name in names if not OUTPUT.search(name)] for names in columns)
     if len(vectors) == 1:
         return ["--embedding", vectors[0]]
     return ["--inputs", ",".join(numbers)] if 0 < len(numbers) <= MOST_INPUTS else []

@@ -235,6 +235,49 @@ def test_every_level_of_a_file_of_intervals_is_tested():
     assert findings["size"].text == "50 % intervals hold 18 %: too narrow"
 
 
+def test_intervals_that_hold_everything_are_too_wide_without_heavy_tails():
+    wide = {0.5: 0.972, 0.8: 1.0, 0.95: 1.0, 0.99: 1.0}
+    zms = fail("zms", 0.09, 1.0, "too-wide", low=0.085, high=0.095)
+    _, findings = found(coverage(1.0, "too-wide", wide), zms, fail("pit", 2e-3, 8e-5, "too-wide"))
+    assert findings["size"].text == "90 % intervals hold 100 %: too wide; 0.30 times as wide would be right"
+    assert findings["shape"].text == "no fault besides those above"
+
+
+def test_a_large_bias_hides_the_shape_and_the_ranking():
+    rmse = fail("rmse", 1.9, 1.0, "worse-than-promised", reference_low=0.97, reference_high=1.03)
+    shifted = coverage(0.5, "too-narrow", {0.5: 0.17, 0.8: 0.4, 0.95: 0.62, 0.99: 0.76})
+    bias = fail("bias", 1.5, 0.0, "predictions-too-low")
+    _, findings = found(
+        bias, rmse, shifted, ence("wrong-in-bins", STEEP), fail("pit", 0.1, 8e-5, "predictions-too-low")
+    )
+    hidden = "cannot be judged with such a bias"
+    assert (findings["shape"].text, findings["ranking"].text) == (hidden, hidden)
+
+
+def test_a_small_bias_does_not_explain_wide_intervals():
+    wide = {0.5: 0.601, 0.8: 0.891, 0.95: 0.9857, 0.99: 0.9987}
+    small = fail("bias", 0.08, 0.0, "predictions-too-low")
+    assert found(coverage(0.9602, "too-wide", wide), small)[1]["size"].fault == "too-wide"
+
+
+def test_the_direction_of_the_pit_names_a_shift_that_no_bias_shows():
+    curve = {"curve": [{"level": 0.5, "observed": 0.43}]}
+    low = fail("pit", 2e-3, 8e-5, "predictions-too-low", **histogram())
+    _, findings = found(low, result("ece", 0.03, 0.01, details=curve))
+    assert findings["shape"].fault == "predictions-too-low"
+    assert findings["shape"].text == "predicted shares are off by up to 7 %: predictions too low (p 0.005)"
+
+
+def test_a_failure_at_five_percent_is_not_called_right():
+    _, findings = found(fail("pit", 2e-4, 8e-5, "too-wide", p=0.03, **histogram()))
+    assert findings["shape"].text.endswith("not clearly wrong")
+
+
+def test_few_rows_never_give_the_answer_yes():
+    few = report_of()
+    assert conclude(replace(few, input=replace(few.input, n=29))).conclusion.answer == "unclear"
+
+
 def test_counts_are_compared_with_what_their_intervals_should_hold():
     counted = fail("coverage", 0.955, 0.979, "too-narrow", details={"at_other_levels": []})
     _, findings = found(counted)
@@ -242,7 +285,7 @@ def test_counts_are_compared_with_what_their_intervals_should_hold():
 
 
 def test_no_factor_follows_from_intervals_that_hold_nothing():
-    _, findings = found(coverage(0.0, "too-narrow", {}))
+    _, findings = found(coverage(0.0, "too-narrow", {}), without=("zms",))
     assert findings["size"].text == "90 % intervals hold 0 %: too narrow"
 
 

@@ -67,8 +67,12 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
 
 
 def _reservation(conclusion: Conclusion, n: int) -> str:
-    """Return what limits the answer: few rows show few faults."""
-    return f", as far as {n:,} rows show" if conclusion.answer == "yes" and n < FEW_ROWS else ""
+    """Return what limits the answer: few rows, or a file that states little, show few faults."""
+    if conclusion.answer != "yes":
+        return ""
+    if any(finding.topic == "shape" and finding.state == "untested" for finding in conclusion.findings):
+        return ", as far as it could be tested"
+    return f", as far as {n:,} rows show" if n < FEW_ROWS else ""
 
 
 def _answer(conclusion: Conclusion, n: int) -> Answer:
