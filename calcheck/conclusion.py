@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 MIN_VERDICTS, MANY_RESULTS = 2, 8  # Minimum number of verdicts, or of results, for a conclusion
 MIN_ROWS = 30  # Minimum number of rows for the answer yes
 CLEAR_P = 0.01  # Maximum p-value of a clear failure
-CLEAR_ZETA = 1.5  # Minimum |zeta| of a clear failure, if there is no p-value or its replicates cannot reach CLEAR_P
+CLEAR_ZETA = 1.5  # Minimum |zeta| of a clear failure without an exact p-value, or of one that no sentence explains
 CLEAR_ERRORS = 3.0  # Minimum difference in standard errors, for the kind of a fault
 SUSPECT_ERRORS = 2.5  # Minimum difference in standard errors, for a single share
 FEWEST_TARGETS = 5  # Minimum number of targets inside and outside intervals, for a scale
 LARGE_SHIFT, SMALL_SHIFT = 0.3, 0.1  # Biases, relative to the typical error, that hide the shape, and that hide nothing
 SAME_SHARE = 0.005  # Maximum difference of an expected share from its level that is not mentioned
-BY_CHANCE, VERDICTS_PER_FAILURE = 1.5, 10  # Failures at 5 % that are plausible: 1.5 of few verdicts, 4.5 of twenty
+BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
 EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice
 LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
@@ -433,7 +433,7 @@ class Evidence:
         failed = [result for result in judged if result.verdict == "fail"]
         if not failed:
             return
-        clear = [result for result in failed if self._fails(result.metric)]
+        clear = [each for each in failed if self._fails(each.metric) and abs(each.zeta or math.inf) >= CLEAR_ZETA]
         if clear:
             names = ", ".join(map(_with_direction, clear))
             fails = "fails" if len(clear) == 1 else "fail"
