@@ -302,18 +302,37 @@ class InMemory(Source):
 
 
 @dataclass(frozen=True)
-class MappedSource(Source):
-    """A source with a function applied to its rows.
+class DerivedSource(Source):
+    """A source with other rows than its origin, which keeps the names, the description and the warnings of the origin.
 
     Parameters
     ----------
     origin : Source
-        The rows.
+        The source from which the rows are derived.
+    """
+
+    origin: Source
+
+    def column_name(self, role: str) -> str:
+        return self.origin.column_name(role)
+
+    def input_info(self) -> Input:
+        return self.origin.input_info()
+
+    def warnings(self) -> tuple[Message, ...]:
+        return self.origin.warnings()
+
+
+@dataclass(frozen=True)
+class MappedSource(DerivedSource):
+    """A source with a function applied to the rows of its origin.
+
+    Parameters
+    ----------
     function : callable
         Returns the new rows of a batch, in the same order.
     """
 
-    origin: Source
     function: Callable[[Predictions], Predictions]
 
     def batches(self) -> Iterator[Predictions]:
@@ -328,12 +347,3 @@ class MappedSource(Source):
 
     def predictions(self) -> Predictions:
         return self._rows
-
-    def column_name(self, role: str) -> str:
-        return self.origin.column_name(role)
-
-    def input_info(self) -> Input:
-        return self.origin.input_info()
-
-    def warnings(self) -> tuple[Message, ...]:
-        return self.origin.warnings()

@@ -12,6 +12,7 @@ from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
+from calcheck.options import LEVEL_TOLERANCE
 from calcheck.validation import concat_columns, require, require_finite
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from calcheck.distributions.row_random import RowRandom, Words
     from calcheck.metric_info import Part
 
-LEVEL_ERROR = 1e-9  # Levels within this distance are equal
 NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
 
 
@@ -157,7 +157,7 @@ class Intervals(Predictive):
             There is no interval at the level.
         """
         place = int(np.argmin(np.abs(self.levels - level)))
-        if abs(self.levels[place] - level) > LEVEL_ERROR:
+        if abs(self.levels[place] - level) > LEVEL_TOLERANCE:
             msg = f"there is no interval at the level {level:g} (levels: {self._listed()})"
             raise DataError(msg)
         return place

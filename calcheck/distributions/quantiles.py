@@ -12,6 +12,7 @@ from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import exponential_kernel_mean
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
+from calcheck.options import LEVEL_TOLERANCE
 from calcheck.validation import concat_columns, require, require_finite
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from calcheck.distributions.row_random import Random, Words
 
 MIN_LEVELS = 2  # Minimum number of levels: location and width
-LEVEL_ERROR = 1e-9  # Levels within this distance are equal
 OUTERMOST = 0.05  # Maximum tail probability for which means and standard deviations are defined
 SHOWN = 5  # Maximum number of quantiles in a description
 NARROW = 3e-3  # Width of a piece, in 1 / sqrt(gamma), below which a series replaces a difference of erfc
@@ -130,7 +130,7 @@ class Quantiles(Predictive):
 
     def _require_tails(self, what: str) -> None:
         """Raise an error unless the tail probabilities are small."""
-        if self.levels[0] > OUTERMOST + LEVEL_ERROR or self.levels[-1] < 1 - OUTERMOST - LEVEL_ERROR:
+        if self.levels[0] > OUTERMOST + LEVEL_TOLERANCE or self.levels[-1] < 1 - OUTERMOST - LEVEL_TOLERANCE:
             msg = (
                 f"the {what} depends on the tails, and nothing is known beyond the quantiles"
                 f" {self.levels[0]:g} … {self.levels[-1]:g}: give quantiles at levels of {OUTERMOST:g} or less and of"
@@ -205,7 +205,7 @@ class Quantiles(Predictive):
             p is beyond the outermost levels.
         """
         nearest = int(np.argmin(np.abs(self.levels - p)))
-        if abs(self.levels[nearest] - p) <= LEVEL_ERROR:
+        if abs(self.levels[nearest] - p) <= LEVEL_TOLERANCE:
             return self.values[:, nearest]
         if not self.levels[0] < p < self.levels[-1]:
             msg = (

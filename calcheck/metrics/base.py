@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates
 from calcheck.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
-from calcheck.options import option, options_of, require_count_option, require_share_option
+from calcheck.options import LEVEL_TOLERANCE, option, options_of, require_count_option, require_share_option
 from calcheck.report import MetricValue
 from calcheck.results import RowResults
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FitT = TypeVar("FitT")
 LEVEL = 0.9  # Default level of intervals
-ROUNDING, DIGITS = 1e-9, 12  # Tolerance for comparing quantile levels, and digits of their differences
+DIGITS = 12  # Digits of differences of quantile levels
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _stated_levels(predictive: Predictive | None) -> list[float]:
 
 def has_interval(levels: NDArray[np.float64], level: float) -> bool:
     """Return whether both limits of a central interval are quantiles at the given levels (q,)."""
-    return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))
+    return all(abs(levels - end).min() <= LEVEL_TOLERANCE for end in ((1 - level) / 2, (1 + level) / 2))
 
 
 @dataclass(frozen=True)

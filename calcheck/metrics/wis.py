@@ -10,7 +10,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import RowMetric
-from calcheck.options import option, require_levels_option
+from calcheck.options import LEVEL_TOLERANCE, option, require_levels_option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.statistics.groups import Means
 
-ROUNDING = 1e-9  # tolerance for comparing quantile levels
 HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)
 """The 23 levels of forecast hubs."""
 COMPONENTS = ("overprediction", "underprediction", "dispersion")
@@ -146,7 +145,7 @@ class Wis(RowMetric):
 
 def _unpaired(levels: Sequence[float]) -> list[float]:
     """Return the levels p without a level 1 - p; the level 1/2 is its own counterpart."""
-    return [level for level in levels if min(abs(1 - level - other) for other in levels) > ROUNDING]
+    return [level for level in levels if min(abs(1 - level - other) for other in levels) > LEVEL_TOLERANCE]
 
 
 def _components(predictive: Predictive, y: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:

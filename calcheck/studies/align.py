@@ -11,18 +11,15 @@ from calcheck.errors import SHOWN, DataError
 from calcheck.io.columns.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, LevelOption
-from calcheck.predictions import Source
+from calcheck.predictions import DerivedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from calcheck.messages import Message
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions
-    from calcheck.report import Input
-
+    from calcheck.predictions import Predictions, Source
 ROUNDING = 1e-6  # relative tolerance for targets, because files may be in single precision
 WITH_IDS = "Pass --id with the name of an id column"
 
@@ -54,10 +51,9 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedSource(Source):
+class AlignedSource(DerivedSource):
     """A source whose rows were reordered to match another source."""
 
-    origin: Source
     rows: Predictions
 
     def batches(self) -> Iterator[Predictions]:
@@ -65,15 +61,6 @@ class AlignedSource(Source):
 
     def predictions(self) -> Predictions:
         return self.rows
-
-    def column_name(self, role: str) -> str:
-        return self.origin.column_name(role)
-
-    def input_info(self) -> Input:
-        return self.origin.input_info()
-
-    def warnings(self) -> tuple[Message, ...]:
-        return self.origin.warnings()
 
 
 def align_models(models: Sequence[Model]) -> list[Source]:
