@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.errors import OptionError
-from calcheck.render.console import strip_control
+from calcheck.plain_text import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
