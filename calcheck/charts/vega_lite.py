@@ -10,7 +10,20 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any, assert_never
 
-from calcheck.charts.picture import PERFECT, Axis, Band, Bars, Cells, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.charts.picture import (
+    PERFECT,
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+)
 from calcheck.plain_text import strip_control
 
 if TYPE_CHECKING:
@@ -22,6 +35,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito 2008
 DASHES = ((1, 0), (5, 3), (1.5, 2), (6, 2, 1.5, 2))  # of the first seven names, the next seven, …
 BLACK, GRAY = COLORS[-1], "#8C8C8C"
+OUTLINE = {"stroke": "white", "strokeWidth": 0.7}  # of points, which also lie on maps
 FEW_POINTS = 20  # maximum points of a line that are drawn with markers
 COLUMNS = 3  # maximum panels per row
 WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a single panel, in pixels
@@ -130,26 +144,31 @@ def _panel(panel: Panel, style: _Style) -> Spec:
 
 def _layers(mark: Mark, panel: Panel, style: _Style) -> list[Spec]:
     """Return the layers of a mark."""
-    x, y = _positions(panel.x), _positions(panel.y)
     match mark:
         case Line():
             return [_line(mark, panel, style)]
-        case Band():
-            data = _rows(x=x(mark.x), y=y(mark.low), y2=y(mark.high))
-            drawn = {"type": "area", "opacity": 0.25, "interpolate": "linear"}
-            return [_layer(data, drawn, panel, style.color(mark.name))]
         case Points():
             return _points(mark, panel, style)
-        case Bars():
-            data = _rows(x=x(mark.start), x2=x(mark.stop), y=y(mark.low), y2=y(mark.high))
-            drawn = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
-            return [_layer(data, drawn, panel, style.color(mark.name))]
+        case Band() | Intervals() | Bars():
+            return [_extents(mark, panel, style)]
         case Cells():
             return [_cells(mark, panel)]
         case Rule():
             return [_rule(mark, panel)]
         case _:
             assert_never(mark)
+
+
+def _extents(mark: Band | Intervals | Bars, panel: Panel, style: _Style) -> Spec:
+    """Return the layer of a mark that extends from a lower to an upper limit at each position."""
+    x, y = _positions(panel.x), _positions(panel.y)
+    sides = {"x": x(mark.start), "x2": x(mark.stop)} if isinstance(mark, Bars) else {"x": x(mark.x)}
+    drawn: Spec = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
+    if isinstance(mark, Band):
+        drawn = {"type": "area", "opacity": 0.25}
+    if isinstance(mark, Intervals):
+        drawn = {"type": "rule", "opacity": 0.35, "strokeWidth": 7}
+    return _layer(_rows(**sides, y=y(mark.low), y2=y(mark.high)), drawn, panel, style.color(mark.name))
 
 
 def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
@@ -162,7 +181,9 @@ def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
 
 def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
     x, y, color = _positions(panel.x), _positions(panel.y), style.color(mark.name)
-    points = _layer(_rows(x=x(mark.x), y=y(mark.y)), {"type": "circle", "size": 28, "opacity": 0.9}, panel, color)
+    points = _layer(
+        _rows(x=x(mark.x), y=y(mark.y)), {"type": "circle", "size": 34, "opacity": 1, **OUTLINE}, panel, color
+    )
     if not mark.low:
         return [points]
     intervals = (
@@ -176,7 +197,9 @@ def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
 def _cells(mark: Cells, panel: Panel) -> Spec:
     x, y = _positions(panel.x), _positions(panel.y)
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
-    scale = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
+    scale: Spec = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
+    limits = {"domainMin": mark.low, "domainMax": mark.high}
+    scale |= {name: limit for name, limit in limits.items() if limit is not None}
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
     drawn = {"type": "rect", "strokeWidth": 0}
