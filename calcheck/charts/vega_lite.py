@@ -39,6 +39,7 @@ OUTLINE = {"stroke": "white", "strokeWidth": 0.7}  # of points, which also lie o
 FEW_POINTS = 20  # maximum points of a line that are drawn with markers
 COLUMNS = 3  # maximum panels per row
 WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a single panel, in pixels
+LINE_HEIGHT = 26  # height of a line that has a name, in pixels
 SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
@@ -71,7 +72,7 @@ def vega_lite(picture: Picture) -> Spec:
     columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
     width = SINGLE_WIDTH if columns == 1 else WIDTH
     style = _Style(marks, columns * width)
-    panels = [{**_panel(panel, style), "width": width, "height": HEIGHT} for panel in picture.panels]
+    panels = [{**_panel(panel, style), "width": width, "height": _height(panel)} for panel in picture.panels]
     return {
         "$schema": SCHEMA,
         "description": strip_control(picture.description),
@@ -142,6 +143,11 @@ def _panel(panel: Panel, style: _Style) -> Spec:
     return {**titled, "layer": layers}
 
 
+def _height(panel: Panel) -> int:
+    """Return the height of a panel in pixels: that of its lines if these have names."""
+    return LINE_HEIGHT * (len(panel.y.names) + 1) if panel.y.names else HEIGHT
+
+
 def _layers(mark: Mark, panel: Panel, style: _Style) -> list[Spec]:
     """Return the layers of a mark."""
     match mark:
@@ -165,7 +171,7 @@ def _extents(mark: Band | Intervals | Bars, panel: Panel, style: _Style) -> Spec
     sides = {"x": x(mark.start), "x2": x(mark.stop)} if isinstance(mark, Bars) else {"x": x(mark.x)}
     drawn: Spec = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
     if isinstance(mark, Band):
-        drawn = {"type": "area", "opacity": 0.25}
+        drawn = {"type": "area", "opacity": 0.2}
     if isinstance(mark, Intervals):
         drawn = {"type": "rule", "opacity": 0.35, "strokeWidth": 7}
     return _layer(_rows(**sides, y=y(mark.low), y2=y(mark.high)), drawn, panel, style.color(mark.name))
