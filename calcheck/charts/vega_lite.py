@@ -243,7 +243,7 @@ def _channel(name: str, axis: Axis) -> Spec:
     bounds = {name: limit for name, limit in limits.items() if limit is not None}
     room = {} if bounds else {"padding": PADDING}
     scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": len(bounds) < 2}  # noqa: PLR2004 - an end without a limit
-    ticks = {"tickCount": 6, **({"format": "~g"} if axis.log else {})}
+    ticks = {"tickCount": 6, **({"format": ",~g"} if axis.log else {})}
     drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, **ticks}
     return {"field": name, "type": "quantitative", "scale": {**scale, **bounds, **room}, "axis": drawn}
 
