@@ -73,7 +73,7 @@ def test_a_wrong_model_leaves_its_band():
 
 
 def test_too_few_replicates_make_no_band():
-    """Of 38 replicates and the data, none is among 1 % of the most extreme; 99 replicates are enough."""
+    """Of 39 replicates and the data, none is among 1 % of the most extreme; 99 replicates are enough."""
     rows = calibrated("gaussian", n=40)
     (few,), (enough,) = (
         curves_with_bands(METRICS["ece"](), rows, Run(replicates=replicates, confidence=0.99))
