@@ -14,7 +14,7 @@ from calcheck.linalg.principal_components import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.coverage import LEVELS, coverage_by_level
-from calcheck.statistics.curves import bins_along, cells_along, histogram
+from calcheck.statistics.curves import bins_along, cells_along, spread_histogram
 from calcheck.statistics.moments import covered
 from tests.families import FAMILIES, calibrated
 
@@ -104,7 +104,7 @@ def test_bins_and_rows_along_their_uncertainty_by_hand():
     """Mean squared z-scores of two rows each: (1 + 9) / 2, 4 / 2, 1, 4."""
     (curve,) = curves_of("zms", BINS)
     assert curve.name == "along"
-    assert (curve.x, curve.x_name) == ((1, 2, 3, 4), "std")
+    assert (curve.x, curve.x_name) == ((1, 2, 3, 4), "predicted standard deviation")
     assert_allclose(curve.y, [5, 2, 1, 4], rtol=1e-12)
     assert curve.expected == (1, 1, 1, 1)
     (same,) = curves_of("lzms", BINS, Run(curves=True, replicates=0), bins=4)
@@ -155,7 +155,7 @@ def test_the_confidence_curve_and_its_oracle_by_hand():
 
 
 def test_equal_uncertainties_make_one_bar():
-    curve = histogram("spread-histogram", np.full(5, 2.0), "std")
+    curve = spread_histogram(np.full(5, 2.0))
     assert curve.y == (5,)
     assert curve.x[0] < 2 < curve.stop[0]
 
