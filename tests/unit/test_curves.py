@@ -10,6 +10,7 @@ from calcheck.distributions.bernoulli import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.linalg.principal_components import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -171,6 +172,23 @@ def test_cce_along_one_input_is_the_mean_of_its_values_and_the_worst_inputs_are_
     assert_allclose(curve.x, x.reshape(8, 5).mean(axis=1), rtol=1e-10)
     assert_allclose(worst.y, np.sort(kept[0])[::-1][:5], rtol=1e-10)
     assert set(worst.x) <= set(x.tolist())
+
+
+@pytest.mark.parametrize("evaluated", [600, 200])
+def test_cce_on_landmarks_is_shown_at_the_inputs_that_are_evaluated(evaluated):
+    """The mean over the cells, weighted by rows, is the value; the band has the replicates of the same inputs."""
+    limits = Limits(
+        evaluated_rows=evaluated, full_validation_rows=100, validation_rows=60, min_landmarks=32, pilot_rows=150
+    )
+    rows = calibrated("gaussian", n=600)
+    run = Run(curves=True, replicates=39, limits=limits)
+    result = evaluate(InMemory(rows), [METRICS["cce"](solver="nystroem")], run=run).results[0]
+    cells, worst = result.curves
+    assert sum(cells.rows) == evaluated
+    assert_allclose(np.average(cells.y, weights=cells.rows), result.value, rtol=0.02)
+    assert cells.replicates == 39
+    assert len(cells.low) == len(cells.y)
+    assert max(worst.y) > max(cells.y)
 
 
 def test_many_inputs_are_shown_by_their_first_two_principal_components():
