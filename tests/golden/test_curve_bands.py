@@ -84,6 +84,14 @@ def test_too_few_replicates_make_no_band():
     assert len(enough.low) == 99
 
 
+def test_replicates_that_an_open_verdict_adds_are_not_in_the_band():
+    """With seed 5 the verdict of 199 replicates is open; the band is exact for a number that is fixed beforehand."""
+    rows = calibrated("gaussian", n=30, seed=5)
+    result = evaluate(InMemory(rows), [METRICS["zms"]()], run=Run(curves=True, resamples=0)).results[0]
+    assert result.details["null"]["replicates"] > 199
+    assert result.curves[0].replicates == 199
+
+
 def test_the_band_of_a_metric_is_made_of_the_replicates_of_its_verdict():
     """The band of evaluate is that of the first R replicates of the null distribution with the same seed."""
     rows, run = calibrated("poisson", n=40), Run(curves=True, replicates=39, resamples=0, seed=5)
