@@ -72,6 +72,15 @@ def test_a_wrong_model_leaves_its_band():
         assert result.curves[-1 if name == "pit" else 0].p_value == 0.01
 
 
+def test_curves_that_describe_the_data_have_no_band():
+    """Draws that are exchanged with targets change the predicted standard deviations of replicates."""
+    run = Run(curves=True, replicates=39, resamples=0)
+    for name in ("ence", "confidence-curve", "cce"):
+        banded, alone = evaluate(InMemory(calibrated("samples", n=60)), [METRICS[name]()], run=run).results[0].curves
+        assert banded.replicates == 39
+        assert (alone.low, alone.p_value, alone.replicates) == ((), None, 0)
+
+
 def test_too_few_replicates_make_no_band():
     """Of 39 replicates and the data, none is among 1 % of the most extreme; 99 replicates are enough."""
     rows = calibrated("gaussian", n=40)
