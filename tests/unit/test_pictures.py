@@ -114,6 +114,20 @@ def test_cells_outside_the_band_have_a_map_of_their_own():
     assert {panel.x for panel in panels} == {Axis("a", low=0, high=4)}
 
 
+@pytest.mark.parametrize("family", ["cauchy", "poisson", "quantiles"])
+def test_every_metric_that_is_computed_has_its_picture(family):
+    """Distributions without a standard deviation are sorted by the widths of their intervals."""
+    metrics = [METRICS[name]() for name in DRAWN if name != "cce"]
+    with_curves, without = (
+        evaluate(InMemory(calibrated(family, n=60)), metrics, run=Run(curves=curves, replicates=0, resamples=0))
+        for curves in (True, False)
+    )
+    assert with_curves.skipped == without.skipped
+    assert all(result.curves for result in with_curves.results)
+    if family == "cauchy":
+        assert {curve.x_name for result in with_curves.results for curve in result.curves} == {"", "interval width"}
+
+
 def test_stored_reports_keep_their_curves():
     report = report_of("cce", "gaussian")
     stored = from_json(Report, json.loads(render(report)), "")
