@@ -1,0 +1,235 @@
+"""The choice among methods by cross-validation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.distributions.quantiles import Quantiles
+from calcheck.errors import DataError, FileError, NumericalError
+from calcheck.predictions import concat
+from calcheck.recalibration.folds import assign_folds
+from calcheck.recalibration.methods import NONE, apply_steps
+from calcheck.recalibration.scores import score_levels, score_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+    from calcheck.recalibration.fits import FitOptions
+    from calcheck.recalibration.methods import Method
+    from calcheck.recalibration.scores import Score
+
+    Values = NDArray[np.float64]
+
+MANY_ROWS = 300  # Rows from which a simpler method is preferred unless it is worse by a standard error
+LEAST_GAIN = 1e-12  # Relative differences of scores below this are rounding
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with the scores of rows that were not used to fit it.
+
+    Parameters
+    ----------
+    method : Method
+        The method.
+    scores : (n,) or None
+        Scores of the rows, in the order of the file; None if the method does not apply.
+    reason : str
+        Why the method does not apply; empty if it does.
+    """
+
+    method: Method
+    scores: Values | None
+    reason: str = ""
+
+    @property
+    def mean(self) -> float:
+        """The mean score; infinite if the method does not apply."""
+        return math.inf if self.scores is None else float(self.scores.mean())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A paired difference of mean scores.
+
+    Parameters
+    ----------
+    difference, error : float
+        Mean of the difference, and its standard error.
+    p_value : float
+        Probability of a difference at most as large, if there is none.
+    """
+
+    difference: float
+    error: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Cross-validation of methods on the same folds.
+
+    Parameters
+    ----------
+    rows : Predictions
+        Rows with targets, and the columns that methods use.
+    fold : (n,)
+        Fold of each row.
+    options : FitOptions
+        Options of the fits.
+    score : str
+        The score.
+    cluster : (n,), optional
+        Number of the cluster of each row, for standard errors.
+    """
+
+    rows: Predictions
+    fold: NDArray[np.intp]
+    options: FitOptions
+    score: Score = "crps"
+    cluster: NDArray[np.intp] | None = None
+
+    @cached_property
+    def _parts(self) -> list[tuple[Predictions, Predictions]]:
+        """The fitted and the other rows of each fold."""
+        folds = [self.fold == each for each in np.unique(self.fold)]
+        return [(self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held))) for held in folds]
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """The place of each row among the rows of all folds, one fold after the other, (n,)."""
+        return np.argsort(np.argsort(self.fold, kind="stable"), kind="stable")
+
+    def corrected(self, method: Method) -> Predictions:
+        """Return all rows, each corrected by a fit to the other folds."""
+        parts = []
+        for fitted, held in self._parts:
+            steps = method.fit(fitted, self.options)
+            self._require_groups(steps, held)
+            parts.append(apply_steps(steps, held))
+        return concat(parts).take(self._order)
+
+    @staticmethod
+    def _require_groups(steps: Sequence[object], held: Predictions) -> None:
+        """Raise if the rows of a fold have a group that the other folds do not have."""
+        for feature in (each for step in steps for each in getattr(step, "features", ())):
+            if feature.kind == "category" and feature.outside(held).any():
+                missing = np.asarray(held.columns[feature.column]).astype(str)[feature.outside(held)][0]
+                msg = (
+                    f"the group {str(missing)!r} of column {feature.column!r} is in one fold only, so nothing can be"
+                    " fitted for it. Join it with another group, or leave the column out"
+                )
+                raise DataError(msg)
+
+    def candidate(self, method: Method) -> Candidate:
+        """Return a method with its scores, or the reason why it does not apply."""
+        try:
+            with np.errstate(all="ignore"):  # scores that are not finite become a reason
+                rows = self.rows if method.name == NONE else self.corrected(method)
+                scores = self._scores(rows)
+        except FileError:
+            raise
+        except (DataError, NumericalError) as error:
+            return Candidate(method, None, str(error))
+        if not np.isfinite(scores).all():
+            return Candidate(method, None, "some scores are infinite")
+        return Candidate(method, scores)
+
+    def _scores(self, rows: Predictions) -> Values:
+        by_levels = isinstance(self.rows.distributions().load(), Quantiles) and self.score == "crps"
+        return score_levels(rows) if by_levels else score_rows(rows, self.score)
+
+    def compare(self, scores: Values, others: Values) -> Comparison:
+        """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
+        from scipy.stats import t
+
+        differences = scores - others
+        if self.cluster is not None:
+            counts = np.bincount(self.cluster)
+            away = np.bincount(self.cluster, weights=differences - differences.mean())[counts > 0]
+            n, error = len(away), float(np.sqrt(np.sum(away**2))) / len(differences)
+        else:
+            n, error = len(differences), float(differences.std(ddof=1)) / math.sqrt(len(differences))
+        mean = float(differences.mean())
+        if error == 0:
+            return Comparison(mean, 0.0, 1.0 if mean >= 0 else 0.0)
+        return Comparison(mean, error, float(t.cdf(mean / error, n - 1)))
+
+    def choose(self, found: Sequence[Candidate]) -> Candidate:
+        """Return the method to use, of candidates in the order of their freedom.
+
+        With few rows, it has the smallest mean score. With many, it is the first whose score is not worse than the
+        smallest by more than one standard error of their difference.
+        """
+        known = [each for each in found if each.scores is not None]
+        if not known:
+            msg = f"no method applies. {found[0].method.name}: {found[0].reason}"
+            raise DataError(msg)
+        best = min(known, key=lambda each: each.mean)
+        if len(self.rows) < MANY_ROWS:
+            return best
+        return next(each for each in known if self._is_as_good(each, best))
+
+    def _is_as_good(self, candidate: Candidate, best: Candidate) -> bool:
+        if candidate.scores is None or best.scores is None or candidate is best:
+            return candidate is best
+        difference = self.compare(candidate.scores, best.scores)
+        return difference.difference <= max(difference.error, LEAST_GAIN * abs(best.mean))
+
+
+def cross_validate(
+    rows: Predictions,
+    methods: Sequence[Method],
+    options: FitOptions,
+    *,
+    folds: int = 5,
+    score: Score = "crps",
+    cluster: str | None = None,
+    time: str | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> tuple[CrossValidation, list[Candidate]]:
+    """Return the cross-validation, and the methods with their scores.
+
+    Parameters
+    ----------
+    rows : Predictions
+        Rows with targets, and the columns that methods use.
+    methods : sequence of Method
+        Methods in the order of their freedom, the first without change.
+    options : FitOptions
+        Options of the fits.
+    folds : int
+        Number of folds.
+    score : str
+        The score.
+    cluster, time : str, optional
+        Column whose groups stay in one fold, or whose blocks are the folds.
+    progress : callable, optional
+        Called with the name of a stage and its completed share.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than folds.
+    """
+    fold = assign_folds(rows, folds, seed=options.seed, cluster=cluster, time=time)
+    column = cluster or time
+    labels = None
+    if column is not None:
+        values = np.asarray(rows.columns[column])
+        labels = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
+    validation = CrossValidation(rows, fold, options, score, labels)
+    found = []
+    for done, method in enumerate(methods):
+        if progress is not None:
+            progress("methods", done / len(methods))
+        found.append(validation.candidate(method))
+    return validation, found
