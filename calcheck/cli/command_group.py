@@ -28,6 +28,7 @@ PANELS: dict[str, dict[str, str]] = {
         "evaluate": "evaluate",
         "check": "check",
         "compare": "compare",
+        "recalibrate": "recalibrate",
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",

@@ -197,6 +197,55 @@ class ConvertOptions:
 
 
 @dataclass(frozen=True)
+class CorrectionOptions:
+    """Options for the files of ``calcheck recalibrate``."""
+
+    to: str | None = option(
+        None,
+        "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
+        "judged before and after.",
+        metavar="FILE",
+    )
+    corrected: str | None = option(
+        None,
+        "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
+    )
+    save_map: str | None = option(
+        None, "Write the fitted correction, to be applied later with --map.", metavar="MAP.json", by_hand=OVERWRITTEN
+    )
+    map: str | None = option(
+        None, "Apply a stored correction to FILE, instead of fitting one.", metavar="MAP.json", by_hand="a fitted file"
+    )
+
+    def __post_init__(self) -> None:
+        if self.map is not None and (self.to is not None or self.save_map is not None):
+            other = "--to" if self.to is not None else "--save-map"
+            msg = f"--map applies a stored correction, and {other} needs a new one: pass only one of them"
+            raise OptionError(msg)
+        if self.corrected is not None and self.map is None and self.to is None:
+            msg = (
+                "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
+                " correction with --save-map and apply it with --map"
+            )
+            raise OptionError(msg)
+
+
+@dataclass(frozen=True)
+class PrintedReportOptions:
+    """Options for the format of a report that is written to standard output only."""
+
+    format: str = option("table", "Format of the report.", choices=format_names("report"))
+    quiet: bool = option(default=False, text="Omit the legend below the table.")
+
+    @property
+    def output(self) -> None:
+        """No output file."""
+
+
+@dataclass(frozen=True)
 class PointwiseOptions:
     """Options for the output of per-row results."""
 

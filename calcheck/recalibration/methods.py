@@ -152,10 +152,9 @@ def candidates(predictive: Predictive, by: tuple[str, ...]) -> tuple[Method, ...
         names = ["beta", "pit"]
     else:
         shaped = predictive.shape_is_known
-        names = ["scale", "shift-scale", *(["beta", "pit"] if shaped else [])]
-        names.insert(2, "local")
+        names = ["scale", "shift-scale", "local", *(["beta", "pit", "local+pit"] if shaped else [])]
         if by != (STD,):
-            names += ["bias+local", *(["local+pit", "bias+local+pit"] if shaped else [])]
+            names += ["bias+local", *(["bias+local+pit"] if shaped else [])]
     return tuple(map(Method, [NONE, *names]))
 
 

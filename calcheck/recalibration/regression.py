@@ -21,15 +21,16 @@ RIDGES = (1e-8, 0.3, 3.0, 30.0, 300.0, 3000.0)  # In numbers of rows: the weight
 INNER_FOLDS = 5
 MAX_STEPS = 100
 LARGEST = 8.0  # Maximum |log of a variance factor|
-CONVERGED = 1e-12
+CONVERGED = 1e-11
+MAX_HALVINGS = 60
+ROUNDING = 1e-14
 
 
 def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
     """Return the coefficients of log E z^2 = X b that maximize the likelihood of normal errors, (k,).
 
-    The deviance of the gamma distribution with a log link is that of normal errors with variances exp(X b). Newton
-    steps with the expected information, each limited to 1; the first coefficient, of the
-    constant, is not penalized.
+    The deviance of the gamma distribution with a log link is that of normal errors with variances exp(X b). It is
+    convex: Newton steps, halved where it would rise. The first coefficient, of the constant, is not penalized.
 
     Parameters
     ----------
@@ -45,20 +46,35 @@ def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
     NumericalError
         The steps do not converge.
     """
+    means = np.append(0.0, design[:, 1:].mean(axis=0))
+    centered, penalty = design - means, _penalty(design, ridge)
     coefficients = np.zeros(design.shape[1])
     coefficients[0] = np.log(squares.mean())
-    gram = design.T @ design + _penalty(design, ridge)
     for _ in range(MAX_STEPS):
-        log_variance = np.clip(design @ coefficients, -LARGEST, LARGEST)
-        working = log_variance + squares * np.exp(-log_variance) - 1
-        step = np.clip(np.linalg.solve(gram, design.T @ working) - coefficients, -1, 1)
-        coefficients += step
-        if np.abs(step).max() < CONVERGED * max(1.0, np.abs(coefficients).max()):
-            break
-    if not np.isfinite(coefficients).all():
-        msg = "the regression of squared errors on the features does not converge. Use fewer features"
-        raise NumericalError(msg)
-    return coefficients
+        weights = squares * np.exp(-(centered @ coefficients))
+        gradient = centered.T @ (weights - 1) - penalty @ coefficients
+        step = np.linalg.solve(centered.T @ (weights[:, None] * centered) + penalty, gradient)
+        coefficients, moved = _descend(centered, squares, penalty, coefficients, step)
+        if moved < CONVERGED:
+            return np.asarray(np.append(coefficients[0] - coefficients @ means, coefficients[1:]))
+    msg = "the regression of squared errors on the features does not converge. Use fewer features"
+    raise NumericalError(msg)
+
+
+def _descend(design: Values, squares: Values, penalty: Values, start: Values, step: Values) -> tuple[Values, float]:
+    """Return the coefficients after a step, halved until the penalized loss does not rise, and the largest change."""
+
+    def loss(coefficients: Values) -> float:
+        log_variance = design @ coefficients
+        return float(np.sum(log_variance + squares * np.exp(-log_variance)) + coefficients @ penalty @ coefficients / 2)
+
+    before = loss(start)
+    for _ in range(MAX_HALVINGS):
+        after = loss(start + step)
+        if after <= before + ROUNDING * abs(before):
+            return start + step, float(np.abs(step).max())
+        step = step / 2
+    return start, 0.0
 
 
 def gamma_loss(log_variance: Values, squares: Values) -> Values:

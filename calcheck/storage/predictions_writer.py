@@ -13,6 +13,7 @@ from pyarrow import csv
 
 from calcheck.csv_cells import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Quantiles, Samples
+from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrays import list_column
 from calcheck.io.arrow_arrays import key_text, replace_in_text
@@ -137,6 +138,8 @@ def _plays_a_role(name: str) -> bool:
 
 def _described(predictive: Predictive) -> dict[str, Any]:
     """Return the columns that describe distributions."""
+    if isinstance(predictive, (RecalibratedScale, RecalibratedCounts)):
+        predictive = predictive.as_quantiles()
     match predictive:
         case Gaussian():
             return {"mean": predictive.loc, "std": predictive.scale}

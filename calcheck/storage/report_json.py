@@ -39,7 +39,7 @@ def read_report(path: str) -> Report:
         The file cannot be read, is too large, is not valid JSON, or is not a report of this schema version.
     """
     file = File(path)
-    content = _json(file)
+    content = read_json(file, HOW)
     try:
         return _report(content)
     except SchemaError as error:
@@ -72,8 +72,21 @@ def _require_shallow(value: Any, room: int) -> None:
         _require_shallow(part, room - 1)
 
 
-def _json(file: File) -> Any:
-    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors."""
+def read_json(file: File, how: str) -> Any:
+    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors.
+
+    Parameters
+    ----------
+    file : File
+        The file.
+    how : str
+        How such files are made, for messages.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, is too large, or is not valid JSON.
+    """
     try:
         with file.open() as stream:
             content = stream.read(LARGEST_BYTES + 1)
@@ -81,7 +94,7 @@ def _json(file: File) -> Any:
         msg = f"{file.display_name} cannot be read: {error.strerror}"
         raise FileError(msg) from error
     if len(content) > LARGEST_BYTES:
-        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size of a report"
+        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size"
         raise FileError(msg)
     try:
         return json.loads(
@@ -91,7 +104,7 @@ def _json(file: File) -> Any:
             object_pairs_hook=_each_once,
         )
     except (ValueError, RecursionError) as error:
-        msg = f"{file.display_name} is not valid JSON: {error}. {HOW}"
+        msg = f"{file.display_name} is not valid JSON: {error}. {how}"
         raise FileError(msg) from error
 
 
