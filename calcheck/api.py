@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.conclusion import conclude
@@ -23,15 +23,19 @@ from calcheck.metrics import METRICS, canonical_name
 from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.recalibrated_report import Recalibration
+from calcheck.recalibration.methods import AUTO
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
 from calcheck.render.builders.sweep import sweep_document
 from calcheck.render.cells import skip_reasons
 from calcheck.studies import compare as comparison
+from calcheck.studies import recalibrate as recalibration
 from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
+from calcheck.studies.recalibrate import JUDGES, RecalibrationOptions
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
@@ -76,6 +80,19 @@ SETTINGS = {
 
 class Options(RunArguments, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
+
+
+class RecalibrationArguments(Options, total=False):
+    """Keywords for a recalibration, a run, and reading."""
+
+    by: str | Sequence[str]
+    folds: int
+    cluster: str | None
+    time: str | None
+    score: Literal["crps", "nll", "interval"]
+    bins: int
+    levels: Sequence[float]
+    relative: bool
 
 
 @keyword_messages()
@@ -377,6 +394,76 @@ def reject(
             source, chosen, by=names, cce=criterion, at=others, steps=rejection.RejectionGrid(**grid), run=run
         )
     return InteractiveReport.from_report(_require_results(report), build=rejection_document)
+
+
+@keyword_messages()
+def recalibrate(
+    data: Data = None,
+    method: str = AUTO,
+    *,
+    to: Data = None,
+    metrics: Metrics | None = None,
+    **options: Unpack[RecalibrationArguments],
+) -> Recalibration:
+    """Return a correction of the uncertainties, chosen by cross-validation, with metrics before and after.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`, to which the correction is fitted.
+    method : str
+        ``"auto"``, or a method: ``"scale"``, ``"shift-scale"``, ``"bias"``, ``"local"``, ``"isotonic-variance"``,
+        ``"bvs"``, ``"beta"``, ``"pit"``, ``"conformal"``, or steps in order, joined by ``+``: ``"bias+local+pit"``.
+    to : path, DataFrame, table, Source or Predictions, optional
+        Other predictions with targets, which are judged before and after as well.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics before and after.
+    by : str or sequence of str
+        Columns, and ``"std"`` for the predicted uncertainty, on which ``bias`` and ``local`` depend.
+    folds : int
+        Number of folds, from 2 to 100.
+    cluster, time : str, optional
+        Column whose groups stay in one fold, or by which folds are blocks of time.
+    score : str
+        ``"crps"``, ``"nll"`` or ``"interval"``, by which methods are compared.
+    bins : int
+        Number of bins of ``bvs``.
+    levels : sequence of float
+        Levels of the intervals that ``conformal`` makes of distributions, in (0, 1).
+    relative : bool
+        Whether conformal scores are relative to the widths of intervals.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    Recalibration
+        A report with ``apply``, which corrects other predictions, ``save``, and ``table``, the scores of the methods.
+
+    Raises
+    ------
+    DataError
+        There are too few rows, the method does not apply, or ``to`` has rows of ``data``.
+    OptionError
+        A keyword has an invalid value.
+
+    Examples
+    --------
+    >>> found = recalibrate("examples/diabetes.parquet", "scale", metrics="zms", replicates=0)
+    >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
+    (('uncertainties × 0.9923',), [0.985, 1.001])
+    """
+    declared = {each.field: each for each in options_of(RecalibrationOptions)}
+    given = {"method": method, **{name: value for name, value in options.items() if name in declared}}
+    given |= {name: _listed(value) for name, value in given.items() if declared[name].listed}
+    settings = RecalibrationOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    further = {name: value for name, value in options.items() if name not in declared}
+    chosen, run, columns = _parsed(JUDGES if metrics is None else metrics, further)  # type: ignore[arg-type]
+    source = _source(data, columns, chosen, also=settings.columns)
+    other = None if to is None else _new_rows(to, source, settings.columns)
+    with source.error_names():
+        report, found = recalibration.recalibrate(source, options=settings, other=other, metrics=chosen, run=run)
+    return Recalibration.from_study(report, found, source)
 
 
 def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:

@@ -28,7 +28,8 @@ OUTPUT = re.compile(
     r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
 )
 """Names of columns that are rather outputs of a model than its inputs."""
-MOST = 2  # maximum number of commands
+MOST = 3  # maximum number of commands
+FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
@@ -80,6 +81,8 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield "cce", ["--worst", "5"]
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
+    if faults and len(source.roles.target) == 1 and report.input.n >= FEWEST_ROWS:
+        yield "recalibrate", []
     if states.get("inputs") == "untested" and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes" and all(result.verdict != "fail" for result in report.results):

@@ -94,7 +94,7 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
     ending = suffix_of(path)
     with table_writer(path) as write:
         for batch in batches:
-            write(_table(_columns(batch), flat=ending == ".csv"))
+            write(_table(canonical_columns(batch), flat=ending == ".csv"))
 
 
 def suffix_of(path: str) -> str:
@@ -112,7 +112,7 @@ def suffix_of(path: str) -> str:
     return ending
 
 
-def _columns(rows: Predictions) -> dict[str, Any]:
+def canonical_columns(rows: Predictions) -> dict[str, Any]:
     """Return the columns of a batch: (n,), or (n, d) and (n, m, t) for vectors."""
     columns: dict[str, Any] = {} if rows.id is None else {"id": rows.id}
     columns |= {} if rows.y is None else {"y": rows.y}

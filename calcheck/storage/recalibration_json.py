@@ -60,23 +60,11 @@ def read_map(path: str) -> RecalibrationMap:
         raise FileError(msg) from error
 
 
-def map_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a map."""
-    schema: dict[str, Any] = _adapter().json_schema()
-    schema["properties"][CHECKSUM] = {"type": "string", "description": "SHA-256 of the other fields."}
-    return schema
-
-
 def _validated(content: dict[str, Any]) -> RecalibrationMap:
-    found: RecalibrationMap = _adapter().validate_json(json.dumps(content), strict=True)
-    return found
-
-
-def _adapter() -> Any:
-    """Return the reader of maps; pydantic is imported when it is needed."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(RecalibrationMap)
+    found: RecalibrationMap = TypeAdapter(RecalibrationMap).validate_json(json.dumps(content), strict=True)
+    return found
 
 
 def _checksum(content: dict[str, Any]) -> str:
