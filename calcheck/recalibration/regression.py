@@ -62,7 +62,10 @@ def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
 
 
 def _descend(design: Values, squares: Values, penalty: Values, start: Values, step: Values) -> tuple[Values, float]:
-    """Return the coefficients after a step, halved until the penalized loss does not rise, and the largest change."""
+    """Return the coefficients after a step, halved until the penalized loss does not rise.
+
+    Also return the largest change of a log variance, to which features that do not vary contribute nothing.
+    """
 
     def loss(coefficients: Values) -> float:
         log_variance = design @ coefficients
@@ -72,7 +75,7 @@ def _descend(design: Values, squares: Values, penalty: Values, start: Values, st
     for _ in range(MAX_HALVINGS):
         after = loss(start + step)
         if after <= before + ROUNDING * abs(before):
-            return start + step, float(np.abs(step).max())
+            return start + step, float(np.abs(design @ step).max())
         step = step / 2
     return start, 0.0
 
