@@ -23,7 +23,7 @@ def test_groups_that_do_not_vary_in_some_folds_can_be_fitted(group):
     assert np.mean((Z / factor) ** 2) == pytest.approx(1, rel=1e-6)
 
 
-def test_a_map_that_leaves_one_quantile_says_so():
+def test_a_map_that_leaves_one_quantile_is_refused():
     levels = np.array([0.1, 0.5, 0.9])
     values = np.tile([-1.0, 0.0, 1.0], (12, 1))
     rows = Predictions(y=Z, predictive=Quantiles(levels, values))
