@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
+RIDGE_ROWS = 20_000  # Maximum number of rows that choose a ridge penalty
 MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
 SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
 FLOOR = 1e-300  # Smallest mass of a target
@@ -143,6 +144,10 @@ def _ridge(
     """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation."""
     if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * INNER_FOLDS:
         return RIDGES[0]
+    parts = math.ceil(len(rows) / RIDGE_ROWS)
+    if parts > 1:
+        chosen = np.flatnonzero(assign_folds(rows, parts, seed=options.seed + 2) == 0)
+        rows, design, targets = rows.take(chosen), design[chosen], targets[chosen]
     folds = assign_folds(rows, INNER_FOLDS, seed=options.seed + 1)
     fit, loss = (gamma_regression, gamma_loss) if log else (ridge_regression, squared_loss)
     return choose_ridge(design, targets, folds, fit, loss)
