@@ -9,6 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import calcheck as package
+from calcheck.recalibration.features import Feature
+from calcheck.recalibration.steps import Local
 from calcheck.render.schema import map_schema, report_schema
 from tests.files import write
 
@@ -185,6 +187,30 @@ def test_the_order_of_the_rows_changes_nothing(recalibrated, tmp_path):
     ]
     first, second = (recalibrated(file)["results"] for file in files)
     assert_allclose([each["value"] for each in first], [each["value"] for each in second], rtol=1e-6)
+
+
+METHODS = ["auto", "bias+local+pit", "bvs+beta", "isotonic-variance", "conformal", "scale", "none"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_choice_the_reliability_and_the_correction_are_drawn(calcheck, val, test, tmp_path, method):
+    plots = [tmp_path / "first.svg", tmp_path / "second.svg"]
+    for plot in plots:
+        ended = calcheck("recalibrate", val, "--method", method, "--by", "std,day", "--to", test, "--plot", plot, *FEW)
+        assert ended.code == 0, ended.err
+    drawn = plots[0].read_text()
+    assert drawn.startswith("<svg")
+    assert "quantile reliability" in drawn or method == "conformal"
+    assert drawn == plots[1].read_text()
+
+
+def test_curves_of_numbers_hold_the_others_in_the_middle_of_their_range():
+    features = (Feature("std", "deviation", low=-4.0, high=-2.0), Feature("age", "number", low=10.0, high=30.0))
+    step = Local(features=features, coefficients=(6.0, 2.0, 0.1), ridge=0.0)
+    first, second = step.curves()
+    assert_allclose(first.x[[0, -1]], np.exp([-4, -2]))
+    assert_allclose(first.y[[0, -1]], np.exp([(6 - 8 + 2) / 2, (6 - 4 + 2) / 2]))  # age 20
+    assert_allclose(second.y[[0, -1]], np.exp([(6 - 6 + 1) / 2, (6 - 6 + 3) / 2]))  # log std -3
 
 
 BAD = [
