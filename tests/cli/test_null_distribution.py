@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -12,8 +11,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.inference.pointwise_tests import benjamini_hochberg
-from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.schemas import validate
 from tests.shorthand import texts
 
 DIABETES = Path(__file__).parents[2] / "examples" / "diabetes.parquet"
@@ -33,7 +32,7 @@ def reported(calcheck, *arguments):
     ended = calcheck(*arguments, "--format", "json")
     assert ended.code == 0, ended
     report = json.loads(ended.out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     return report
 
 
