@@ -476,7 +476,9 @@ def test_a_report_of_check_can_be_a_baseline(calcheck, right, tmp_path):
 
 def test_rules_can_use_metrics_and_details_of_inputs(calcheck, tmp_path):
     path = write(tmp_path / "preds.parquet", columns(n=40))
-    found = calcheck("check", path, "--fail-on", "cce > 2 or cce.details.dof < 1", "--format", "json")
+    found = calcheck(
+        "check", path, "--fail-on", "cce > 2 or cce.details.dof < 1", "--replicates", 99, "--format", "json"
+    )
     assert found.code == 0
     assert json.loads(found.out)["gates"][0]["values"].keys() == {"cce", "cce.details.dof"}
 

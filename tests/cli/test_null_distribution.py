@@ -14,6 +14,7 @@ from calcheck.inference.pointwise_tests import benjamini_hochberg
 from tests.files import columns, write
 from tests.schemas import validate
 from tests.shorthand import texts
+from tests.simulations import sets
 
 DIABETES = Path(__file__).parents[2] / "examples" / "diabetes.parquet"
 MEASURED = "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
@@ -60,7 +61,7 @@ def test_a_metric_that_is_tested_at_each_input_has_at_least_1999_replicates(calc
 
 def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
     """With 19,990 replicates none of the 442 inputs is rejected; with 199, these seeds reject 5 and 10."""
-    for seed in (5, 6):
+    for seed in (5, 6)[: sets(2)]:
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
         assert report["results"][0]["details"]["rejected"]["count"] <= 1
 

@@ -64,7 +64,7 @@ def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
 
 def test_missing_numbers_have_a_reason(calcheck, calibrated):
     """The warnings explain a missing interval or verdict."""
-    for arguments in (FEW, ("--no-bootstrap",)):
+    for arguments in (FEW, ("--no-bootstrap", *FEW[2:])):
         report = json.loads(calcheck("evaluate", calibrated, *arguments, "--format", "json").out)
         for result in report["results"]:
             warnings = " ".join(texts(result["warnings"]))
@@ -216,7 +216,9 @@ def test_rows_with_equal_uncertainties_are_removed_together(calcheck, tmp_path):
 
 def test_prune_includes_the_last_step_and_limits_the_number_of_steps(calcheck, calibrated):
     report = json.loads(
-        calcheck("prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
+        calcheck(
+            "prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--no-null", "--format", "json"
+        ).out
     )
     assert [result["slice"]["rows"] for result in report["results"][:3]] == [400, 394, 392]
     assert "more than 1,000 steps" in calcheck("prune", calibrated, "--step", 0.001).refused()
@@ -350,7 +352,7 @@ def test_metrics_of_a_single_target_refuse_several(calcheck, tmp_path):
     roles = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
     assert "needs a single target column, but there are 2" in calcheck("zms", path, *roles).refused()
     assert calcheck("evaluate", path, *roles, "--metrics", "zms,rce").refused().count("single target column") == 1
-    report = json.loads(calcheck("evaluate", path, *roles, "--format", "json").out)
+    report = json.loads(calcheck("evaluate", path, *roles, *FEW, "--format", "json").out)
     assert [result["metric"] for result in report["results"]] == ["cce", "jmmd", "ammd", "cmmd", "fid"]
 
 
