@@ -35,7 +35,7 @@ from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
-from calcheck.studies.recalibrate import JUDGES, RecalibrationOptions
+from calcheck.studies.recalibrate import RecalibrationOptions, judges
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
@@ -458,7 +458,7 @@ def recalibrate(
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed}
     settings = RecalibrationOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
-    chosen, run, columns = _parsed(JUDGES if metrics is None else metrics, further)  # type: ignore[arg-type]
+    chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
     source = _source(data, columns, chosen, also=settings.columns)
     other = None if to is None else _new_rows(to, source, settings.columns)
     with source.error_names():

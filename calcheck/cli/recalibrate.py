@@ -10,8 +10,7 @@ from calcheck.cli.options import CorrectionOptions, PlotOptions, PrintedReportOp
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
-from calcheck.metrics import METRICS
-from calcheck.studies.recalibrate import JUDGES, RecalibrationOptions, judge_map, outside_message, recalibrate
+from calcheck.studies.recalibrate import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,8 +78,7 @@ def _judged_source(file: str, given: dict[str, Any], columns: tuple[str, ...]) -
     """Return the source of a file with the columns that metrics and corrections need."""
     from dataclasses import replace
 
-    metrics = [METRICS[name]() for name in JUDGES]
-    return replace(open_source(file, given, metrics, narrow=False, also=columns), contents="any", repeated=False)
+    return replace(open_source(file, given, judges(), narrow=False, also=columns), contents="any", repeated=False)
 
 
 def _require_outputs(files: CorrectionOptions, given: dict[str, Any], *sources: FileSource | None) -> None:

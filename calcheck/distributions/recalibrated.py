@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.counts import Counts
-from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.distributions.recalibrator import Recalibrator, join_maps
 from calcheck.distributions.row_random import hash_rows
 from calcheck.distributions.samples import Samples
@@ -371,8 +371,10 @@ def _from_quantiles(quantiles: Quantiles, recalibrator: Recalibrator) -> Quantil
     """
     levels, wanted = quantiles.levels, recalibrator.inverse(quantiles.levels)
     inside = (wanted >= levels[0] - LEVEL_TOLERANCE) & (wanted <= levels[-1] + LEVEL_TOLERANCE)
-    if not inside.any():
-        msg = f"no quantile from {levels[0]:g} to {levels[-1]:g} remains after the map"
+    if inside.sum() < MIN_LEVELS:
+        msg = (
+            f"fewer than two of the quantiles {levels[0]:g} … {levels[-1]:g} remain after the map: it needs outer ones"
+        )
         raise DataError(msg)
     values = [quantiles.quantile(float(np.clip(level, levels[0], levels[-1]))) for level in wanted[inside]]
     return Quantiles(levels[inside], np.maximum.accumulate(np.stack(values, axis=1), axis=1))

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-RIDGE_ROWS = 20_000  # Maximum number of rows that choose a ridge penalty
+MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
 MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
 SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
 FLOOR = 1e-300  # Smallest mass of a target
@@ -141,16 +141,14 @@ def fit_bias(rows: Predictions, options: FitOptions) -> Bias:
 def _ridge(
     rows: Predictions, features: tuple[Feature, ...], design: Values, targets: Values, options: FitOptions, *, log: bool
 ) -> float:
-    """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation."""
+    """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation of some rows."""
     if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * INNER_FOLDS:
         return RIDGES[0]
-    parts = math.ceil(len(rows) / RIDGE_ROWS)
-    if parts > 1:
-        chosen = np.flatnonzero(assign_folds(rows, parts, seed=options.seed + 2) == 0)
-        rows, design, targets = rows.take(chosen), design[chosen], targets[chosen]
-    folds = assign_folds(rows, INNER_FOLDS, seed=options.seed + 1)
+    parts = math.ceil(len(rows) / MOST_ROWS)
+    folds = assign_folds(rows, parts * INNER_FOLDS, seed=options.seed + 1)
+    some = folds < INNER_FOLDS
     fit, loss = (gamma_regression, gamma_loss) if log else (ridge_regression, squared_loss)
-    return choose_ridge(design, targets, folds, fit, loss)
+    return choose_ridge(design[some], targets[some], folds[some], fit, loss)
 
 
 def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> IsotonicVariance:

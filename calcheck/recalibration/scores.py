@@ -28,8 +28,14 @@ def score_rows(rows: Predictions, score: Score) -> Values:
     rows : Predictions
         Rows with targets, one per row.
     score : str
-        ``"crps"``: for quantiles twice the mean pinball loss of their levels, for intervals their mean interval score;
+        ``"crps"``: for intervals their mean interval score, for draws the score of the draws themselves;
         ``"nll"``: the negative log-likelihood; ``"interval"``: the interval score of central 90 % intervals.
+
+    Notes
+    -----
+    Scaled draws are not independent draws of any distribution: the fair CRPS of perfect draws falls if they are spread
+    further. The expected score of the draws themselves is smallest if perfect draws are left as they are, of whatever
+    distribution: with D = E|X - X'|, both of its terms grow with the factor at the rate (1 - 1 / m) D / 2.
 
     Raises
     ------
@@ -45,7 +51,7 @@ def score_rows(rows: Predictions, score: Score) -> Values:
         return -predictive.log_prob(y)
     if score == "interval":
         return _interval_scores(y, *predictive.central_interval(LEVEL), LEVEL)
-    return predictive.fair_crps(y)
+    return predictive.crps(y)
 
 
 def score_levels(rows: Predictions) -> Values:

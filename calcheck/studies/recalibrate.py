@@ -41,6 +41,7 @@ BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"
 JUDGES = ("zms", "ence", "cv", "ece", "coverage", "nll", "crps", "cce", "sharpness")
 """The metrics before and after."""
+OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
 MIN_FOLDS, MOST_FOLDS = 2, 100
 NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
@@ -147,7 +148,7 @@ def recalibrate(
     other : Source, optional
         Other predictions with targets, which are judged before and after as well.
     metrics : sequence of Metric, optional
-        Metrics before and after; by default :data:`JUDGES`.
+        Metrics before and after; by default :func:`judges`.
     run : Run, optional
         Seed, resamples, replicates and progress.
 
@@ -167,13 +168,13 @@ def recalibrate(
     """
     study = _Study(source, options or RecalibrationOptions(), run or Run())
     chosen = study.chosen
-    judges = [METRICS[name]() for name in JUDGES] if metrics is None else list(metrics)
-    judged = list(study.judged(judges))
+    metrics = judges() if metrics is None else metrics
+    judged = list(study.judged(metrics))
     found = study.fitted
     warnings = data_warnings(source, study.rows.predictive)
     if other is not None:
         require_other_rows(study.rows, other.predictions())
-        second = judge_map(other, found, metrics=judges, run=study.run)
+        second = judge_map(other, found, metrics=metrics, run=study.run)
         judged.append(second)
         warnings += tuple(each for each in second.results[0].warnings if each.code == "outside-range")
     results = [*study.score_results(), *(result for report in judged for result in report.results)]
@@ -196,6 +197,15 @@ def recalibrate(
         skipped=tuple(dict.fromkeys(each for report in judged for each in report.skipped)) + study.inapplicable,
     )
     return report, found
+
+
+def judges() -> list[Metric[Any]]:
+    """Return the metrics before and after."""
+    return [_judge(name) for name in JUDGES]
+
+
+def _judge(name: str) -> Metric[Any]:
+    return METRICS[name](**OPTIONS.get(name, {}))
 
 
 class _Study:
@@ -278,7 +288,7 @@ class _Study:
 
     def score_results(self) -> Iterator[Result]:
         """Yield the mean score of each method, and its difference from no change."""
-        metric = METRICS[self._score_metric]()
+        metric = _judge(self._score_metric)
         for each in self._validated[1]:
             if each.scores is None:
                 continue
@@ -346,7 +356,7 @@ def judge_map(
     found : RecalibrationMap
         The correction.
     metrics : sequence of Metric, optional
-        Metrics; by default :data:`JUDGES`.
+        Metrics; by default :func:`judges`.
     run : Run, optional
         Seed, resamples, replicates and progress.
 
@@ -362,7 +372,7 @@ def judge_map(
         msg = f"the map was fitted to {same[0]}. Judge it on other rows"
         raise DataError(msg)
     corrected, outside = found.apply_counted(rows)
-    metrics = [METRICS[name]() for name in JUDGES] if metrics is None else metrics
+    metrics = judges() if metrics is None else metrics
     reports = list(_judged(OTHER, rows, corrected if found.steps else rows, metrics, run))
     warnings = (*data_warnings(source, rows.predictive), *([outside_message(outside, len(rows))] if outside else []))
     return replace(

@@ -1,0 +1,31 @@
+"""Fits of corrections in extreme cases."""
+
+import numpy as np
+import pytest
+
+from calcheck.distributions import Gaussian, Quantiles
+from calcheck.errors import DataError
+from calcheck.predictions import Predictions
+from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
+
+Z = np.array([0.5, -1.5, 0.8, 2.0, -1.0, 3.0, 0.2, -4.0, 2.0, -1.0, 5.0, 0.5])
+
+
+def rows_of(z, **columns):
+    return Predictions(y=z, predictive=Gaussian(np.zeros(len(z)), np.ones(len(z))), columns=columns)
+
+
+@pytest.mark.parametrize("group", [np.full(12, "a"), np.array(["a"] * 11 + ["b"])])
+def test_groups_that_do_not_vary_in_some_folds_can_be_fitted(group):
+    """One group has the factor of all rows; folds without the only row of a group have a constant column."""
+    step = fit_local(rows_of(Z, group=group), FitOptions(by=("group",)))
+    factor = step.apply(rows_of(Z, group=group)).predictive.scale
+    assert np.mean((Z / factor) ** 2) == pytest.approx(1, rel=1e-6)
+
+
+def test_a_map_that_leaves_one_quantile_says_so():
+    levels = np.array([0.1, 0.5, 0.9])
+    values = np.tile([-1.0, 0.0, 1.0], (12, 1))
+    rows = Predictions(y=Z, predictive=Quantiles(levels, values))
+    with pytest.raises(DataError, match=r"fewer than two of the quantiles 0.1 … 0.9 remain"):
+        fit_pit(rows, FitOptions()).apply(rows)
