@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
-from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.curve_bands import CurveBands
+from calcheck.inference.curves_at_inputs import curves_at_inputs
+from calcheck.inference.metric_protocol import HasCurves, HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
     FittedMetric,
@@ -97,7 +99,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     """
     from calcheck.version import __version__
 
-    run = replace(run or Run(), keep_rows=bool(sink or worst or best))
+    run = run or Run()
+    run = replace(run, keep_rows=bool(sink or worst or best or run.curves))
     source = group_by_input(source, map(type, metrics))
     info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
@@ -128,6 +131,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         if sink is not None:
             sink(metric, shown, computed.rows)
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
+        if run.curves and metric.info.conditional and computed.rows.columns:
+            computed.bands = _curves_at_inputs(computed, shown, run)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
     simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, run)
@@ -184,7 +189,10 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[Message, ...]
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
         for (each, extremes), interval in zip(found, inferred, strict=True):
-            results.append(_result(each, compare_with_null(each, interval, run), extremes, warnings))
+            inference = compare_with_null(each, interval, run)
+            if each.bands is not None:
+                inference = replace(inference, curves=each.bands.with_bands(run.confidence))
+            results.append(_result(each, inference, extremes, warnings))
     return tuple(results)
 
 
@@ -258,9 +266,18 @@ def _computed(
         computed = fitted_metric(metric, fit, rows, basis)
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
+        if run.curves and isinstance(metric, HasCurves):
+            computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
     return computed
+
+
+def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:
+    """Return the curves of a metric that has a value at each input."""
+    values = next(iter(computed.rows.columns.values()))
+    at_inputs = None if computed.null is None else computed.null.at_inputs
+    return curves_at_inputs(shown, values, at_inputs, run.curves_by)
 
 
 def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:

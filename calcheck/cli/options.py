@@ -460,13 +460,25 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """Options for a plot in addition to the report."""
+    """Options for a picture in addition to the report."""
 
     plot: str | None = option(
         None,
-        "Also draw a plot to a .svg, .png or .pdf file. Requires matplotlib, the extra plot.",
+        "Also draw a picture to a .svg, .png or .pdf file.",
         metavar="PATH",
         by_hand=OVERWRITTEN,
+    )
+
+
+@dataclass(frozen=True)
+class PlotByOptions:
+    """Options for the rows that a picture of a metric shows together."""
+
+    plot_by: tuple[str, ...] | None = option(
+        None,
+        "Column along which --plot shows the metric, or two columns for a map. Default: the predicted standard"
+        " deviation.",
+        metavar="COLUMNS",
     )
 
 

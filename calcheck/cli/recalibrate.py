@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import COLUMNS, ENGINE, FILE, INFERENCE, SEED, file_source, open_source, run_context
-from calcheck.cli.options import CorrectionOptions, PrintedReportOptions
-from calcheck.cli.output import deliver
+from calcheck.cli.options import CorrectionOptions, PlotOptions, PrintedReportOptions
+from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.studies.recalibrate import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from calcheck.io.source import FileSource
     from calcheck.predictions import Predictions
     from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.report import Report
 
 
 def _recalibrate(file: str, **given: Any) -> None:
@@ -41,7 +42,7 @@ def _fit(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     options = build(RecalibrationOptions, given)
     source = _judged_source(file, given, options.columns)
     other = None if files.to is None else _judged_source(files.to, given, options.columns)
-    _require_outputs(files, source, other)
+    _require_outputs(files, given, source, other)
     judged = None if other is None or other.missing() else other
     with run_context(given, source) as run:
         report, found = recalibrate(source, options=options, other=judged, run=run)
@@ -49,7 +50,7 @@ def _fit(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
         write_map(found, files.save_map)
     if files.corrected is not None and files.to is not None:
         _write(files.to, given, found, files.corrected)
-    _deliver(report, given)
+    _deliver(report, found, given)
 
 
 def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
@@ -58,7 +59,7 @@ def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
 
     found = read_map(str(files.map))
     source = _judged_source(file, given, found.columns)
-    _require_outputs(files, source)
+    _require_outputs(files, given, source)
     missing = source.missing()
     if missing and (files.corrected is None or source.roles.predictive is None):
         msg = f"{source.name}: {missing[0]}"
@@ -70,7 +71,7 @@ def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     if files.corrected is not None:
         _write(file, given, found, files.corrected)
     if report is not None:
-        _deliver(report, given)
+        _deliver(report, found, given)
 
 
 def _judged_source(file: str, given: dict[str, Any], columns: tuple[str, ...]) -> FileSource:
@@ -80,15 +81,19 @@ def _judged_source(file: str, given: dict[str, Any], columns: tuple[str, ...]) -
     return replace(open_source(file, given, judges(), narrow=False, also=columns), contents="any", repeated=False)
 
 
-def _require_outputs(files: CorrectionOptions, *sources: FileSource | None) -> None:
+def _require_outputs(files: CorrectionOptions, given: dict[str, Any], *sources: FileSource | None) -> None:
     """Raise, before computing, if an output cannot be written."""
+    from calcheck.charts.image import require_image
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.predictions_writer import suffix_of
 
     if files.corrected is not None:
         suffix_of(files.corrected)
     reads = [name for source in sources if source is not None for name in source.reads()]
-    outputs = [path for path in (files.corrected, files.save_map) if path is not None]
+    plot = build(PlotOptions, given).plot
+    if plot is not None:
+        require_image(plot)
+    outputs = [path for path in (files.corrected, files.save_map, plot) if path is not None]
     require_writable(outputs, [*reads, *([files.map] if files.map is not None else [])])
 
 
@@ -113,9 +118,14 @@ def _write(file: str, given: dict[str, Any], found: RecalibrationMap, path: str)
     sys.stderr.write(f"{path}: {counts['rows']:,} rows, {steps}\n{note}")
 
 
-def _deliver(report: Any, given: dict[str, Any]) -> None:
+def _deliver(report: Report, found: RecalibrationMap, given: dict[str, Any]) -> None:
+    """Print the report, and draw its picture if one is asked for."""
     from calcheck.render.builders.recalibration import recalibration_document
+    from calcheck.render.pictures.recalibration import recalibration_picture
 
+    plot = build(PlotOptions, given).plot
+    if plot is not None:
+        draw(recalibration_picture(report, found), plot)
     deliver(report, build(PrintedReportOptions, given), recalibration_document)
 
 
@@ -129,6 +139,7 @@ recalibrate_command = make_command(
         *COLUMNS,
         *INFERENCE,
         *parameters(PrintedReportOptions, "Output"),
+        *parameters(PlotOptions, "Output"),
         *SEED,
         *ENGINE,
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -112,12 +113,19 @@ class LocationScale(Continuous):
         return self.loc
 
     def batches(self) -> Iterator[tuple[slice, Self]]:
-        for start in range(0, len(self), PART):
-            rows = slice(start, min(start + PART, len(self)))
-            part = copy(self)  # skips validation, which was done for self
-            for field in fields(self):
-                object.__setattr__(part, field.name, getattr(self, field.name)[rows])
-            yield rows, part
+        return iter(self._batches)
+
+    @cached_property
+    def _batches(self) -> list[tuple[slice, Self]]:
+        """The batches, as views; statistics of them are cached as long as these distributions exist."""
+        starts = range(0, len(self), PART)
+        return [(rows, self._view(rows)) for rows in (slice(start, min(start + PART, len(self))) for start in starts)]
+
+    def _view(self, rows: slice) -> Self:
+        part = copy(self)  # skips validation, which was done for self
+        for field in fields(self):
+            object.__setattr__(part, field.name, getattr(self, field.name)[rows])
+        return part
 
     def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
         if len(self) <= PART:
@@ -145,4 +153,8 @@ class LocationScale(Continuous):
             return np.asarray(self.loc + self.scale * self.standard_quantile(p))
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        return self.loc[:, None] + self.scale[:, None] * self.standard_draws(rng, size)
+        drawn = self.standard_draws(rng, size)
+        with np.errstate(over="ignore"):  # for scales near the largest float
+            drawn *= self.scale[:, None]
+            drawn += self.loc[:, None]
+        return drawn

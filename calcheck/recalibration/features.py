@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 STD = "std"
 KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
 FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
+GRID = 101  # Values over the range of a number, for a picture
 MOST_GROUPS = 200  # Maximum number of different texts of a column
 
 
@@ -61,6 +62,18 @@ class Feature:
             return np.asarray(values.astype(str)[:, None] == np.array(self.groups), dtype=np.float64)
         inside = (np.clip(values, self.low, self.high) - self.center) / self.scale
         return np.column_stack([inside, *_spline(inside, self.knots)])
+
+    def grid(self) -> tuple[Values, Values]:
+        """Return values over the fitted range, (g,), and the columns of the feature there, (g, k).
+
+        For a category there are no values, and no rows.
+        """
+        if self.kind == "category":
+            return np.empty(0), np.empty((0, len(self.groups)))
+        values = np.linspace(self.low, self.high, GRID)
+        inside = (values - self.center) / self.scale
+        design = np.column_stack([inside, *_spline(inside, self.knots)])
+        return (np.exp(values) if self.kind == "deviation" else values), design
 
     def outside(self, rows: Predictions) -> NDArray[np.bool_]:
         """Return which rows have a number outside the fitted range, or a group that was not fitted, (n,)."""

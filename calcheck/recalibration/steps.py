@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -29,8 +29,29 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
+SHOWN_LEVELS = 201  # Points of the curve of a map of probabilities
 BETA_KNOTS = 4001  # Levels at which a beta map is linearized, equally spaced in the logit
 BETA_RANGE = 34.0  # Largest logit of these levels: a probability of 2e-15
+
+
+class StepCurve(NamedTuple):
+    """How a step changes something, for a picture.
+
+    Parameters
+    ----------
+    x_label, y_label : str
+        What is changed, and what it becomes.
+    x, y : (k,)
+        Points of the curve.
+    unchanged : float or None
+        Value of y that changes nothing; None if that is y = x.
+    """
+
+    x_label: str
+    y_label: str
+    x: Values
+    y: Values
+    unchanged: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +78,10 @@ class Step(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Return the step in words."""
+
+    def curves(self) -> list[StepCurve]:
+        """Return curves that show the step; none if one number says it."""
+        return []
 
     def apply(self, rows: Predictions) -> Predictions:
         """Return the rows with corrected distributions."""
@@ -141,6 +166,18 @@ class _Regression(Step):
     def _names(self) -> str:
         return ", ".join(feature.column for feature in self.features)
 
+    def _partial(self) -> list[tuple[str, Values, Values]]:
+        """Return the name of each number, its values, and what is predicted if other numbers are in their middle."""
+        parts, start = [], 1
+        for feature in self.features:
+            values, design = feature.grid()
+            stop = start + design.shape[1]
+            if len(values):
+                parts.append((feature.column, values, design @ np.array(self.coefficients[start:stop])))
+            start = stop
+        middle = self.coefficients[0] + sum(part[len(part) // 2] for _, _, part in parts)
+        return [(name, values, middle - part[len(part) // 2] + part) for name, values, part in parts]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bias(_Regression):
@@ -161,6 +198,9 @@ class Bias(_Regression):
 
     def describe(self) -> str:
         return f"predictions moved by {self._names}"
+
+    def curves(self) -> list[StepCurve]:
+        return [StepCurve(name, "shift [uncertainties]", values, shift, 0.0) for name, values, shift in self._partial()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +225,14 @@ class Local(_Regression):
             constant, slope = self.coefficients
             return f"uncertainties to the power {1 + slope / 2:.4g}, × {np.exp(constant / 2):.4g}"
         return f"uncertainties scaled by {self._names}"
+
+    def curves(self) -> list[StepCurve]:
+        return [
+            StepCurve(
+                name, "factor of uncertainties", values, np.exp(np.clip(log_variance, -LARGEST, LARGEST) / 2), 1.0
+            )
+            for name, values, log_variance in self._partial()
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +266,9 @@ class IsotonicVariance(Step):
     def describe(self) -> str:
         return f"variances by isotonic regression, {len(set(self.fitted)):,} different ones"
 
+    def curves(self) -> list[StepCurve]:
+        return [StepCurve("predicted variance", "corrected variance", np.array(self.predicted), np.array(self.fitted))]
+
 
 @dataclass(frozen=True, kw_only=True)
 class BinScaling(Step):
@@ -247,6 +298,13 @@ class BinScaling(Step):
         low, high = min(self.factors), max(self.factors)
         return f"uncertainties × {low:.4g} to {high:.4g} in {len(self.factors)} bins of their size"
 
+    def curves(self) -> list[StepCurve]:
+        if not self.edges:
+            return []
+        inner = np.repeat(self.edges, 2)
+        places = np.concatenate([[inner[0] - (inner[-1] - inner[0]) / 10], inner, [inner[-1] * 1.1]])
+        return [StepCurve("uncertainty", "factor of uncertainties", places, np.repeat(self.factors, 2), 1.0)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pit(Step):
@@ -274,6 +332,9 @@ class Pit(Step):
 
     def describe(self) -> str:
         return f"probabilities by an increasing map with {len(self.level)} knots"
+
+    def curves(self) -> list[StepCurve]:
+        return [_map_curve(self.recalibrator())]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +371,15 @@ class Beta(Step):
 
     def describe(self) -> str:
         return f"probabilities by a beta map, a = {self.a:.3g}, b = {self.b:.3g}, c = {self.c:.3g}"
+
+    def curves(self) -> list[StepCurve]:
+        return [_map_curve(self.recalibrator())]
+
+
+def _map_curve(recalibrator: Recalibrator) -> StepCurve:
+    """Return the curve of a map of probabilities, at evenly spaced ones."""
+    grid = np.linspace(0, 1, SHOWN_LEVELS)
+    return StepCurve("predicted probability", "corrected probability", grid, recalibrator(grid))
 
 
 def beta_logit(at: Values, a: float, b: float, c: float) -> Values:
@@ -369,6 +439,10 @@ class Conformal(Step):
         more = ", …" if len(self.levels) > 3 else ""  # noqa: PLR2004 - shown
         unit = " widths" if self.relative else ""
         return f"{self.form} moved by conformal scores ({moved}{more}){unit}"
+
+    def curves(self) -> list[StepCurve]:
+        label = "limit [uncertainties]" if self.form == "distributions" else "shift"
+        return [StepCurve("level", label, np.array(self.levels), np.array(self.scores), 0.0)]
 
 
 def conformal_unit(predictive: Predictive, *, relative: bool) -> Values:

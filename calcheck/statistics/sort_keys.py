@@ -12,6 +12,7 @@ from calcheck.metric_info import BINS
 from calcheck.statistics.bins import Bins, category_bins, equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.moments import spreads
+from calcheck.statistics.tie_groups import CutTieGroups
 from calcheck.validation import finite_rows, require, require_finite
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
 @cached
 def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
     return equal_count_bins(spreads(predictive), bins)
+
+
+@cached
+def cut_spreads(predictive: Predictive, shares: tuple[float, ...]) -> CutTieGroups:
+    """Return groups of equal standard deviations, for cumulative sums up to given shares of all rows."""
+    return CutTieGroups(spreads(predictive), np.array(shares))
 
 
 def sort_keys(rows: Predictions, by: str | None) -> NDArray[Any]:

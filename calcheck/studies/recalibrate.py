@@ -337,9 +337,11 @@ def _judged(
 
 
 def _with_warnings(results: Sequence[Result], warnings: tuple[Message, ...]) -> tuple[Result, ...]:
-    """Return results of which the first has the warnings about the data."""
-    first, *others = results
-    return (replace(first, warnings=(*warnings, *first.warnings)), *others)
+    """Return results with the warnings that apply to all of them."""
+    return tuple(
+        replace(each, warnings=(*(one for one in warnings if one not in each.warnings), *each.warnings))
+        for each in results
+    )
 
 
 def judge_map(

@@ -4,15 +4,13 @@ import csv
 import io
 import json
 import re
-import sys
 
-import jsonschema
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.schemas import validate
 
 FEW = ("--resamples", 100)
 
@@ -39,7 +37,7 @@ def rejected(calcheck):
         ended = calcheck("reject", *arguments, "--inputs", "x", *FEW, "--format", "json")
         assert (ended.code, ended.err) == (0, "")
         report = json.loads(ended.out)
-        jsonschema.validate(report, report_schema())
+        validate(report)
         return report
 
     return run
@@ -196,13 +194,6 @@ def test_a_separate_embedding_does_not_apply_to_the_new_file(calcheck, tmp_path)
     beside = ("--embedding", tmp_path / "emb.npy")
     assert f"--new {other}:COLUMN" in calcheck("reject", path, *beside, "--new", other, *FEW).refused()
     assert calcheck("reject", path, *beside, "--new", f"{other}:embedding", *FEW).code == 0
-
-
-def test_a_plot_without_matplotlib_is_refused_before_the_computation(calcheck, files, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("calcheck.studies.reject.reject", lambda *_args, **_options: pytest.fail("work was done"))
-    line = calcheck("reject", files[0], "--plot", tmp_path / "curves.svg").refused()
-    assert "pip install 'calcheck[plot]'" in line
 
 
 def test_numbers_with_leading_zeros_can_be_criteria(calcheck, tmp_path):

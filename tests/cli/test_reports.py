@@ -4,7 +4,6 @@ import csv
 import io
 import json
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +14,9 @@ from calcheck.cli.command_group import COMMANDS
 from calcheck.metrics import METRICS
 from calcheck.render import csv as csv_format
 from calcheck.render.markdown import escape
-from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped
 from tests.files import columns, table, write
+from tests.schemas import validate
 from tests.shorthand import texts
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
@@ -49,7 +48,7 @@ def test_evaluate_gives_every_metric_a_line_and_every_skipped_one_its_reason(cal
 
 def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
     report = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     assert [result["metric"] for result in report["results"]] == NEED_NO_INPUTS
     assert [skipped["metric"] for skipped in report["skipped"]] == NEED_INPUTS
     for result in report["results"]:
@@ -65,7 +64,7 @@ def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
 
 def test_missing_numbers_have_a_reason(calcheck, calibrated):
     """The warnings explain a missing interval or verdict."""
-    for arguments in (FEW, ("--no-bootstrap",)):
+    for arguments in (FEW, ("--no-bootstrap", *FEW[2:])):
         report = json.loads(calcheck("evaluate", calibrated, *arguments, "--format", "json").out)
         for result in report["results"]:
             warnings = " ".join(texts(result["warnings"]))
@@ -177,7 +176,7 @@ def test_few_rows_have_no_verdict(calcheck, tmp_path):
 
 def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, calibrated):
     report = json.loads(calcheck("prune", calibrated, "--max-percent", 4, "--step", 2, *FEW, "--format", "json").out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     assert [(r["metric"], r["slice"]) for r in report["results"]] == [
         (name, {"removed": f"{share} %", "rows": 400 - 4 * share}) for name in ("zms", "rce") for share in (0, 2, 4)
     ]
@@ -217,7 +216,9 @@ def test_rows_with_equal_uncertainties_are_removed_together(calcheck, tmp_path):
 
 def test_prune_includes_the_last_step_and_limits_the_number_of_steps(calcheck, calibrated):
     report = json.loads(
-        calcheck("prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
+        calcheck(
+            "prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--no-null", "--format", "json"
+        ).out
     )
     assert [result["slice"]["rows"] for result in report["results"][:3]] == [400, 394, 392]
     assert "more than 1,000 steps" in calcheck("prune", calibrated, "--step", 0.001).refused()
@@ -351,7 +352,7 @@ def test_metrics_of_a_single_target_refuse_several(calcheck, tmp_path):
     roles = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
     assert "needs a single target column, but there are 2" in calcheck("zms", path, *roles).refused()
     assert calcheck("evaluate", path, *roles, "--metrics", "zms,rce").refused().count("single target column") == 1
-    report = json.loads(calcheck("evaluate", path, *roles, "--format", "json").out)
+    report = json.loads(calcheck("evaluate", path, *roles, *FEW, "--format", "json").out)
     assert [result["metric"] for result in report["results"]] == ["cce", "jmmd", "ammd", "cmmd", "fid"]
 
 

@@ -101,7 +101,9 @@ def test_the_local_power_law_is_a_gamma_regression():
     assert step.coefficients == pytest.approx([0.808374138, -0.958530418], abs=5e-9)  # scikit-learn's GammaRegressor
     z2 = (TARGETS / SIGMA) ** 2
     log_variance = np.log((step.apply(rows).predictive.scale / SIGMA) ** 2)
-    assert np.mean(np.log(SIGMA) + gamma_loss(log_variance, z2)) == pytest.approx(0.571986 + np.log(SIGMA).mean(), abs=5e-7)
+    assert np.mean(np.log(SIGMA) + gamma_loss(log_variance, z2)) == pytest.approx(
+        0.571986 + np.log(SIGMA).mean(), abs=5e-7
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,8 @@ def test_likelihoods_of_one_factor_and_of_a_factor_per_group(design, loss):
 def test_groups_get_their_mean_squared_z_score_without_a_penalty():
     design = np.column_stack([np.equal(SIGMA, each) for each in (1, 2, 4)]).astype(float)
     squares = (TARGETS / SIGMA) ** 2
-    found = np.exp(gamma_regression(np.column_stack([np.ones(12), design[:, 1:]]), squares, 0.0) @ np.vstack(
-        [np.ones(3), np.eye(3)[1:]]
-    ))
+    found = np.exp(
+        gamma_regression(np.column_stack([np.ones(12), design[:, 1:]]), squares, 0.0)
+        @ np.vstack([np.ones(3), np.eye(3)[1:]])
+    )
     assert found == pytest.approx([1.785, 1.6275, 0.47265625])
