@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import COLUMNS, ENGINE, FILE, INFERENCE, SEED, file_source, open_source, run_context
@@ -15,6 +16,7 @@ from calcheck.studies.recalibrate import RecalibrationOptions, judge_map, judges
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from calcheck.io.columns.roles import Contents
     from calcheck.io.source import FileSource
     from calcheck.predictions import Predictions
     from calcheck.recalibration.recalibration_map import RecalibrationMap
@@ -40,7 +42,7 @@ def _fit(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     from calcheck.storage.recalibration_json import write_map
 
     options = build(RecalibrationOptions, given)
-    source = _judged_source(file, given, options.columns)
+    source = _judged_source(file, given, options.columns, contents="all")
     other = None if files.to is None else _judged_source(files.to, given, options.columns)
     _require_outputs(files, given, source, other)
     judged = None if other is None or other.missing() else other
@@ -61,7 +63,7 @@ def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     source = _judged_source(file, given, found.columns)
     _require_outputs(files, given, source)
     missing = source.missing()
-    if missing and (files.corrected is None or source.roles.predictive is None):
+    if missing and files.corrected is None:
         msg = f"{source.name}: {missing[0]}"
         raise FileError(msg)
     report = None
@@ -74,11 +76,22 @@ def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
         _deliver(report, found, given)
 
 
-def _judged_source(file: str, given: dict[str, Any], columns: tuple[str, ...]) -> FileSource:
-    """Return the source of a file with the columns that metrics and corrections need."""
-    from dataclasses import replace
+def _judged_source(
+    file: str, given: dict[str, Any], columns: tuple[str, ...], *, contents: Contents = "any"
+) -> FileSource:
+    """Return the source of a file with the columns that metrics and corrections need; targets may be absent.
 
-    return replace(open_source(file, given, judges(), narrow=False, also=columns), contents="any", repeated=False)
+    Raises
+    ------
+    FileError
+        There are no predictions, or contents are ``"all"`` and there are no targets.
+    """
+    found = open_source(file, given, judges(), narrow=False, also=columns)
+    found = replace(found, contents=contents, repeated=False)
+    if found.roles.predictive is None:
+        msg = f"{found.name}: {found.missing()[0]}"
+        raise FileError(msg)
+    return found
 
 
 def _require_outputs(files: CorrectionOptions, given: dict[str, Any], *sources: FileSource | None) -> None:
