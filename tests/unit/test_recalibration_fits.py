@@ -29,3 +29,12 @@ def test_a_map_that_leaves_one_quantile_is_refused():
     rows = Predictions(y=Z, predictive=Quantiles(levels, values))
     with pytest.raises(DataError, match=r"fewer than two of the quantiles 0.1 … 0.9 remain"):
         fit_pit(rows, FitOptions()).apply(rows)
+
+
+@pytest.mark.parametrize("far", [-30.0, 30.0])
+def test_quantiles_are_finite_where_errors_are_farther_than_probabilities_resolve(far):
+    """By floats, F(30) is 1: the share 1 / (n + 1) of the last piece must not be at infinity."""
+    rows = rows_of(np.append(Z, far))
+    corrected = fit_pit(rows, FitOptions()).apply(rows).predictive
+    assert np.isfinite([corrected.quantile(level) for level in (1e-9, 0.99, 1 - 1e-9)]).all()
+    assert np.isfinite([corrected.mean(), corrected.std(), corrected.crps(rows.y), corrected.log_prob(rows.y)]).all()
