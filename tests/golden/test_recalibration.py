@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calcheck.distributions import Gaussian, Quantiles
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.predictions import Predictions
 from calcheck.recalibration.fits import (
     FitOptions,
@@ -128,3 +128,11 @@ def test_groups_get_their_mean_squared_z_score_without_a_penalty():
         @ np.vstack([np.ones(3), np.eye(3)[1:]])
     )
     assert found == pytest.approx([1.785, 1.6275, 0.47265625])
+
+
+def test_draws_are_compared_with_a_perfect_ensemble_of_as_many_draws():
+    draws = np.array([[-2.0, -1.0, 0.0, 1.0, 2.0], [0.0, 2.0, 4.0, 6.0, 8.0]])
+    rows = Predictions(y=np.array([3.0, 0.0]), predictive=Samples(draws))
+    z2 = np.array([9 / 2.5, 16 / 10])  # variances with denominator 4
+    perfect = (1 + 1 / 5) * 4 / 2  # (1 + 1 / m) (m - 1) / (m - 3) for m = 5
+    assert fit_scale(rows, OPTIONS).factor == pytest.approx(np.sqrt(z2.mean() / perfect))
