@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
+BELOW_ONE = 1 - 2.0**-53  # The largest number below 1, at which no quantile is infinite
 MIN_KNOTS = 2  # The ends, 0 and 1
 
 
@@ -76,8 +77,9 @@ class Recalibrator:
         return np.asarray(np.interp(probability, self.probability, self.level))
 
     def inverse(self, level: Values | float) -> Values:
-        """Return the probabilities at which R has the given levels."""
-        return np.asarray(np.interp(level, self.level, self.probability))
+        """Return the probabilities at which R has the given levels; below 1 for levels below 1."""
+        found = np.interp(level, self.level, self.probability)
+        return np.where(np.less(level, 1), np.minimum(found, BELOW_ONE), found)
 
     @cached_property
     def slopes(self) -> Values:

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-MANY_ROWS = 300  # Rows from which a simpler method is preferred unless it is worse by a standard error
+MANY_ROWS = 300
+FEW_ERRORS, MANY_ERRORS = 0.5, 1.0
+"""Standard errors by which a simpler method may be worse than the best, below :data:`MANY_ROWS` and from there.
+
+Measured by ``python -m tests.benchmarks.recalibration choice``. With 100 rows, where nothing is wrong, the best changes
+the CRPS of new rows by +0.41 %, half an error by +0.14 %, one error by +0.04 %. They remove 77, 69 and 50 % of what a
+bias of 0.3 standard deviations costs, and 75, 81 and 74 % for a factor of 1.4. With 300 rows, half an error and one
+error remove 94 and 92 % of what the bias costs, and leave what is right as it is in 83 and 97 % of data sets.
+"""
 LEAST_GAIN = 1e-12  # Relative differences of scores below this are rounding
 
 
@@ -166,23 +174,22 @@ class CrossValidation:
     def choose(self, found: Sequence[Candidate]) -> Candidate:
         """Return the method to use, of candidates in the order of their freedom.
 
-        With few rows, it has the smallest mean score. With many, it is the first whose score is not worse than the
-        smallest by more than one standard error of their difference.
+        It is the first whose mean score is not worse than the smallest by more than one standard error of their
+        difference, or by half of it if there are few rows.
         """
         known = [each for each in found if each.scores is not None]
         if not known:
             msg = f"no method applies. {found[0].method.name}: {found[0].reason}"
             raise DataError(msg)
         best = min(known, key=lambda each: each.mean)
-        if len(self.rows) < MANY_ROWS:
-            return best
         return next(each for each in known if self._is_as_good(each, best))
 
     def _is_as_good(self, candidate: Candidate, best: Candidate) -> bool:
         if candidate.scores is None or best.scores is None or candidate is best:
             return candidate is best
-        difference = self.compare(candidate.scores, best.scores)
-        return difference.difference <= max(difference.error, LEAST_GAIN * abs(best.mean))
+        errors = FEW_ERRORS if len(self.rows) < MANY_ROWS else MANY_ERRORS
+        paired = self.compare(candidate.scores, best.scores)
+        return paired.difference <= max(errors * paired.error, LEAST_GAIN * abs(best.mean))
 
 
 def cross_validate(

@@ -128,7 +128,7 @@ def ensemble(rng, n):
 RIGHT = {"gaussian": gaussian, "counts": counts, "11 draws": ensemble}
 
 
-def tested(maker, n, seed):
+def p_values(maker, n, seed):
     """Return the p-value of each method that something is gained, and the relative change of the score."""
     rows = maker(np.random.default_rng([seed, n]), n)
     options = FitOptions()
@@ -144,11 +144,11 @@ def limits(number, share):
 
 def print_level(name, n, sets):
     """Print how often each method seems to help where nothing is wrong."""
-    found = [tested(RIGHT[name], n, seed) for seed in range(sets)]
+    found = [p_values(RIGHT[name], n, seed) for seed in range(sets)]
     for method in found[0]:
-        p_values, changes = np.array([each[method] for each in found]).T
+        tested, changes = np.array([each[method] for each in found]).T
         print(
-            f"| {n:,} {name} | {method} | {np.mean(p_values <= LEVEL):.3f} | {100 * changes.mean():+.3f} % |",
+            f"| {n:,} {name} | {method} | {np.mean(tested <= LEVEL):.3f} | {100 * changes.mean():+.3f} % |",
             flush=True,
         )
 

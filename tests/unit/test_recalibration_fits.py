@@ -23,9 +23,18 @@ def test_groups_that_do_not_vary_in_some_folds_can_be_fitted(group):
     assert np.mean((Z / factor) ** 2) == pytest.approx(1, rel=1e-6)
 
 
-def test_a_map_that_leaves_one_quantile_says_so():
+def test_a_map_that_leaves_one_quantile_is_refused():
     levels = np.array([0.1, 0.5, 0.9])
     values = np.tile([-1.0, 0.0, 1.0], (12, 1))
     rows = Predictions(y=Z, predictive=Quantiles(levels, values))
     with pytest.raises(DataError, match=r"fewer than two of the quantiles 0.1 … 0.9 remain"):
         fit_pit(rows, FitOptions()).apply(rows)
+
+
+@pytest.mark.parametrize("far", [-30.0, 30.0])
+def test_quantiles_are_finite_where_errors_are_farther_than_probabilities_resolve(far):
+    """By floats, F(30) is 1: the share 1 / (n + 1) of the last piece must not be at infinity."""
+    rows = rows_of(np.append(Z, far))
+    corrected = fit_pit(rows, FitOptions()).apply(rows).predictive
+    assert np.isfinite([corrected.quantile(level) for level in (1e-9, 0.99, 1 - 1e-9)]).all()
+    assert np.isfinite([corrected.mean(), corrected.std(), corrected.crps(rows.y), corrected.log_prob(rows.y)]).all()
