@@ -30,7 +30,7 @@ def installed_files(suffix):
 def test_the_wheel_has_modules_guides_summaries_and_the_marker_of_types(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     own = {name for name in names if not name.startswith("calcheck-")}
-    assert own == {name for suffix in (".py", ".md") for name in installed_files(suffix)} | {
+    assert own == {name for suffix in (".py", ".md", ".svg") for name in installed_files(suffix)} | {
         "calcheck/cli/summaries.txt",
         "calcheck/py.typed",
     }
