@@ -15,14 +15,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calcheck.render.mcmd_plot import discrepancy_plot
-from calcheck.render.plot import Plot, draw_plot
+from calcheck.charts.image import draw
+from calcheck.charts.picture import Picture
+from calcheck.render.pictures.two_samples import discrepancy_picture
 
 ROWS, OTHER_ROWS, SEED = 500, 600, 0
 NOISE = 0.3
@@ -78,9 +80,9 @@ def main(folder: Path) -> None:
         print(f"{name:<20} {found['value']:.4f} {found['reference']:.4f} {found['p_value']:6.3f}  {found['verdict']}")
         curve = pq.read_table(pointwise)
         columns = {column: curve[column].to_numpy() for column in curve.column_names}
-        panels += discrepancy_plot(columns.pop("x"), columns, title=name).panels
+        panels += [replace(panel, title=name) for panel in discrepancy_picture(columns.pop("x"), columns).panels]
     plot = folder / "mcmd_six.svg"
-    plot.write_bytes(draw_plot(Plot(tuple(panels)), str(plot)))
+    plot.write_bytes(draw(Picture(tuple(panels), "MCMD of two samples"), str(plot)))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
 
 if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
-    from calcheck.render.plot import Plot
     from calcheck.results import RowResults
 
 STDIN = "-"
@@ -101,10 +101,10 @@ def _require_curve(source: FileSource) -> None:
         raise OptionError(msg)
 
 
-def _curve(shown: Predictions, rows: RowResults, called: str) -> Plot:
-    from calcheck.render.mcmd_plot import discrepancy_plot
+def _curve(shown: Predictions, rows: RowResults, called: str) -> Picture:
+    from calcheck.render.pictures.two_samples import discrepancy_picture
 
-    return discrepancy_plot(shown.inputs()[:, 0], rows.columns, called)
+    return discrepancy_picture(shown.inputs()[:, 0], rows.columns, called)
 
 
 mcmd_command = make_command(

@@ -411,11 +411,11 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """Options for a plot in addition to the report."""
+    """Options for a picture in addition to the report."""
 
     plot: str | None = option(
         None,
-        "Also draw a plot to a .svg, .png or .pdf file. Requires matplotlib, the extra plot.",
+        "Also draw a picture to a .svg, .png or .pdf file.",
         metavar="PATH",
         by_hand=OVERWRITTEN,
     )

@@ -1,4 +1,4 @@
-"""Output of a command: the report, per-row results and plots."""
+"""Output of a command: the report, per-row results and pictures."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.charts.picture import Picture
     from calcheck.cli.options import AnyReportOptions, DiffReportOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
-    from calcheck.render.plot import Plot
     from calcheck.report import Report
     from calcheck.results import RowResults
 
@@ -62,22 +62,22 @@ def require_deliverable(
     plot: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
-    from calcheck.render.plot import require_plot
+    from calcheck.charts.image import require_image
     from calcheck.storage.atomic_write import require_suffix, require_writable
 
     if pointwise:
         require_suffix(pointwise)
     if plot:
-        require_plot(plot)
+        require_image(plot)
     require_writable([path for path in (report.output, pointwise, plot) if path and path not in STDOUT], inputs)
 
 
-def draw(plot: Plot, path: str) -> None:
-    """Draw a plot to a file, in the format given by the file name."""
-    from calcheck.render.plot import draw_plot
+def draw(picture: Picture, path: str) -> None:
+    """Draw a picture to a file, in the format given by the file name."""
+    from calcheck.charts import image
     from calcheck.storage.atomic_write import write_bytes
 
-    write_bytes(path, draw_plot(plot, path))
+    write_bytes(path, image.draw(picture, path))
 
 
 def deliver(report: Report, output: AnyReportOptions, build: Callable[[Report], Document] | None = None) -> None:

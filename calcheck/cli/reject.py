@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the retained predictions as those with the largest cce or std are rejected."""
     from calcheck.io.evaluation_points import read_evaluation_points
-    from calcheck.render.builders.rejection import rejection_document, rejection_plot
+    from calcheck.render.builders.rejection import rejection_document
+    from calcheck.render.pictures.rejection import rejection_picture
     from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
 
@@ -49,7 +50,7 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     if options.metrics or not report.results:
         require_nothing_skipped(report, at or source)
     if plot:
-        draw(rejection_plot(report), plot)
+        draw(rejection_picture(report), plot)
     deliver(report, report_to, rejection_document)
 
 

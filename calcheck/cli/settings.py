@@ -107,7 +107,7 @@ class Settings:
 
     def warn_of_unknown_variables(self) -> None:
         """Warn about each variable that starts with ``CALCHECK_`` but does not set an option."""
-        from calcheck.render.console import strip_control
+        from calcheck.plain_text import strip_control
 
         for name, text in sorted(os.environ.items()):
             if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):

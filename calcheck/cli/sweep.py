@@ -23,7 +23,8 @@ OPTIONS = metric_parameters(METRICS.values(), "Metric", without=[LEVEL])
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     """Show how a metric, and the ranking of models by it, changes with its settings and the number of rows."""
-    from calcheck.render.builders.sweep import require_few_panels, sweep_document, sweep_plot
+    from calcheck.render.builders.sweep import sweep_document
+    from calcheck.render.pictures.sweep import require_few_panels, sweep_picture
     from calcheck.studies.align import Model
     from calcheck.studies.sweep import sweep
     from calcheck.studies.sweep_settings import parse
@@ -47,7 +48,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
             models, metric, varied, all_combinations=options.all_combinations, subsets=options.subsets, run=run
         )
     if plot:
-        draw(sweep_plot(report), plot)
+        draw(sweep_picture(report), plot)
     deliver(report, report_to, sweep_document)
 
 

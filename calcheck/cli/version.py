@@ -6,8 +6,8 @@ from calcheck.version import __version__
 
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "scoringrules", "torch", "array-api-compat", "threadpoolctl"),
-    *("typer", "rich"),
-    *("matplotlib", "h5py", "distributed"),
+    *("typer", "rich", "vl-convert-python"),
+    *("h5py", "distributed"),
 )
 """The dependencies, with those of extras last."""
 

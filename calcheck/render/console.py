@@ -8,22 +8,13 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from calcheck.plain_text import strip_control
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
 NARROW, WIDE = 60, 100
-
-
-def strip_control(text: str) -> str:
-    r"""Return text with control characters escaped, so that names from a file cannot control the terminal.
-
-    Examples
-    --------
-    >>> print(strip_control("a\x1b[2Jb"))
-    a\x1b[2Jb
-    """
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def safe_text(text: str, style: str = "") -> Text:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.plain_text import strip_control
 from calcheck.render.cells import describe_input, headline
-from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report

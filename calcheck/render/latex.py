@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from calcheck.render.console import strip_control
+from calcheck.plain_text import strip_control
 from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table, select_columns
 
 if TYPE_CHECKING:

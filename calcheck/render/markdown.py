@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from calcheck.render.console import strip_control
+from calcheck.plain_text import strip_control
 from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table
 
 if TYPE_CHECKING:

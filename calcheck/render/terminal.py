@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.console import page_width, render_text, safe_text, strip_control
+from calcheck.plain_text import strip_control
+from calcheck.render.console import page_width, render_text, safe_text
 from calcheck.render.document import (
     Answer,
     Block,

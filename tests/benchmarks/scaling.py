@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from calcheck.charts import image
+from calcheck.charts.picture import Axis, Line, Panel, Picture
 from tests.benchmarks.__main__ import PLAIN, process
 
 D = 512
@@ -87,21 +89,19 @@ def table(most, plot):
 
 
 def draw(lines, path):
-    """Plot seconds and peak memory against rows."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "calcheck"
-    import matplotlib.pyplot as plt
-
-    figure, sides = plt.subplots(1, 2, figsize=(8.5, 3.4), layout="constrained")
-    for side, place, label in zip(sides, (1, 2), ("seconds", "peak memory, MB"), strict=True):
-        for name, points in lines.items():
-            side.loglog([point[0] for point in points], [point[place] for point in points], "o-", label=name)
-        side.set(xlabel="rows of 512 numbers", ylabel=label)
-        side.grid(visible=True, which="major", alpha=0.3)
-    sides[0].legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
+    """Draw seconds and peak memory against rows."""
+    panels = [
+        Panel(
+            tuple(
+                Line([point[0] for point in points], [point[place] for point in points], name)
+                for name, points in lines.items()
+            ),
+            Axis("rows of 512 numbers", log=True),
+            Axis(label, log=True),
+        )
+        for place, label in ((1, "seconds"), (2, "peak memory [MB]"))
+    ]
+    Path(path).write_bytes(image.draw(Picture(tuple(panels), "Cost of cce"), str(path)))
 
 
 def floor(path, landmarks, validation_rows, columns):

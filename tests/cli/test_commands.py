@@ -253,7 +253,7 @@ def test_help_imports_no_heavy_module():
         "pandas",
         "pyarrow",
         "torch",
-        "matplotlib",
+        "vl_convert",
         "dask",
     )
     for command in (

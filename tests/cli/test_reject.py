@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import sys
 
 import jsonschema
 import numpy as np
@@ -196,13 +195,6 @@ def test_a_separate_embedding_does_not_apply_to_the_new_file(calcheck, tmp_path)
     beside = ("--embedding", tmp_path / "emb.npy")
     assert f"--new {other}:COLUMN" in calcheck("reject", path, *beside, "--new", other, *FEW).refused()
     assert calcheck("reject", path, *beside, "--new", f"{other}:embedding", *FEW).code == 0
-
-
-def test_a_plot_without_matplotlib_is_refused_before_the_computation(calcheck, files, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("calcheck.studies.reject.reject", lambda *_args, **_options: pytest.fail("work was done"))
-    line = calcheck("reject", files[0], "--plot", tmp_path / "curves.svg").refused()
-    assert "pip install 'calcheck[plot]'" in line
 
 
 def test_numbers_with_leading_zeros_can_be_criteria(calcheck, tmp_path):

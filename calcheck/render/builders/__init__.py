@@ -1,1 +1,1 @@
-"""Builders: each makes the document, and the plot if it has one, of one kind of report."""
+"""Builders: each makes the document of one kind of report."""

@@ -1,4 +1,4 @@
-"""Documents and plots of rejection studies: the error of the retained predictions."""
+"""Documents of rejection studies: the error of the retained predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from calcheck.render.cells import (
     p_value,
 )
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
-from calcheck.render.plot import Curve, Panel, Plot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results
-NAN = float("nan")
 
 
 def rejection_document(report: Report) -> Document:
@@ -29,26 +27,9 @@ def rejection_document(report: Report) -> Document:
     return Document(tuple(_blocks(report)), report.calcheck)
 
 
-def rejection_plot(report: Report) -> Plot:
-    """Return the plot of a rejection study: one panel per metric, with curves and bands."""
-    return Plot(tuple(_panel(results) for results in _by(report.results, "metric").values()))
-
-
-def _panel(results: Sequence[Result]) -> Panel:
-    curves = []
-    for criterion, own in _by(_steps(results), "by").items():
-        shares = [float(result.slice["rejected"].removesuffix(" %")) for result in own]
-        values, low, high = (
-            [NAN if each is None else each for each in side]
-            for side in zip(*((result.value, result.low, result.high) for result in own), strict=True)
-        )
-        curves.append(Curve(criterion, shares, values, low, high, style="dashed" if criterion == RANDOM else "line"))
-    return Panel(tuple(curves), x_label="rejected [%]", y_label=f"{name_with_unit(results[0])} of retained rows")
-
-
 def _blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
-    curves = [_curves(results) for results in _by(report.results, "metric").values()]
+    curves = [_curves(results) for results in results_by(report.results, "metric").values()]
     yield from curves
     yield from marks_in(curves, ("best", "below the interval of random rejection"))
     yield _areas([result for result in report.results if result.slice["rejected"] == AREA])
@@ -67,7 +48,7 @@ def _table(
 
 def _curves(results: Sequence[Result]) -> Table:
     """Return the table of a metric: rejected fractions as rows, criteria as columns; values below chance are marked."""
-    by_criterion = _by(_steps(results), "by")
+    by_criterion = results_by(curve_results(results), "by")
     chance = by_criterion.get(RANDOM)
     rows = []
     for place, first in enumerate(next(iter(by_criterion.values()))):
@@ -84,8 +65,8 @@ def _value(result: Result, chance: Result | None) -> Cell:
 def _areas(results: Sequence[Result]) -> Table:
     """Return the table of the areas under the curves, and their differences from random rejection."""
     rows = []
-    for metric, own in _by(results, "metric").items():
-        for criterion, (area, *gain) in _by(own, "by").items():
+    for metric, own in results_by(results, "metric").items():
+        for criterion, (area, *gain) in results_by(own, "by").items():
             gained = (number(gain[0].value), interval(gain[0]), p_value(gain[0])) if gain else ("", "", "")
             rows.append(row_of(metric, criterion, number(area.value), interval(area), *gained))
     title = "area under the curve, and its difference from random rejection"
@@ -95,15 +76,15 @@ def _areas(results: Sequence[Result]) -> Table:
 def _thresholds(results: Sequence[Result]) -> Table:
     """Return the table of thresholds: the value of each criterion up to which rows are retained."""
     rows = []
-    for criterion, own in _by(results, "by").items():
+    for criterion, own in results_by(results, "by").items():
         subset = own[0].slice
         texts = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
         rows.append(row_of(criterion, *texts, *(number(result.value) for result in own)))
-    numbers = ("threshold", "retained", "rejected", *_by(results, "metric"))
+    numbers = ("threshold", "retained", "rejected", *results_by(results, "metric"))
     return _table("thresholds", ("by",), numbers, rows, keys=1)
 
 
-def _by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
+def results_by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
     """Return results grouped by their metric, or by an entry of their subset."""
     found: dict[str, list[Result]] = {}
     for result in results:
@@ -111,7 +92,7 @@ def _by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
     return found
 
 
-def _steps(results: Sequence[Result]) -> list[Result]:
+def curve_results(results: Sequence[Result]) -> list[Result]:
     """Return the results that are points of the curves."""
     return [result for result in results if result.slice["rejected"] != AREA and "threshold" not in result.slice]
 

@@ -1,0 +1,88 @@
+"""Pictures as files: SVG, PNG and PDF. The same picture gives the same bytes, and nothing is loaded from a network."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from html import escape
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from calcheck.charts.vega_lite import vega_lite
+from calcheck.errors import OptionError
+from calcheck.plain_text import strip_control
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from calcheck.charts.picture import Picture
+
+SUFFIXES = (".svg", ".png", ".pdf")
+VERSION = "6.4"  # of Vega-Lite, in vl-convert
+SCALE = 2.0  # of pixels in PNG
+IDENTIFIER = re.compile(r'((?:id="|url\(#|href="#))([a-z]+_?\d+)([")])')
+IDENTIFIER_NUMBER = re.compile(r'((?:id="|url\(#|href="#))(\d+)([")])')
+RESOURCES = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)  # of a page in PDF
+
+
+def require_image(path: str) -> None:
+    """Raise, before computing, if no picture can be drawn to a file with this name.
+
+    Raises
+    ------
+    OptionError
+        The file name extension is not that of a supported format.
+    """
+    if _suffix(path) not in SUFFIXES:
+        msg = f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, which sets the format of the picture"
+        raise OptionError(msg)
+
+
+def draw(picture: Picture, path: str) -> bytes:
+    """Return a picture as bytes, in the format given by the file name."""
+    return CONVERTERS[_suffix(path)](svg(picture))
+
+
+def svg(picture: Picture) -> str:
+    """Return a picture as SVG, with its description for screen readers.
+
+    Its identifiers occur in no other picture, so that several pictures fit in one page.
+    """
+    import vl_convert
+
+    text: str = vl_convert.vegalite_to_svg(vega_lite(picture), vl_version=VERSION, allowed_base_urls=[])
+    label = escape(strip_control(picture.description or picture.title))
+    return _with_own_identifiers(text).replace("<svg ", f'<svg role="graphics-document" aria-label="{label}" ', 1)
+
+
+def _with_own_identifiers(text: str) -> str:
+    """Return SVG whose identifiers depend on its content only; vl-convert counts them from picture to picture."""
+    numbers: dict[str, int] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return f"{match[1]}{numbers.setdefault(match[2], len(numbers))}{match[3]}"
+
+    counted = IDENTIFIER.sub(numbered, text)
+    digest = sha256(counted.encode()).hexdigest()[:12]
+    return IDENTIFIER_NUMBER.sub(rf"\1p{digest}-\2\3", counted)
+
+
+def _png(text: str) -> bytes:
+    import vl_convert
+
+    return bytes(vl_convert.svg_to_png(text, scale=SCALE))
+
+
+def _pdf(text: str) -> bytes:
+    """Return SVG as PDF; vl-convert lists the resources of a page in random order."""
+    import vl_convert
+
+    content = bytes(vl_convert.svg_to_pdf(text))
+    return RESOURCES.sub(lambda match: b"".join(sorted(match[0].splitlines(keepends=True))), content)
+
+
+CONVERTERS: dict[str, Callable[[str], bytes]] = {".svg": str.encode, ".png": _png, ".pdf": _pdf}
+
+
+def _suffix(path: str) -> str:
+    return PurePath(path).suffix.lower()

@@ -1,0 +1,230 @@
+"""Pictures as plain data: panels with axes, and marks such as lines, bands, points, bars and cells.
+
+Numbers that are not finite leave a gap. Marks with the same name have the same color in all panels, and one entry in
+the legend; marks without a name are black.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_MARKS = 20_000  # maximum number of points, rectangles and vertices of lines in a picture
+PERFECT = "perfect models"
+"""Name of the marks that show what perfect models score; they are gray."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a panel.
+
+    Parameters
+    ----------
+    label : str
+        Quantity and unit.
+    log : bool
+        Whether the axis is logarithmic; numbers that are not positive then leave a gap.
+    low, high : float, optional
+        Limits of the axis; by default those of the marks.
+    names : tuple of str
+        Names of the positions 0, 1, …, if these are categories.
+    """
+
+    label: str = ""
+    log: bool = False
+    low: float | None = None
+    high: float | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through k points, with markers if these are few.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+        Coordinates, (k,) each.
+    name : str
+        Name in the legend.
+    dashed : bool
+        Whether the line is dashed: it shows a reference.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    name: str = ""
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Band:
+    """The area between two lines.
+
+    Parameters
+    ----------
+    x, low, high : sequence of float
+        Positions, and limits at each, (k,) each.
+    name : str
+        Name in the legend.
+    """
+
+    x: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points, with intervals if their limits are given.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+        Coordinates, (k,) each.
+    name : str
+        Name in the legend.
+    low, high : sequence of float
+        Limits of intervals, (k,) each, along the y-axis, or along the x-axis if ``horizontal``; empty for none.
+    horizontal : bool
+        Whether the intervals are horizontal.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    name: str = ""
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    horizontal: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Rectangles side by side: bars of a histogram, or limits in each of its bins.
+
+    Parameters
+    ----------
+    start, stop : sequence of float
+        Edges of the bins, (k,) each.
+    low, high : sequence of float
+        Lower and upper end of each rectangle, (k,) each.
+    name : str
+        Name in the legend.
+    """
+
+    start: Sequence[float]
+    stop: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rectangles of a map, colored by a value.
+
+    Parameters
+    ----------
+    x_start, x_stop, y_start, y_stop : sequence of float
+        Edges of the rectangles, (k,) each.
+    value : sequence of float
+        Value of each, (k,).
+    label : str
+        Quantity and unit of the values.
+    middle : float, optional
+        Value with the neutral color of a diverging scale; without it the scale is sequential.
+    """
+
+    x_start: Sequence[float]
+    x_stop: Sequence[float]
+    y_start: Sequence[float]
+    y_stop: Sequence[float]
+    value: Sequence[float]
+    label: str = ""
+    middle: float | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A dashed line across the panel, which shows a reference.
+
+    Parameters
+    ----------
+    x, y : float, optional
+        Position of a vertical, or of a horizontal line; one of them.
+    """
+
+    x: float | None = None
+    y: float | None = None
+
+
+Mark = Line | Band | Points | Bars | Cells | Rule
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Marks with common axes; later marks lie above earlier ones.
+
+    Parameters
+    ----------
+    marks : tuple of Mark
+        What to draw.
+    x, y : Axis
+        The axes.
+    title : str
+        Title of the panel.
+    """
+
+    marks: tuple[Mark, ...]
+    x: Axis = Axis()
+    y: Axis = Axis()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Panels in rows of at most three, with one legend.
+
+    Parameters
+    ----------
+    panels : tuple of Panel
+        Panels, at least one.
+    title : str
+        Title above the panels.
+    expected : str
+        What a right model would look like, in one line below the title.
+    description : str
+        What the picture shows, in words, for screen readers.
+
+    Raises
+    ------
+    ValueError
+        There are more than ``MAX_MARKS`` marks.
+    """
+
+    panels: tuple[Panel, ...]
+    title: str = ""
+    expected: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        marks = sum(_size(mark) for panel in self.panels for mark in panel.marks)
+        if marks > MAX_MARKS:
+            msg = f"the picture has {marks:,} marks, at most {MAX_MARKS:,} are drawn"
+            raise ValueError(msg)
+
+
+def _size(mark: Mark) -> int:
+    match mark:
+        case Line() | Band() | Points():
+            return len(mark.x)
+        case Bars():
+            return len(mark.start)
+        case Cells():
+            return len(mark.value)
+        case Rule():
+            return 1

@@ -1,0 +1,238 @@
+"""Vega-Lite 6 specifications of pictures.
+
+Fields of the data have fixed names. Names from files occur only as text: titles, and values of data. They are never
+part of a field, an expression or a transform, where dots, brackets and quotes are syntax.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any, assert_never
+
+from calcheck.charts.picture import PERFECT, Axis, Band, Bars, Cells, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.plain_text import strip_control
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito 2008
+DASHES = ((1, 0), (5, 3), (1.5, 2), (6, 2, 1.5, 2))  # of the first seven names, the next seven, …
+BLACK, GRAY = COLORS[-1], "#8C8C8C"
+FEW_POINTS = 20  # maximum points of a line that are drawn with markers
+COLUMNS = 3  # maximum panels per row
+WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a single panel, in pixels
+LEGEND_WIDTH = 170  # width of a legend entry, in pixels
+CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
+MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
+LONGEST = 60  # maximum characters of a name
+PADDING = 8  # between marks and the ends of an axis without limits, in pixels
+SPACING = 30  # between panels, in pixels
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first is a part of vl-convert
+PLAIN: Spec = {"titleFontWeight": "normal"}  # fonts of one weight: vl-convert writes several in random order to PDF
+CONFIG: Spec = {
+    "font": FONT,
+    "background": "white",
+    "view": {"stroke": "transparent"},
+    "axis": {"gridColor": "#e6e6e6", "domainColor": "#595959", "tickColor": "#595959", **PLAIN},
+    "legend": {"orient": "bottom", "title": None, "labelLimit": 0, **PLAIN},
+    "title": {
+        "anchor": "start",
+        "fontWeight": "normal",
+        "fontSize": 15,
+        "offset": 10,
+        "subtitleColor": "#595959",
+        "subtitleFontSize": 11,
+        "subtitlePadding": 4,
+    },
+}
+
+
+def vega_lite(picture: Picture) -> Spec:
+    """Return the Vega-Lite specification of a picture."""
+    names = dict.fromkeys(_name(mark) for panel in picture.panels for mark in panel.marks)
+    columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
+    width = SINGLE_WIDTH if columns == 1 else WIDTH
+    style = _Style([name for name in names if name], max(1, columns * width // LEGEND_WIDTH))
+    panels = [{**_panel(panel, style), "width": width, "height": HEIGHT} for panel in picture.panels]
+    return {
+        "$schema": SCHEMA,
+        "description": strip_control(picture.description),
+        **_title(picture, columns * (width + SPACING)),
+        "concat": panels,
+        "columns": columns,
+        "spacing": SPACING,
+        "resolve": {"scale": {"color": "shared", "fill": "independent"}},
+        "config": CONFIG,
+    }
+
+
+def plain_name(text: str) -> str:
+    """Return text without control characters and of limited length."""
+    shown = strip_control(text)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]}…{shown[-LONGEST // 2 :]}"
+
+
+class _Style:
+    """The colors of names, and the number of columns of the legend."""
+
+    def __init__(self, names: Sequence[str], columns: int) -> None:
+        self.columns = columns
+        self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
+        self._scale = {
+            "domain": [plain_name(name) for name in names],
+            "range": [self._color(name) for name in names],
+        }
+
+    def _color(self, name: str) -> str:
+        return GRAY if _is_reference(name) else COLORS[self._places[name] % len(COLORS)]
+
+    def color(self, name: str) -> Spec:
+        """Return the encoding of the color of a mark."""
+        if not name:
+            return {"value": BLACK}
+        legend = {"columns": self.columns, "symbolType": "stroke", "symbolStrokeWidth": 3, "symbolOpacity": 1}
+        return {"datum": plain_name(name), "type": "nominal", "scale": self._scale, "legend": legend}
+
+    def dash(self, name: str) -> Sequence[float]:
+        """Return the dashes of a line: from the eighth name on, colors repeat with other dashes."""
+        return DASHES[self._places.get(name, 0) // len(COLORS) % len(DASHES)]
+
+
+def _name(mark: Mark) -> str:
+    return "" if isinstance(mark, Cells | Rule) else mark.name
+
+
+def _is_reference(name: str) -> bool:
+    return name.endswith(PERFECT)
+
+
+def _title(picture: Picture, width: float) -> Spec:
+    if not picture.title and not picture.expected:
+        return {}
+    lines = textwrap.wrap(strip_control(picture.expected), int(width / CHARACTER_WIDTH))
+    return {"title": {"text": plain_name(picture.title), "subtitle": lines}}
+
+
+def _panel(panel: Panel, style: _Style) -> Spec:
+    layers = [layer for mark in panel.marks for layer in _layers(mark, panel, style)]
+    titled = {"title": {"text": plain_name(panel.title), "fontSize": 12, "offset": 6}} if panel.title else {}
+    return {**titled, "layer": layers}
+
+
+def _layers(mark: Mark, panel: Panel, style: _Style) -> list[Spec]:
+    """Return the layers of a mark."""
+    x, y = _positions(panel.x), _positions(panel.y)
+    match mark:
+        case Line():
+            return [_line(mark, panel, style)]
+        case Band():
+            data = _rows(x=x(mark.x), y=y(mark.low), y2=y(mark.high))
+            drawn = {"type": "area", "opacity": 0.25, "interpolate": "linear"}
+            return [_layer(data, drawn, panel, style.color(mark.name))]
+        case Points():
+            return _points(mark, panel, style)
+        case Bars():
+            data = _rows(x=x(mark.start), x2=x(mark.stop), y=y(mark.low), y2=y(mark.high))
+            drawn = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
+            return [_layer(data, drawn, panel, style.color(mark.name))]
+        case Cells():
+            return [_cells(mark, panel)]
+        case Rule():
+            return [_rule(mark, panel)]
+        case _:
+            assert_never(mark)
+
+
+def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
+    data = _rows(x=_positions(panel.x)(mark.x), y=_positions(panel.y)(mark.y))
+    points = {} if mark.dashed or len(mark.x) > FEW_POINTS else {"point": {"size": 22}}
+    dash = (5, 4) if mark.dashed else style.dash(mark.name)
+    drawn = {"type": "line", "strokeWidth": 1.3 if mark.dashed else 1.8, "strokeDash": list(dash), **points}
+    return _layer(data, drawn, panel, style.color(mark.name))
+
+
+def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
+    x, y, color = _positions(panel.x), _positions(panel.y), style.color(mark.name)
+    points = _layer(_rows(x=x(mark.x), y=y(mark.y)), {"type": "circle", "size": 28, "opacity": 0.9}, panel, color)
+    if not mark.low:
+        return [points]
+    intervals = (
+        _rows(x=x(mark.low), x2=x(mark.high), y=y(mark.y))
+        if mark.horizontal
+        else _rows(x=x(mark.x), y=y(mark.low), y2=y(mark.high))
+    )
+    return [_layer(intervals, {"type": "rule", "strokeWidth": 1.4}, panel, color), points]
+
+
+def _cells(mark: Cells, panel: Panel) -> Spec:
+    x, y = _positions(panel.x), _positions(panel.y)
+    edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
+    scale = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
+    legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40}
+    fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
+    drawn = {"type": "rect", "strokeWidth": 0}
+    layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
+    return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
+
+
+def _rule(mark: Rule, panel: Panel) -> Spec:
+    data = _rows(x=[mark.x]) if mark.y is None else _rows(y=[mark.y])
+    return _layer(data, {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.2}, panel, {"value": BLACK})
+
+
+def _layer(data: list[Spec], mark: Spec, panel: Panel, color: Spec) -> Spec:
+    """Return a layer with its own data; the fields x, y, x2, y2 are drawn as far as the data have them."""
+    fields = data[0] if data else {"x": None, "y": None}
+    encoding = {name: _channel(name, axis) for name, axis in (("x", panel.x), ("y", panel.y)) if name in fields}
+    ends = {name: {"field": name} for name in ("x2", "y2") if name in fields}
+    return {
+        "data": {"values": data},
+        "mark": {**mark, "clip": True},
+        "encoding": {**encoding, **ends, **({"color": color} if color else {})},
+    }
+
+
+def _channel(name: str, axis: Axis) -> Spec:
+    """Return the encoding of a position."""
+    title = plain_name(axis.label)
+    if axis.names:
+        upright = {"labelAngle": 0} if len(axis.names) <= MAX_HORIZONTAL_LABELS else {}
+        drawn = {"title": title, "labelLimit": 180, "grid": True, **upright}
+        scale: Spec = {"type": "point", "domain": _unique(axis.names), "padding": 0.5}
+        return {"field": name, "type": "ordinal", "scale": scale, "axis": drawn}
+    limits = {"domainMin": axis.low, "domainMax": axis.high}
+    bounds = {name: limit for name, limit in limits.items() if limit is not None}
+    room = {} if bounds else {"padding": PADDING}
+    scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": not bounds}
+    ticks = {"tickCount": 6, **({"format": "~g"} if axis.log else {})}
+    drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, **ticks}
+    return {"field": name, "type": "quantitative", "scale": {**scale, **bounds, **room}, "axis": drawn}
+
+
+def _positions(axis: Axis) -> Callable[[Sequence[float]], list[float | str | None]]:
+    """Return a function that makes coordinates on an axis: numbers, None for those that cannot be shown, or names."""
+    if axis.names:
+        names = _unique(axis.names)
+        return lambda places: [names[int(place)] for place in places]
+    if axis.log:
+        return lambda numbers: [_finite(number) if number > 0 else None for number in numbers]
+    return lambda numbers: [_finite(number) for number in numbers]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return names as they are shown; those that would look alike get their number."""
+    shown = [plain_name(name) for name in names]
+    return [name if shown.count(name) == 1 else f"{place + 1}: {name}" for place, name in enumerate(shown)]
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
+
+
+def _rows(**columns: Sequence[Any]) -> list[Spec]:
+    """Return columns as rows."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
