@@ -101,7 +101,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     source = group_by_input(source, map(type, metrics))
     info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
-        source = InMemory(_subsample(source.predictions(), subsample, run))
+        source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
     if at is not None:
         other = at.input_info()
@@ -218,8 +218,14 @@ def _versions(run: Run) -> dict[str, str]:
     return {library: version(library) for library in libraries}
 
 
-def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
-    """Return a random subset of the rows, in their original order."""
+def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
+    """Return a random subset of the rows, in their original order.
+
+    Raises
+    ------
+    OptionError
+        There are fewer rows.
+    """
     if not 1 <= size <= len(rows):
         msg = f"--subsample must be between 1 and the number of rows, {len(rows):,}, got {size}"
         raise OptionError(msg)
@@ -312,14 +318,24 @@ def _extremes(
     """Return the requested lists of rows, by their names in ``details``."""
     found = {
         "most_significant": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
-        "worst": _ranked(rows, shown, -worst),
-        "best": _ranked(rows, shown, best),
+        "worst": ranked_rows(rows, shown, -worst),
+        "best": ranked_rows(rows, shown, best),
     }
     return {name: listed for name, listed in found.items() if listed}
 
 
-def _ranked(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
-    """Return the rows with the smallest values of the first column, or with the largest if count < 0."""
+def ranked_rows(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
+    """Return the rows with the smallest values of the first column, or with the largest if count < 0.
+
+    Parameters
+    ----------
+    rows : RowResults
+        Results of a metric for each row.
+    shown : Predictions
+        The rows, whose other columns are shown.
+    count : int
+        Number of rows to return, in its absolute value.
+    """
     if not count or not rows.columns:
         return []
     values = next(iter(rows.columns.values()))

@@ -137,6 +137,8 @@ class Cells:
         Quantity and unit of the values.
     middle : float, optional
         Value with the neutral color of a diverging scale; without it the scale is sequential.
+    low, high : float, optional
+        Values with the outermost colors; by default the smallest and the largest value.
     """
 
     x_start: Sequence[float]
@@ -146,6 +148,8 @@ class Cells:
     value: Sequence[float]
     label: str = ""
     middle: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)

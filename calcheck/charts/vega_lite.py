@@ -171,7 +171,9 @@ def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
 def _cells(mark: Cells, panel: Panel) -> Spec:
     x, y = _positions(panel.x), _positions(panel.y)
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
-    scale = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
+    scale: Spec = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
+    limits = {"domainMin": mark.low, "domainMax": mark.high, "clamp": True}
+    scale |= {name: limit for name, limit in limits.items() if limit is not None}
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
     drawn = {"type": "rect", "strokeWidth": 0}

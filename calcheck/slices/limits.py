@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
+    Counts = NDArray[np.intp]
     Limits = tuple[Values, Values]
 
 
-def coverage_limits(n: Values, expected: Values, confidence: float) -> Limits:
+def coverage_limits(n: Counts, expected: Values, confidence: float) -> Limits:
     """Return the limits of the coverage of a right model, (g,) each, in [0, 1]: binomial quantiles.
 
     Parameters
@@ -33,7 +34,7 @@ def coverage_limits(n: Values, expected: Values, confidence: float) -> Limits:
     return low / n, high / n
 
 
-def mean_square_limits(n: Values, expected: Values, variance: Values, confidence: float) -> Limits:
+def mean_square_limits(n: Counts, expected: Values, variance: Values, confidence: float) -> Limits:
     """Return the limits of the mean squared z-score of a right model, (g,) each: gamma quantiles with its moments.
 
     Parameters
@@ -56,7 +57,7 @@ def mean_square_limits(n: Values, expected: Values, variance: Values, confidence
     return low, high
 
 
-def histogram_limits(n: Values, variance: Values, confidence: float) -> Limits:
+def histogram_limits(n: Counts, variance: Values, confidence: float) -> Limits:
     """Return simultaneous limits of the counts of the PIT histogram of a right model, (g, 20) each.
 
     They are quantiles of multiples of binomial numbers with the mean and the variance of the counts, at a level divided
@@ -77,7 +78,7 @@ def histogram_limits(n: Values, variance: Values, confidence: float) -> Limits:
     return low * size, high * size
 
 
-def _binomial_limits(n: Values, share: Values, excess: float) -> Limits:
+def _binomial_limits(n: Counts, share: Values, excess: float) -> Limits:
     """Return the quantiles that leave half of an excess probability on each side."""
     low, high = (np.asarray(binom.ppf(level, n, share)) for level in (excess / 2, 1 - excess / 2))
     return low, high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -101,6 +101,22 @@ class GroupSums:
     coverage: CoverageSums | None
     squares: SquareSums | None
     pit: PitSums | None
+
+    def total(self) -> GroupSums:
+        """Return the sums over the rows of all groups together, as one group."""
+        return GroupSums(
+            n=np.array([self.n.sum()]),
+            level=self.level,
+            coverage=self.coverage and CoverageSums(*_totals(self.coverage.covered, self.coverage.expected)),
+            squares=self.squares
+            and SquareSums(*_totals(self.squares.total, self.squares.expected, self.squares.variance)),
+            pit=self.pit and PitSums(*_totals(self.pit.counts, self.pit.variance)),
+        )
+
+
+def _totals(*sums: Values | None) -> Iterator[Any]:
+    """Yield the sums over all groups, (1, …), None for None."""
+    yield from (None if each is None else each.sum(axis=0, keepdims=True) for each in sums)
 
 
 @dataclass(frozen=True, eq=False)
