@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
@@ -51,7 +52,7 @@ def _report(files: list[str], **given: Any) -> None:
     options = build(PageOptions, given)
     names = model_names(files, options.names)
     metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
-    sources = open_models(files, given, metrics, narrow=True)
+    sources = [replace(source, inputs=True) for source in open_models(files, given, metrics, narrow=True)]
     reads = [name for source in sources for name in source.reads()]
     require_writable([options.output] if options.output not in STDOUT else [], reads)
     models = [
