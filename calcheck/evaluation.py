@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
-from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.curve_bands import CurveBands
+from calcheck.inference.metric_protocol import HasCurves, HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
     FittedMetric,
@@ -184,7 +185,10 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[Message, ...]
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
         for (each, extremes), interval in zip(found, inferred, strict=True):
-            results.append(_result(each, compare_with_null(each, interval, run), extremes, warnings))
+            inference = compare_with_null(each, interval, run)
+            if each.bands is not None:
+                inference = replace(inference, curves=each.bands.with_bands(run.confidence))
+            results.append(_result(each, inference, extremes, warnings))
     return tuple(results)
 
 
@@ -264,6 +268,8 @@ def _computed(
         computed = fitted_metric(metric, fit, rows, basis)
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
+        if run.curves and isinstance(metric, HasCurves):
+            computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
     return computed

@@ -118,7 +118,7 @@ class MetricInfo:
 
     def result_fields(self) -> FieldTree:
         """Return the result fields that are not always null, by name, with the fields of their details."""
-        never = {*ABSENT_BY_ALTERNATIVE[self.alternative], *ABSENT_BY_INTERVAL[self.interval]}
+        never = {"curves", *ABSENT_BY_ALTERNATIVE[self.alternative], *ABSENT_BY_INTERVAL[self.interval]}
         names = (declared.name for declared in fields(Result) if declared.name not in never)
         free: FieldTree = {"options": None, "slice": None, "details": field_tree(self.details)}
         return {name: free.get(name, {}) for name in names}

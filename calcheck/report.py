@@ -31,6 +31,20 @@ Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
+CurveName = Literal[
+    "reliability",
+    "pit-histogram",
+    "pit-difference",
+    "coverage",
+    "spread",
+    "spread-histogram",
+    "bins",
+    "along",
+    "confidence",
+    "oracle",
+]
+"""What a curve shows."""
+
 ADDED: dict[str, bool] = {"added": True}
 """Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
 
@@ -93,6 +107,48 @@ class MetricValue:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A curve of the picture of a metric: k values, and the band of perfect models.
+
+    Parameters
+    ----------
+    name : str
+        What the curve shows.
+    x_name : str
+        What the positions are: a column, ``"std"``, or a quantity that the name implies if empty.
+    x : tuple of float or str
+        Positions, k of them; the smallest values of intervals if ``stop`` is not empty; names of categories.
+    stop : tuple of float
+        Largest values of the intervals, k of them or none.
+    y : tuple of float or None
+        Values of the data, k of them; None where undefined.
+    rows : tuple of float
+        Number of rows behind each value, k of them or none.
+    low, high : tuple of float or None
+        Limits that contain the whole curve of a perfect model with the probability ``confidence`` of the settings, k
+        of them each or none.
+    expected : tuple of float or None
+        Values of a right model, or else mean values of perfect models; k of them or none.
+    p_value : float or None
+        Probability that the curve of a perfect model is at least as extreme.
+    replicates : int
+        Number of perfect models that the band is based on.
+    """
+
+    name: CurveName
+    x_name: str = ""
+    x: tuple[float | str, ...]
+    stop: tuple[float, ...] = ()
+    y: tuple[float | None, ...]
+    rows: tuple[float, ...] = ()
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    expected: tuple[float | None, ...] = ()
+    p_value: float | None = None
+    replicates: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inference:
     """Uncertainty of a value: interval, reference, p-value and verdict.
 
@@ -121,6 +177,8 @@ class Inference:
         Settings and diagnostics of the computation: numbers, strings, lists and dicts.
     warnings : tuple of Message
         Reasons to doubt the value, and reasons for absent numbers.
+    curves : tuple of Curve
+        Curves of the picture, if one was requested.
     """
 
     low: float | None = None
@@ -138,6 +196,7 @@ class Inference:
     direction: Direction | None = field(default=None, metadata=ADDED)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[Message, ...] = ()
+    curves: tuple[Curve, ...] = field(default=(), metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

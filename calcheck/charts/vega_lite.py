@@ -25,7 +25,7 @@ BLACK, GRAY = COLORS[-1], "#8C8C8C"
 FEW_POINTS = 20  # maximum points of a line that are drawn with markers
 COLUMNS = 3  # maximum panels per row
 WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a single panel, in pixels
-LEGEND_WIDTH = 170  # width of a legend entry, in pixels
+SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
 LONGEST = 60  # maximum characters of a name
@@ -53,10 +53,10 @@ CONFIG: Spec = {
 
 def vega_lite(picture: Picture) -> Spec:
     """Return the Vega-Lite specification of a picture."""
-    names = dict.fromkeys(_name(mark) for panel in picture.panels for mark in panel.marks)
+    marks = [mark for panel in picture.panels for mark in panel.marks if _name(mark)]
     columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
     width = SINGLE_WIDTH if columns == 1 else WIDTH
-    style = _Style([name for name in names if name], max(1, columns * width // LEGEND_WIDTH))
+    style = _Style(marks, columns * width)
     panels = [{**_panel(panel, style), "width": width, "height": HEIGHT} for panel in picture.panels]
     return {
         "$schema": SCHEMA,
@@ -77,10 +77,16 @@ def plain_name(text: str) -> str:
 
 
 class _Style:
-    """The colors of names, and the number of columns of the legend."""
+    """The colors of names, and the legend, which is at most ``width`` pixels wide."""
 
-    def __init__(self, names: Sequence[str], columns: int) -> None:
-        self.columns = columns
+    def __init__(self, marks: Sequence[Mark], width: float) -> None:
+        names = list(dict.fromkeys(_name(mark) for mark in marks))
+        longest = max((len(plain_name(name)) for name in names), default=0)
+        symbol: Spec = {"symbolType": "square", "symbolStrokeWidth": 0}
+        if all(isinstance(mark, Line) for mark in marks):
+            symbol = {"symbolType": "stroke", "symbolStrokeWidth": 3}
+        columns = max(1, int(width / (longest * CHARACTER_WIDTH + SYMBOL_WIDTH)))
+        self._legend = {"columns": columns, "symbolOpacity": 1, **symbol}
         self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
         self._scale = {
             "domain": [plain_name(name) for name in names],
@@ -94,8 +100,7 @@ class _Style:
         """Return the encoding of the color of a mark."""
         if not name:
             return {"value": BLACK}
-        legend = {"columns": self.columns, "symbolType": "stroke", "symbolStrokeWidth": 3, "symbolOpacity": 1}
-        return {"datum": plain_name(name), "type": "nominal", "scale": self._scale, "legend": legend}
+        return {"datum": plain_name(name), "type": "nominal", "scale": self._scale, "legend": self._legend}
 
     def dash(self, name: str) -> Sequence[float]:
         """Return the dashes of a line: from the eighth name on, colors repeat with other dashes."""
@@ -209,7 +214,7 @@ def _channel(name: str, axis: Axis) -> Spec:
     limits = {"domainMin": axis.low, "domainMax": axis.high}
     bounds = {name: limit for name, limit in limits.items() if limit is not None}
     room = {} if bounds else {"padding": PADDING}
-    scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": not bounds}
+    scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": len(bounds) < 2}  # noqa: PLR2004 - an end without a limit
     ticks = {"tickCount": 6, **({"format": "~g"} if axis.log else {})}
     drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, **ticks}
     return {"field": name, "type": "quantitative", "scale": {**scale, **bounds, **room}, "axis": drawn}

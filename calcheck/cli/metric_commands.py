@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
@@ -20,15 +21,24 @@ from calcheck.cli.common import (
     require_outputs,
     run_context,
 )
-from calcheck.cli.options import EvaluationPointsOptions, PointwiseOptions, RowOptions, WorstBestOptions
-from calcheck.cli.output import deliver
+from calcheck.cli.options import (
+    EvaluationPointsOptions,
+    PlotByOptions,
+    PlotOptions,
+    PointwiseOptions,
+    RowOptions,
+    WorstBestOptions,
+)
+from calcheck.cli.output import deliver, draw
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
+from calcheck.inference.metric_protocol import HasCurves
 
 if TYPE_CHECKING:
     from calcheck.cli.typer_bridge import Command
     from calcheck.metrics.base import Metric
+    from calcheck.report import Report
 
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
@@ -49,6 +59,8 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
             if metric.info.pointwise
             else []
         ),
+        *(parameters(PlotOptions, "Output") if issubclass(metric, HasCurves) else []),
+        *(parameters(PlotByOptions, "Output") if metric.max_curves_by else []),
         *STATES,
         *SEED,
         *(ENGINE if metric.info.uses_kernels else []),
@@ -76,7 +88,8 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
         raise OptionError(msg)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
-    source = open_source(file, given, [metric], narrow=narrow and elsewhere is None)
+    plot, plot_by = _picture_options(metric, given)
+    source = open_source(file, given, [metric], narrow=narrow and elsewhere is None, also=plot_by)
     if reason := streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
@@ -88,11 +101,32 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
             [metric],
             at=at,
             subsample=build(RowOptions, given).subsample,
-            run=run,
+            run=replace(run, curves=bool(plot), curves_by=plot_by),
             worst=extremes.worst,
             best=extremes.best,
             sink=pointwise.take if pointwise.path else None,
         )
     require_nothing_skipped(report, source)
     pointwise.write()
+    if plot:
+        _draw(report, plot)
     deliver(report, report_to)
+
+
+def _picture_options(metric: Metric[Any], given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the file of the picture, and the columns along which it shows the metric."""
+    plot, by = build(PlotOptions, given).plot, build(PlotByOptions, given).plot_by or ()
+    if by and not plot:
+        msg = "--plot-by sets what the picture shows: also pass --plot FILE"
+        raise OptionError(msg)
+    if len(by) > metric.max_curves_by:
+        msg = f"--plot-by of {metric.info.name} takes at most {metric.max_curves_by} column(s), got {', '.join(by)}"
+        raise OptionError(msg)
+    return plot, by
+
+
+def _draw(report: Report, plot: str) -> None:
+    from calcheck.render.pictures.metrics import metric_pictures
+
+    for picture in metric_pictures(report):
+        draw(picture, plot)

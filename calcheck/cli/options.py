@@ -444,6 +444,18 @@ class PlotOptions:
 
 
 @dataclass(frozen=True)
+class PlotByOptions:
+    """Options for the rows that a picture of a metric shows together."""
+
+    plot_by: tuple[str, ...] | None = option(
+        None,
+        "Column along which --plot shows the metric, or two columns for a map. Default: the predicted standard"
+        " deviation.",
+        metavar="COLUMNS",
+    )
+
+
+@dataclass(frozen=True)
 class SeedOptions:
     """Options for the random number generator."""
 

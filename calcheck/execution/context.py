@@ -125,6 +125,10 @@ class Run:
         replicate, and 59 from a million rows on for metrics of all rows together.
     keep_rows : bool
         Whether to return the results of each row, besides the value.
+    curves : bool
+        Whether to return the curves of pictures.
+    curves_by : tuple of str
+        Columns along which curves show rows, in place of the predicted standard deviation.
     fdr : float
         The false discovery rate of rejected inputs, in (0, 1).
     executor : Executor, optional
@@ -150,6 +154,8 @@ class Run:
     replicates: int | None = None
     fdr: float = 0.05
     keep_rows: bool = False
+    curves: bool = False
+    curves_by: tuple[str, ...] = ()
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
     limits: Limits = field(default_factory=Limits)

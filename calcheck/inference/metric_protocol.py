@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.metric_info import MetricInfo
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative
+    from calcheck.report import Alternative, Curve
     from calcheck.results import RowResults
     from calcheck.statistics.groups import Means
 
@@ -63,6 +63,27 @@ class HasNullStatistic(Protocol):
 
     def null_statistic(self, means: Means) -> NDArray[np.float64]:
         """Return the statistic of the data or of a replicate, as a function of the means that ``value`` takes."""
+        ...
+
+
+@runtime_checkable
+class HasCurves(Protocol):
+    """A metric that has a picture."""
+
+    def curves(self, fit: Any, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+        """Return the curves of the data or of a replicate, without bands.
+
+        Parameters
+        ----------
+        fit : Any
+            The result of ``fit``.
+        source : Source
+            The data, or a replicate.
+        run : Run
+            The columns along which curves show rows.
+        rows : RowResults, optional
+            The result of ``evaluate``; absent for replicates whose quick statistic is used.
+        """
         ...
 
 

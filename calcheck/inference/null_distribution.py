@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 
@@ -13,7 +14,13 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.execution.data_hash import hash_order
 from calcheck.execution.row_keys import batch_row_keys, replicate_seed, row_keys
-from calcheck.inference.metric_protocol import HasQuickStatistic, InferableMetric, MetricT_co, RefitsReplicates
+from calcheck.inference.metric_protocol import (
+    HasCurves,
+    HasQuickStatistic,
+    InferableMetric,
+    MetricT_co,
+    RefitsReplicates,
+)
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import null_statistic_of
 from calcheck.predictions import InMemory
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.execution.limits import Limits
+    from calcheck.inference.curve_bands import CurveBands
     from calcheck.inference.verdict_basis import Basis
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Direction, Inference
@@ -177,6 +185,8 @@ class FittedMetric(Generic[MetricT_co]):
         Its statistic for the null distribution, if that is not its value.
     above : str, optional
         How the model is wrong if the value is significantly above the reference.
+    bands : CurveBands, optional
+        Its curves, if they were requested.
     """
 
     metric: MetricT_co
@@ -188,6 +198,7 @@ class FittedMetric(Generic[MetricT_co]):
     sequential: bool = False
     tested: float | None = None
     above: Direction | None = None
+    bands: CurveBands | None = None
 
     @property
     def compared_value(self) -> float:
@@ -208,18 +219,27 @@ class FittedMetric(Generic[MetricT_co]):
 
     def replicate_value(self, replicate: Source, run: Run) -> float:
         """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""
-        metric: InferableMetric = self.metric
         try:
-            fit = (
-                metric.refit(self.fit, replicate, run)
-                if isinstance(metric, RefitsReplicates)
-                else metric.fit(replicate, run)
-            )
-            if isinstance(metric, HasQuickStatistic):
-                return metric.quick_statistic(fit, replicate, run)
-            return null_statistic_of(metric, metric.evaluate(fit, replicate, run)).estimate()
+            return self._replicate_value(replicate, run)
         except (DataError, NumericalError):
             return np.nan
+
+    def _replicate_value(self, replicate: Source, run: Run) -> float:
+        metric: InferableMetric = self.metric
+        fit = (
+            metric.refit(self.fit, replicate, run)
+            if isinstance(metric, RefitsReplicates)
+            else metric.fit(replicate, run)
+        )
+        if isinstance(metric, HasQuickStatistic):
+            rows, value = None, metric.quick_statistic(fit, replicate, run)
+        else:
+            rows = metric.evaluate(fit, replicate, run)
+            value = null_statistic_of(metric, rows).estimate()
+        if self.bands is not None and not self.bands.is_complete and isinstance(metric, HasCurves):
+            with suppress(DataError, NumericalError):
+                self.bands.add(metric.curves(fit, replicate, run, rows))
+        return value
 
     def is_open(self, run: Run) -> bool:
         """Return whether more replicates may change the verdict."""

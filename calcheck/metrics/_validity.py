@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
     from calcheck.results import RowResults
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means
@@ -74,6 +75,19 @@ class ValidBinsMetric(BinnedMetric):
 
         columns, reference = self.bin_means(source.predictions())
         return share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
+
+    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - no resamples
+        """Return the statistic of each bin."""
+        import numpy as np
+
+        from calcheck.statistics.curves import curve_by_bin
+
+        data = source.predictions()
+        columns, reference = self.bin_means(data)
+        counts = fit.sums(None)
+        means = {name: fit.sums(column) / counts for name, column in columns.items()}
+        values, expected = self.bin_statistic(means), np.full(len(counts), reference)
+        return (curve_by_bin("bins", fit, self.sort_key(data), values, self.by or "std", expected),)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

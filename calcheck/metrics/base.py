@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Direction
+    from calcheck.report import Alternative, Curve, Direction
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means, MeanTerm
 
@@ -43,6 +43,8 @@ class Metric(ABC, Generic[FitT]):
     """
 
     info: ClassVar[MetricInfo]
+    max_curves_by: ClassVar[int] = 0
+    """Maximum number of columns along which curves can show the metric."""
 
     @classmethod
     def summary(cls) -> str:
@@ -191,7 +193,7 @@ class LevelOption:
         """Return the level; its default depends on the levels of prediction intervals and of quantiles."""
         if self.level is not None:
             return self.level
-        return min(_stated_levels(predictive), key=lambda level: (abs(level - LEVEL), level), default=LEVEL)
+        return min(stated_levels(predictive), key=lambda level: (abs(level - LEVEL), level), default=LEVEL)
 
     def at_level(self, level: float) -> Self:
         """Return the metric at another level."""
@@ -209,7 +211,7 @@ def with_level(metric: Metric[Any], levels: Sequence[float]) -> Metric[Any]:
     return metric
 
 
-def _stated_levels(predictive: Predictive | None) -> list[float]:
+def stated_levels(predictive: Predictive | None) -> list[float]:
     """Return the levels of the intervals that distributions state; none if they state more."""
     if predictive is None:
         return []
@@ -246,7 +248,22 @@ class RowMetric(Metric[None]):
 
 
 @dataclass(frozen=True)
-class MeanMetric(RowMetric):
+class LocalMetric(RowMetric):
+    """Base class of functions of column means, which have a value in each bin of rows too."""
+
+    max_curves_by: ClassVar[int] = 1
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+        """Return the metric in bins of rows."""
+        from calcheck.statistics.curves import curve_along
+
+        found = rows or self.evaluate(fit, source, run)
+        by = run.curves_by[0] if run.curves_by else None
+        return (curve_along(self.value, source.predictions(), found.columns, by, found.reference),)
+
+
+@dataclass(frozen=True)
+class MeanMetric(LocalMetric):
     """Base class of metrics that are the mean of one column."""
 
     column: ClassVar[str]
@@ -333,6 +350,18 @@ class BinnedMetric(Metric["Bins"]):
             details=self.bin_details(sums, fit),
             warnings=bin_warnings(fit, sums["rows"]),
         )
+
+    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+        """Return the observed spread against the predicted one, and the histogram of predicted spreads."""
+        import numpy as np
+
+        from calcheck.statistics.curves import curve_of, histogram
+        from calcheck.statistics.moments import uncertainties
+
+        found = (rows or self.evaluate(fit, source, run)).details["bins"]
+        rmv, rmse, counts = (np.array([each[name] for each in found]) for name in ("rmv", "rmse", "rows"))
+        spread = curve_of("spread", rmv, rmse, x_name="rmv", rows=counts)
+        return spread, histogram("spread-histogram", uncertainties(source.predictions()), "std")
 
 
 def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.predictions import Predictions
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
     from calcheck.statistics.groups import Means
 LEVELS = 100  # points of the curve, in percent
 REPORTED_LEVELS = range(0, LEVELS, 10)
@@ -106,6 +108,16 @@ class ConfidenceCurve(OrderedMetric):
             for percent in REPORTED_LEVELS
         ]
         return RowResults({"absolute_error": error, "std": std}, terms, details={"curve": lines})
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+        """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
+        from calcheck.inference.verdicts import statistic_of
+        from calcheck.statistics.curves import curve_of
+
+        found = rows or self.evaluate(fit, source, run)
+        curve, oracle = self._curves(statistic_of(self, found).averages.means())
+        removed = 1 - self._remaining_shares()
+        return curve_of("confidence", removed, curve), curve_of("oracle", removed, oracle)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.details import CoverageDetails
 from calcheck.messages import AT_QUANTILES, Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import LevelOption, MeanMetric, has_interval
+from calcheck.metrics.base import LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
 from calcheck.results import IntervalInference, RowResults
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative
+    from calcheck.report import Alternative, Curve
     from calcheck.statistics.groups import Means
 
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
@@ -82,6 +82,7 @@ class Coverage(LevelOption, MeanMetric):
         details=CoverageDetails,
     )
     column: ClassVar[str] = "covered"
+    max_curves_by: ClassVar[int] = 0
 
     at_least: bool = option(
         default=False, text="Fail only if the coverage is below its level, as conformal prediction promises."
@@ -138,6 +139,14 @@ class Coverage(LevelOption, MeanMetric):
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not has_interval(levels, self.level_of(None))
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - by the PIT
+        """Return the coverage by level: at the levels of the file, if it states intervals or quantiles only."""
+        from calcheck.statistics.coverage import coverage_by_level
+        from calcheck.statistics.curves import curve_of
+
+        levels, shares = coverage_by_level(source.predictions(), stated_levels(source.predictions().predictive))
+        return (curve_of("coverage", levels, shares),)
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the null statistic, without the details, which replicates do not need."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Direction
+    from calcheck.report import Curve, Direction
     from calcheck.statistics.groups import Groups, Means
 REPORTED_LEVELS = 9  # maximum levels of the curve in details
 MAX_LEVELS = 10_000  # maximum number of quantile levels
@@ -137,6 +137,15 @@ class Ece(RowMetric):
             msg = "--level-weights frequency is undefined, as no target is below any quantile. Pass uniform instead"
             raise DataError(msg)
         return found
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+        """Return the share of targets below each quantile, by level."""
+        from calcheck.inference.verdicts import statistic_of
+        from calcheck.statistics.curves import curve_of
+
+        found = rows or self.evaluate(fit, source, run)
+        means = statistic_of(self, found).averages.means().with_values(found.fixed)
+        return (curve_of("reliability", means["levels"], _observed(means)),)
 
     def details(self, means: Means) -> dict[str, Any]:
         """Return the reliability diagram at up to nine levels."""

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.predictions import Predictions
-    from calcheck.report import Direction
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve, Direction
     from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
+CURVE_LEVELS = 99  # levels of the distribution function in pictures
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,22 @@ class Pit(OrderedMetric):
             return [float(len(left))]
         below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - the PIT is cached
+        """Return the histogram of the PIT as a density, and its distribution function minus the level."""
+        import numpy as np
+
+        from calcheck.statistics.curves import curve_of
+        from calcheck.statistics.pit import levels_of, pit, share_below
+
+        left, right = pit(source.predictions())
+        edges, levels = np.linspace(0, 1, self.bins + 1), levels_of(CURVE_LEVELS)
+        density = np.array(self._histogram(left, right)) * self.bins / len(left)
+        difference = share_below(left, right, levels).sums(None) / len(left) - levels
+        return (
+            curve_of("pit-histogram", edges[:-1], density, stop=edges[1:]),
+            curve_of("pit-difference", levels, difference),
+        )
 
     def direction_above(self, means: Means) -> Direction:
         from calcheck.statistics.pit import cumulate, direction

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.details import RceDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import RowMetric
+from calcheck.metrics.base import LocalMetric
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rce(RowMetric):
+class Rce(LocalMetric):
     r"""Relative difference between the average predicted uncertainty (RMV) and the observed error (RMSE).
 
     .. math:: \mathrm{RCE} = \frac{\mathrm{RMV} - \mathrm{RMSE}}{\mathrm{RMV}}, \qquad

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import RowMetric
+from calcheck.metrics.base import LocalMetric
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rmse(RowMetric):
+class Rmse(LocalMetric):
     r"""Root mean squared error of the predicted mean.
 
     .. math:: \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
+    from calcheck.results import RowResults
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means, MeanTerm
 
@@ -137,6 +139,15 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             "expected": MeanTerm(interval_mass(rows, level), bins),
             "rows": MeanTerm(groups=bins),
         }
+
+    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+        """Return the coverage of each bin."""
+        from calcheck.statistics.curves import curve_by_bin
+
+        found = (rows or self.evaluate(fit, source, run)).details["bins"]
+        coverage, expected = ([each[name] for each in found] for name in ("coverage", "expected"))
+        keys = self.sort_key(source.predictions())
+        return (curve_by_bin("bins", fit, keys, coverage, self.by or "width", expected),)
 
     @staticmethod
     def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from calcheck.details import WisDetails
 from calcheck.errors import DataError, OptionError
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import RowMetric
+from calcheck.metrics.base import LocalMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_levels_option
 from calcheck.results import RowResults
 
@@ -29,7 +29,7 @@ COMPONENTS = ("overprediction", "underprediction", "dispersion")
 
 
 @dataclass(frozen=True)
-class Wis(RowMetric):
+class Wis(LocalMetric):
     r"""Weighted interval score: mean of the interval scores at several levels and the error of the median.
 
     .. math:: \mathrm{WIS} = \frac1n \sum_i \frac{1}{K + 1/2} \Big( \tfrac12 |y_i - m_i| + \sum_{k=1}^K

@@ -8,13 +8,24 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from calcheck.report import Report
     from calcheck.studies.diff import Diff
 
 
 def render(report: Report | Diff) -> str:
     """Return a report, or the changes between two reports, as one JSON object."""
-    return json.dumps(to_plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(fields_of(report), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def fields_of(record: DataclassInstance) -> Any:
+    """Return a dataclass as JSON types; curves are absent if there are none."""
+    return to_plain(asdict(record, dict_factory=_present))
+
+
+def _present(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value or name != "curves"}
 
 
 def to_plain(value: Any) -> Any:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.json import to_plain
+from calcheck.render.json import fields_of
 
 if TYPE_CHECKING:
     from calcheck.report import Report
@@ -15,9 +14,9 @@ if TYPE_CHECKING:
 def render(report: Report) -> str:
     """Return a report as JSON lines: one object for each result, skipped metric and rule."""
     shared = shared_fields(report)
-    lines = [{**shared, **to_plain(asdict(result))} for result in report.results]
+    lines = [{**shared, **fields_of(result)} for result in report.results]
     lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
-    lines += [{**shared, **to_plain(asdict(gate))} for gate in report.gates]
+    lines += [{**shared, **fields_of(gate)} for gate in report.gates]
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
 

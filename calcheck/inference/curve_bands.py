@@ -1,0 +1,79 @@
+"""Bands of curves: the curves of the data and of replicates, whose global envelope is the band of perfect models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.inference.global_envelope import global_envelope
+from calcheck.statistics.curves import plain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.report import Curve
+
+MIN_REPLICATES = 19  # For a band at a confidence of 0.95
+
+
+@dataclass(eq=False)
+class CurveBands:
+    """The curves of a metric, and those of replicates.
+
+    Parameters
+    ----------
+    curves : tuple of Curve
+        Curves of the data.
+    limit : int
+        Maximum number of replicates; further ones, which the open verdict of a metric needs, are ignored.
+    """
+
+    curves: tuple[Curve, ...]
+    limit: int
+    _replicates: list[list[NDArray[np.float64]]] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are enough replicates."""
+        return len(self._replicates) >= self.limit
+
+    def add(self, curves: tuple[Curve, ...]) -> None:
+        """Add the curves of a replicate."""
+        self._replicates.append([_numbers(curve) for curve in curves])
+
+    def with_bands(self, confidence: float) -> tuple[Curve, ...]:
+        """Return the curves of the data with their bands; without bands if there are no replicates."""
+        if not self._replicates:
+            return self.curves
+        samples = zip(*self._replicates, strict=True)
+        return tuple(
+            with_band(curve, np.stack(lines), confidence) for curve, lines in zip(self.curves, samples, strict=True)
+        )
+
+
+def with_band(curve: Curve, replicates: NDArray[np.float64], confidence: float) -> Curve:
+    """Return a curve with the band of its replicates, (R, k); unchanged if they are equal, or too few for a band."""
+    statistics = np.vstack([_numbers(curve), replicates]).T
+    equal = (statistics == statistics[:, :1]) | np.isnan(statistics)
+    if equal.all() or len(replicates) < MIN_REPLICATES:
+        return curve
+    band = global_envelope(statistics, confidence)
+    known = np.isfinite(replicates)
+    sums = np.where(known, replicates, 0).sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        expected = sums / known.sum(axis=0)
+    return replace(
+        curve,
+        low=plain(band.low),
+        high=plain(band.high),
+        expected=curve.expected or plain(expected),
+        p_value=band.p_value,
+        replicates=len(replicates),
+    )
+
+
+def _numbers(curve: Curve) -> NDArray[np.float64]:
+    """Return the values of a curve, (k,); NaN where undefined."""
+    return np.array(curve.y, dtype=np.float64)

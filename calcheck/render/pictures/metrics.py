@@ -1,0 +1,206 @@
+"""Pictures of the results of metrics: their curves, with the bands of perfect models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from calcheck.charts.picture import PERFECT, Axis, Band, Bars, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.render.cells import name_with_unit, number, p_value
+from calcheck.render.pictures.parts import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from calcheck.report import Curve, CurveName, Report, Result
+
+OBSERVED = "observed"
+LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
+X_LABELS = {"std": "predicted standard deviation [y]", "width": "width of the interval [y]"}
+BIN_LABELS = {
+    "lzms": "mean squared z-score",
+    "lrce": "relative calibration error",
+    "stratified-coverage": "share of targets inside the interval",
+}
+LEVEL, PIT = Axis("level", low=0, high=1), Axis("PIT", low=0, high=1)
+EXPECTED: dict[CurveName, str] = {
+    "reliability": "A right model has the share p of the targets below its quantiles at level p: the line follows the"
+    " diagonal, and the difference is 0.",
+    "pit-histogram": "A right model has a flat histogram. U-shaped: too narrow; hump-shaped: too wide; sloped: biased.",
+    "coverage": "A right model has the share p of the targets inside its intervals at level p. Below the diagonal, the"
+    " intervals are too narrow.",
+    "spread": "A right model has errors as large as predicted in each bin: the points follow the diagonal.",
+    "bins": "A right model agrees with the dashed line in each bin, up to noise.",
+    "along": "A right model stays inside the band wherever rows are.",
+    "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
+}
+"""What a right model would look like, by the first curve of a picture."""
+
+
+def metric_picture(report: Report, result: Result) -> Picture | None:
+    """Return the picture of a result of a report; None if it has no curves."""
+    if not result.curves:
+        return None
+    band = f"{100 * report.settings['confidence']:.4g} % of {PERFECT}"
+    panels = tuple(panel for curve in result.curves for panel in PANELS[curve.name](result, curve, band))
+    return Picture(panels, _title(result), EXPECTED[result.curves[0].name], result.summary)
+
+
+def metric_pictures(report: Report) -> tuple[Picture, ...]:
+    """Return the pictures of all results that have curves."""
+    pictures = (metric_picture(report, result) for result in report.results)
+    return tuple(picture for picture in pictures if picture is not None)
+
+
+def _title(result: Result) -> str:
+    """Return the value with its reference, p-value and verdict, as far as they are known."""
+    expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
+    p = [] if result.p_value is None else [f"p {p_value(result)}"]
+    verdict = [] if result.verdict == "none" else [result.verdict]
+    return ", ".join([f"{name_with_unit(result)}: {number(result.value)}", *expected, *p, *verdict])
+
+
+def _titled(text: str, curve: Curve) -> str:
+    """Return the title of a panel, with the p-value of its curve."""
+    return text if curve.p_value is None else f"{text}, p {curve.p_value:.2g}"
+
+
+def _shares(curve: Curve, band: str, title: str, y_label: str) -> list[Panel]:
+    """Return the panel of shares against levels, and that of their differences."""
+    x, y = _positions(curve), numbers(curve.y)
+    gaps = [value - level for value, level in zip(y, x, strict=True)]
+    shares = (*_band(curve, band), Line([0, 1], [0, 1], dashed=True), Line(x, y, OBSERVED))
+    differences = (*_band(curve, band, x), Rule(y=0), Line(x, gaps, OBSERVED))
+    return [
+        Panel(shares, LEVEL, Axis(y_label, low=0, high=1), _titled(title, curve)),
+        Panel(differences, LEVEL, Axis(f"{y_label} − level"), "difference from the level"),
+    ]
+
+
+def _reliability(_: Result, curve: Curve, band: str) -> list[Panel]:
+    return _shares(curve, band, "quantile reliability", "share of targets below the quantile")
+
+
+def _coverage(_: Result, curve: Curve, band: str) -> list[Panel]:
+    return _shares(curve, band, "coverage by level", "share of targets inside the interval")
+
+
+def _pit_histogram(_: Result, curve: Curve, band: str) -> list[Panel]:
+    bars = _bars(curve, numbers(curve.y), OBSERVED)
+    limits = [Bars(bars.start, bars.stop, numbers(curve.low), numbers(curve.high), band)] if curve.low else []
+    return [Panel((bars, *limits, Rule(y=1)), PIT, Axis("density", low=0), _titled("histogram of the PIT", curve))]
+
+
+def _pit_difference(_: Result, curve: Curve, band: str) -> list[Panel]:
+    marks = (*_band(curve, band), Rule(y=0), Line(_positions(curve), numbers(curve.y), OBSERVED))
+    return [Panel(marks, PIT, Axis("share of rows below − PIT"), _titled("distribution of the PIT", curve))]
+
+
+def _spread(_: Result, curve: Curve, band: str) -> list[Panel]:
+    x = _positions(curve)
+    ends, log = [min(x), max(x)], _is_wide(x)
+    marks = (*_band(curve, band), Line(ends, ends, dashed=True), Points(x, numbers(curve.y), OBSERVED))
+    predicted, observed = (
+        Axis("root mean predicted variance [y]", log=log),
+        Axis("root mean squared error [y]", log=log),
+    )
+    return [Panel(marks, predicted, observed, _titled("observed against predicted spread", curve))]
+
+
+def _spread_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
+    bars = _bars(curve, numbers(curve.y), OBSERVED)
+    x = Axis(X_LABELS[curve.x_name], log=_is_wide([*bars.start, *bars.stop]))
+    return [Panel((bars,), x, Axis("rows", low=0), "predicted standard deviations")]
+
+
+def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the panel of bins, with their intervals if the metric has computed these."""
+    low, high = (numbers(each.get(end) for each in result.details["bins"]) for end in ("low", "high"))
+    has_limits = "low" in result.details["bins"][0]
+    x, y = _positions(curve), numbers(curve.y)
+    points = Points(x, y, OBSERVED, low, high) if has_limits else Points(x, y, OBSERVED)
+    zeta = "" if result.zeta is None else f", ζ {number(result.zeta)}"
+    title = _titled(f"bins{zeta}", curve)
+    return [
+        Panel((*_band(curve, band), *_reference(curve), points), _x_axis(curve), Axis(BIN_LABELS[result.metric]), title)
+    ]
+
+
+def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
+    line = Line(_positions(curve), numbers(curve.y), OBSERVED)
+    title = _titled(f"{result.metric} by bins of rows", curve)
+    return [Panel((*_band(curve, band), *_reference(curve), line), _x_axis(curve), Axis(name_with_unit(result)), title)]
+
+
+def _confidence(result: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the panel of the confidence curve and its oracle, which follows it in the result."""
+    oracle = next(each for each in result.curves if each.name == "oracle")
+    x = [100 * share for share in _positions(curve)]
+    shown = replace(curve, x=tuple(x))
+    lines = (Line(x, numbers(curve.y), OBSERVED), Line(x, numbers(oracle.y), "oracle", dashed=True))
+    y = Axis(f"{result.options['score']} of the remaining rows [y]")
+    return [
+        Panel(
+            (*_band(shown, band), *lines),
+            Axis("removed rows [%]", low=0, high=100),
+            y,
+            _titled("confidence curve", curve),
+        )
+    ]
+
+
+def _nothing(_: Result, __: Curve, ___: str) -> list[Panel]:
+    """Return no panel: the curve is drawn with another one."""
+    return []
+
+
+PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
+    "reliability": _reliability,
+    "coverage": _coverage,
+    "pit-histogram": _pit_histogram,
+    "pit-difference": _pit_difference,
+    "spread": _spread,
+    "spread-histogram": _spread_histogram,
+    "bins": _bins,
+    "along": _along,
+    "confidence": _confidence,
+    "oracle": _nothing,
+}
+"""Functions that make the panels of a curve, given the result and the name of the band."""
+
+
+def _positions(curve: Curve) -> list[float]:
+    """Return the positions of a curve: categories are at 0, 1 and so on."""
+    return [place if isinstance(x, str) else x for place, x in enumerate(curve.x)]
+
+
+def _x_axis(curve: Curve) -> Axis:
+    """Return the axis of a curve along predictions or a column."""
+    names = tuple(x for x in curve.x if isinstance(x, str))
+    is_spread = curve.x_name in X_LABELS
+    return Axis(X_LABELS.get(curve.x_name, curve.x_name), log=is_spread and _is_wide(_positions(curve)), names=names)
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    """Return whether positive values need a logarithmic axis."""
+    return 0 < LOG_FROM * min(values) <= max(values)
+
+
+def _band(curve: Curve, name: str, subtracted: Sequence[float] = ()) -> list[Mark]:
+    """Return the band of perfect models, minus the given values; none if there were no replicates."""
+    if not curve.low:
+        return []
+    away = subtracted or [0.0] * len(curve.x)
+    low, high = (
+        [limit - each for limit, each in zip(numbers(side), away, strict=True)] for side in (curve.low, curve.high)
+    )
+    return [Band(_positions(curve), low, high, name)]
+
+
+def _reference(curve: Curve) -> list[Mark]:
+    """Return the dashed line of a right model; none if it is unknown."""
+    return [Line(_positions(curve), numbers(curve.expected), dashed=True)] if curve.expected else []
+
+
+def _bars(curve: Curve, high: Sequence[float], name: str) -> Bars:
+    return Bars(_positions(curve), list(curve.stop), [0.0] * len(high), high, name)
