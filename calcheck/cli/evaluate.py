@@ -64,7 +64,13 @@ def _evaluate(file: str, **given: Any) -> None:
 
 
 def evaluate_file(
-    file: str, source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any], *, sink: Sink | None = None
+    file: str,
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    given: dict[str, Any],
+    *,
+    sink: Sink | None = None,
+    curves: bool = False,
 ) -> Report:
     """Return the report of a file with its conclusion, and with the commands to run next.
 
@@ -80,6 +86,8 @@ def evaluate_file(
         Options of the command.
     sink : callable, optional
         Receives the results of rows, unless the file is streamed.
+    curves : bool
+        Whether the report has the curves of pictures, unless the file is streamed.
 
     Raises
     ------
@@ -90,7 +98,7 @@ def evaluate_file(
 
     reason = stream_reason(source, metrics, given)
     report = (
-        _evaluate_in_memory(source, metrics, given, sink)
+        _evaluate_in_memory(source, metrics, given, sink, curves=curves)
         if reason is None
         else stream_metrics(metrics, file, given, reason)
     )
@@ -107,13 +115,13 @@ def stream_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dic
 
 
 def _evaluate_in_memory(
-    source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any], sink: Sink | None
+    source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any], sink: Sink | None, *, curves: bool
 ) -> Report:
     from calcheck.evaluation import evaluate
 
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
-        report = evaluate(source, metrics, subsample=subsample, run=run, sink=sink)
+        report = evaluate(source, metrics, subsample=subsample, run=replace(run, curves=curves), sink=sink)
     if build(MetricSelectionOptions, given).metrics:
         require_nothing_skipped(report, source)
     if not report.results:

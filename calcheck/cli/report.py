@@ -73,7 +73,7 @@ def _model(
     from calcheck.metrics.coverage import Coverage
     from calcheck.render.pages.report import ModelReport
 
-    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take)
+    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=True)
     if stream_reason(source, metrics, given) is not None:
         return ModelReport(name, report, no_map="the rows are processed in batches")
     rows = _rows(source, metrics, given)

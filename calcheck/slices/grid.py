@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larger
 MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
 TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
-LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable has a logarithmic axis
+LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +128,21 @@ def make_axis(variable: Variable, bins: int) -> Axis:
     distinct = np.unique(variable.values)
     if len(distinct) <= bins:
         return Axis(variable.name, _edges_between(distinct), is_log=False)
-    low, high = np.quantile(variable.values, [TAIL, 1 - TAIL])
+    low, middle, high = np.quantile(variable.values, [TAIL, 0.5, 1 - TAIL])
     if not low < high:
         low, high = distinct[0], distinct[-1]
-    is_log = bool(low > 0 and high / low > LONG_RANGE)
+    is_log = _is_log(float(low), float(middle), float(high))
     edges = np.geomspace(low, high, bins + 1) if is_log else np.linspace(low, high, bins + 1)
     return Axis(variable.name, edges, is_log)
+
+
+def _is_log(low: float, middle: float, high: float) -> bool:
+    """Return whether values with these limits and this median are spread more evenly by their logarithms."""
+    if low <= 0 or high / low <= LONG_RANGE:
+        return False
+    place = (middle - low) / (high - low)
+    log_place = np.log(middle / low) / np.log(high / low)
+    return bool(abs(log_place - 0.5) < abs(place - 0.5))
 
 
 def _edges_between(distinct: Values) -> Values:

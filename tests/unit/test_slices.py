@@ -160,6 +160,7 @@ def test_positive_values_over_orders_of_magnitude_have_a_logarithmic_axis():
     assert axis.is_log
     assert_allclose(axis.edges[1:] / axis.edges[:-1], axis.edges[1] / axis.edges[0], rtol=1e-9)
     assert not make_axis(Variable("a", np.geomspace(0.01, 1000, 500) - 1), 5).is_log
+    assert not make_axis(Variable("a", np.linspace(0.01, 1000, 500)), 5).is_log
 
 
 def test_a_map_counts_each_row_once_in_the_cell_of_its_values():

@@ -34,8 +34,6 @@ class LinkedMap:
 
     Parameters
     ----------
-    identifier : str
-        Name of the block, which occurs once in a page.
     picture : Picture
         The map, with one panel whose first mark is the cells.
     histogram : Picture, optional
@@ -46,7 +44,6 @@ class LinkedMap:
         Sums over the rows of each cell, as JSON.
     """
 
-    identifier: str
     picture: Picture
     histogram: Picture | None
     table: Table

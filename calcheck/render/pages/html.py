@@ -90,7 +90,7 @@ def _linked_map(block: LinkedMap) -> Iterator[str]:
     if block.histogram is not None:
         specs["histogram"] = replaceable(block.histogram)
         pictures["histogram"] = block.histogram
-    yield f'<div class="linked-map" id="{escape(block.identifier)}">'
+    yield '<div class="linked-map">'
     yield '<p class="choice" hidden><label>Region: <select></select></label> or drag over the map</p>'
     yield '<div class="row">'
     yield from (element("figure", svg(picture), name) for name, picture in pictures.items())

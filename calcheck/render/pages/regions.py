@@ -104,19 +104,10 @@ def bins_outside(sums: GroupSums, confidence: float) -> NDArray[np.intp] | None:
     return np.asarray(outside.sum(axis=1))
 
 
-def linked_map(found: RegionMap, identifier: str) -> LinkedMap:
-    """Return the block of a map, of which regions can be selected in a browser.
-
-    Parameters
-    ----------
-    found : RegionMap
-        The map.
-    identifier : str
-        Name of the block in its page.
-    """
+def linked_map(found: RegionMap) -> LinkedMap:
+    """Return the block of a map, of which regions can be selected in a browser."""
     total = found.sums.total()
     return LinkedMap(
-        identifier,
         map_picture(found),
         histogram_picture(total, found.confidence),
         _region_table(total, found.confidence),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.builders.report import answer, legend_lines, listed, overview
 from calcheck.render.cells import notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
-from calcheck.render.json import to_plain
+from calcheck.render.json import fields_of
 from calcheck.render.pages.blocks import Data, Folded, Page, Row, Section
 from calcheck.render.pages.figures import figure
 from calcheck.render.pages.regions import group_table, linked_map
+from calcheck.render.pictures.metrics import metric_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from calcheck.charts.picture import Picture
     from calcheck.render.pages.blocks import PageBlock
     from calcheck.report import Report, Result
     from calcheck.slices.grid import RegionMap
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     Part = Callable[["ModelReport"], Iterator[PageBlock]]
 
+MAIN = ("pit", "ece", "coverage", "ence", "zms", "stratified-coverage", "confidence-curve", "cce")
+"""Metrics whose pictures are always shown."""
+MAX_FAILED = 3  # maximum number of other metrics whose pictures are shown because they fail
 ORDER = ("fail", "undecided", "pass", "none")
 REGION_NOTE = (
     "The limits hold for a region that is chosen without looking at the targets. Of many regions of a right model, 1 in"
@@ -43,8 +46,6 @@ class ModelReport:
         Name of the model.
     report : Report
         Its report.
-    pictures : tuple of Picture
-        Pictures of its metrics.
     map : RegionMap, optional
         Map of two variables.
     no_map : str
@@ -57,7 +58,6 @@ class ModelReport:
 
     name: str
     report: Report
-    pictures: tuple[Picture, ...] = ()
     map: RegionMap | None = None
     no_map: str = ""
     groups: tuple[ColumnGroups, ...] = ()
@@ -124,8 +124,17 @@ def _metrics(model: ModelReport) -> Iterator[Block]:
 
 
 def _how(model: ModelReport) -> Iterator[PageBlock]:
-    if model.pictures:
-        yield Row(tuple(map(figure, model.pictures)))
+    pictures = (metric_picture(model.report, each) for each in _shown(model.report.results))
+    if figures := tuple(figure(picture) for picture in pictures if picture is not None):
+        yield Row(figures)
+
+
+def _shown(results: Sequence[Result]) -> Iterator[Result]:
+    """Yield the results whose pictures are shown: those of the main metrics, and the clearest failures of others."""
+    by_name = {result.metric: result for result in results}
+    yield from (by_name[name] for name in MAIN if name in by_name)
+    failed = [each for each in results if each.metric not in MAIN and each.verdict == "fail" and each.curves]
+    yield from sorted(failed, key=lambda result: -abs(result.zeta or 0.0))[:MAX_FAILED]
 
 
 def _where(model: ModelReport) -> Iterator[PageBlock]:
@@ -134,7 +143,7 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
             yield Paragraph(f"No map: {model.no_map}.")
         return
     yield Paragraph(REGION_NOTE)
-    yield linked_map(model.map, model.name)
+    yield linked_map(model.map)
 
 
 def _groups(model: ModelReport) -> Iterator[Block]:
@@ -190,4 +199,6 @@ def _options(result: Result) -> str:
 
 
 def _json(report: Report) -> str:
-    return json.dumps(to_plain(asdict(report)), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    """Return the report as JSON, without the curves that its pictures show."""
+    plain = replace(report, results=tuple(replace(result, curves=()) for result in report.results))
+    return json.dumps(fields_of(plain), ensure_ascii=True, allow_nan=False, separators=(",", ":"))

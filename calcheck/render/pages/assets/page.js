@@ -177,7 +177,8 @@
       sums.pit.map((_, bin) => ({ x: bin / BINS, x2: (bin + 1) / BINS, y: low(bin), y2: high(bin) }));
     const layers = [bars(() => 0, (bin) => sums.pit[bin]), [{ y: sums.n / BINS }]];
     if (sums.pit_variance) {
-      layers.unshift(limits === null ? [] : bars((bin) => limits[bin][0], (bin) => limits[bin][1]));
+      const [low, high] = [0, 1].map((side) => (bin) => (limits === null ? 0 : limits[bin][side]));
+      layers.unshift(bars(low, high));
     }
     layers.forEach((rows, number) => view.data(`layer ${number}`, rows));
     view.runAsync();
