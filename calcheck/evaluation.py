@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
+from calcheck.inference.curves_at_inputs import curves_at_inputs
 from calcheck.inference.metric_protocol import HasCurves, HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
@@ -98,7 +99,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     """
     from calcheck.version import __version__
 
-    run = replace(run or Run(), keep_rows=bool(sink or worst or best))
+    run = run or Run()
+    run = replace(run, keep_rows=bool(sink or worst or best or run.curves))
     source = group_by_input(source, map(type, metrics))
     info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
@@ -129,6 +131,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         if sink is not None:
             sink(metric, shown, computed.rows)
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
+        if run.curves and metric.info.conditional and computed.rows.columns:
+            computed.bands = _curves_at_inputs(computed, shown, run)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
     simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, run)
@@ -273,6 +277,13 @@ def _computed(
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
     return computed
+
+
+def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:
+    """Return the curves of a metric that has a value at each input."""
+    values = next(iter(computed.rows.columns.values()))
+    at_inputs = None if computed.null is None else computed.null.at_inputs
+    return curves_at_inputs(shown, values, at_inputs, run.curves_by)
 
 
 def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:

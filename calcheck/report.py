@@ -40,6 +40,8 @@ CurveName = Literal[
     "spread-histogram",
     "bins",
     "along",
+    "map",
+    "worst",
     "confidence",
     "oracle",
 ]
@@ -108,18 +110,20 @@ class MetricValue:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A curve of the picture of a metric: k values, and the band of perfect models.
+    """A curve or a map of the picture of a metric: k values, and the band of perfect models.
 
     Parameters
     ----------
     name : str
         What the curve shows.
     x_name : str
-        What the positions are: a column, ``"std"``, or a quantity that the name implies if empty.
+        What the positions are: a column, ``"std"``, or a quantity that the name implies; empty for inputs.
     x : tuple of float or str
         Positions, k of them; the smallest values of intervals if ``stop`` is not empty; names of categories.
     stop : tuple of float
         Largest values of the intervals, k of them or none.
+    x2_name, x2, stop2 : str, tuple of float
+        The same for the second quantity of a map; empty for curves.
     y : tuple of float or None
         Values of the data, k of them; None where undefined.
     rows : tuple of float
@@ -139,6 +143,9 @@ class Curve:
     x_name: str = ""
     x: tuple[float | str, ...]
     stop: tuple[float, ...] = ()
+    x2_name: str = ""
+    x2: tuple[float, ...] = ()
+    stop2: tuple[float, ...] = ()
     y: tuple[float | None, ...]
     rows: tuple[float, ...] = ()
     low: tuple[float | None, ...] = ()

@@ -103,6 +103,24 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Intervals:
+    """Wide vertical bars, each of which shows limits at one position.
+
+    Parameters
+    ----------
+    x, low, high : sequence of float
+        Positions, and limits at each, (k,) each.
+    name : str
+        Name in the legend.
+    """
+
+    x: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Bars:
     """Rectangles side by side: bars of a histogram, or limits in each of its bins.
 
@@ -135,10 +153,10 @@ class Cells:
         Value of each, (k,).
     label : str
         Quantity and unit of the values.
+    low, high : float, optional
+        Values of the first and the last color; by default the smallest and the largest value.
     middle : float, optional
         Value with the neutral color of a diverging scale; without it the scale is sequential.
-    low, high : float, optional
-        Values with the outermost colors; by default the smallest and the largest value.
     """
 
     x_start: Sequence[float]
@@ -147,9 +165,9 @@ class Cells:
     y_stop: Sequence[float]
     value: Sequence[float]
     label: str = ""
-    middle: float | None = None
     low: float | None = None
     high: float | None = None
+    middle: float | None = None
 
 
 @dataclass(frozen=True)
@@ -166,7 +184,7 @@ class Rule:
     y: float | None = None
 
 
-Mark = Line | Band | Points | Bars | Cells | Rule
+Mark = Line | Band | Points | Intervals | Bars | Cells | Rule
 
 
 @dataclass(frozen=True)
@@ -224,7 +242,7 @@ class Picture:
 
 def _size(mark: Mark) -> int:
     match mark:
-        case Line() | Band() | Points():
+        case Line() | Band() | Points() | Intervals():
             return len(mark.x)
         case Bars():
             return len(mark.start)

@@ -10,7 +10,20 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any, assert_never
 
-from calcheck.charts.picture import PERFECT, Axis, Band, Bars, Cells, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.charts.picture import (
+    PERFECT,
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+)
 from calcheck.plain_text import strip_control
 
 if TYPE_CHECKING:
@@ -22,9 +35,11 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito 2008
 DASHES = ((1, 0), (5, 3), (1.5, 2), (6, 2, 1.5, 2))  # of the first seven names, the next seven, …
 BLACK, GRAY = COLORS[-1], "#8C8C8C"
+OUTLINE = {"stroke": "white", "strokeWidth": 0.7}  # of points, which also lie on maps
 FEW_POINTS = 20  # maximum points of a line that are drawn with markers
 COLUMNS = 3  # maximum panels per row
 WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a single panel, in pixels
+LINE_HEIGHT = 26  # height of a line that has a name, in pixels
 SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
@@ -57,7 +72,7 @@ def vega_lite(picture: Picture) -> Spec:
     columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
     width = SINGLE_WIDTH if columns == 1 else WIDTH
     style = _Style(marks, columns * width)
-    panels = [{**_panel(panel, style), "width": width, "height": HEIGHT} for panel in picture.panels]
+    panels = [{**_panel(panel, style), "width": width, "height": _height(panel)} for panel in picture.panels]
     return {
         "$schema": SCHEMA,
         "description": strip_control(picture.description),
@@ -128,28 +143,38 @@ def _panel(panel: Panel, style: _Style) -> Spec:
     return {**titled, "layer": layers}
 
 
+def _height(panel: Panel) -> int:
+    """Return the height of a panel in pixels: that of its lines if these have names."""
+    return LINE_HEIGHT * (len(panel.y.names) + 1) if panel.y.names else HEIGHT
+
+
 def _layers(mark: Mark, panel: Panel, style: _Style) -> list[Spec]:
     """Return the layers of a mark."""
-    x, y = _positions(panel.x), _positions(panel.y)
     match mark:
         case Line():
             return [_line(mark, panel, style)]
-        case Band():
-            data = _rows(x=x(mark.x), y=y(mark.low), y2=y(mark.high))
-            drawn = {"type": "area", "opacity": 0.25, "interpolate": "linear"}
-            return [_layer(data, drawn, panel, style.color(mark.name))]
         case Points():
             return _points(mark, panel, style)
-        case Bars():
-            data = _rows(x=x(mark.start), x2=x(mark.stop), y=y(mark.low), y2=y(mark.high))
-            drawn = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
-            return [_layer(data, drawn, panel, style.color(mark.name))]
+        case Band() | Intervals() | Bars():
+            return [_extents(mark, panel, style)]
         case Cells():
             return [_cells(mark, panel)]
         case Rule():
             return [_rule(mark, panel)]
         case _:
             assert_never(mark)
+
+
+def _extents(mark: Band | Intervals | Bars, panel: Panel, style: _Style) -> Spec:
+    """Return the layer of a mark that extends from a lower to an upper limit at each position."""
+    x, y = _positions(panel.x), _positions(panel.y)
+    sides = {"x": x(mark.start), "x2": x(mark.stop)} if isinstance(mark, Bars) else {"x": x(mark.x)}
+    drawn: Spec = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
+    if isinstance(mark, Band):
+        drawn = {"type": "area", "opacity": 0.2}
+    if isinstance(mark, Intervals):
+        drawn = {"type": "rule", "opacity": 0.35, "strokeWidth": 7}
+    return _layer(_rows(**sides, y=y(mark.low), y2=y(mark.high)), drawn, panel, style.color(mark.name))
 
 
 def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
@@ -162,7 +187,9 @@ def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
 
 def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
     x, y, color = _positions(panel.x), _positions(panel.y), style.color(mark.name)
-    points = _layer(_rows(x=x(mark.x), y=y(mark.y)), {"type": "circle", "size": 28, "opacity": 0.9}, panel, color)
+    points = _layer(
+        _rows(x=x(mark.x), y=y(mark.y)), {"type": "circle", "size": 34, "opacity": 1, **OUTLINE}, panel, color
+    )
     if not mark.low:
         return [points]
     intervals = (

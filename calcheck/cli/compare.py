@@ -19,8 +19,8 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ReportOptions
-from calcheck.cli.output import deliver
+from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, PlotOptions, ReportOptions
+from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
@@ -38,6 +38,7 @@ STDIN = "-"
 def _compare(files: list[str], **given: Any) -> None:
     """Compare models on the same rows: mark the best for each metric, and test the differences."""
     from calcheck.render.builders.comparison import comparison_document
+    from calcheck.render.pictures.comparison import comparison_picture
     from calcheck.studies.align import Model
     from calcheck.studies.compare import compare
 
@@ -55,6 +56,8 @@ def _compare(files: list[str], **given: Any) -> None:
     if not report.results:
         msg = f"no metric applies to {', '.join(names)}. {skip_reasons(report)}"
         raise FileError(msg)
+    if plot := build(PlotOptions, given).plot:
+        draw(comparison_picture(report), plot)
     deliver(report, report_to, comparison_document)
 
 
@@ -131,6 +134,7 @@ compare_command = make_command(
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,
         *parameters(ReportOptions, "Output"),
+        *parameters(PlotOptions, "Output"),
         *SEED,
         *ENGINE,
     ],

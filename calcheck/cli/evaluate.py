@@ -24,11 +24,12 @@ from calcheck.cli.next_commands import next_commands
 from calcheck.cli.options import (
     BriefOptions,
     MetricSelectionOptions,
+    PlotOptions,
     PointwiseOptions,
     PruneOptions,
     RowOptions,
 )
-from calcheck.cli.output import deliver
+from calcheck.cli.output import deliver, draw
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
@@ -132,15 +133,19 @@ def _evaluate_in_memory(
 
 def _prune(file: str, **given: Any) -> None:
     """Show how metrics change as the rows with the largest uncertainties are removed."""
+    from calcheck.render.pictures.prune import prune_picture
     from calcheck.studies.prune import prune
 
     options = build(PruneOptions, given)
     metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
     source = open_source(file, given, metrics, narrow=False)
     report_to, _ = require_outputs(given, source)
+    plot = build(PlotOptions, given).plot
     with run_context(given, source) as run:
         report = prune(source, metrics, max_percent=options.max_percent, step=options.step, run=run)
     require_nothing_skipped(report, source)
+    if plot:
+        draw(prune_picture(report), plot)
     deliver(report, report_to)
 
 
@@ -165,6 +170,15 @@ evaluate_command = make_command(
 prune_command = make_command(
     "prune",
     _prune,
-    [FILE, *parameters(PruneOptions, "Removal"), *COLUMNS, *INFERENCE, *REPORT, *SEED, *ENGINE],
+    [
+        FILE,
+        *parameters(PruneOptions, "Removal"),
+        *COLUMNS,
+        *INFERENCE,
+        *REPORT,
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
     example="calcheck prune preds.parquet --metrics zms,rce",
 )

@@ -59,7 +59,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
             if metric.info.pointwise
             else []
         ),
-        *(parameters(PlotOptions, "Output") if issubclass(metric, HasCurves) else []),
+        *(parameters(PlotOptions, "Output") if metric.info.conditional or issubclass(metric, HasCurves) else []),
         *(parameters(PlotByOptions, "Output") if metric.max_curves_by else []),
         *STATES,
         *SEED,

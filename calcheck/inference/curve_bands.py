@@ -13,7 +13,7 @@ from calcheck.statistics.curves import plain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.report import Curve
+    from calcheck.report import Alternative, Curve
 
 MIN_REPLICATES = 19  # For a band at a confidence of 0.95
 
@@ -28,10 +28,13 @@ class CurveBands:
         Curves of the data.
     limit : int
         Maximum number of replicates; further ones, which the open verdict of a metric needs, are ignored.
+    alternative : str
+        Values that are evidence against a model; the band is where other values of whole curves are.
     """
 
     curves: tuple[Curve, ...]
     limit: int
+    alternative: Alternative = "two-sided"
     _replicates: list[list[NDArray[np.float64]]] = field(default_factory=list)
 
     @property
@@ -49,17 +52,20 @@ class CurveBands:
             return self.curves
         samples = zip(*self._replicates, strict=True)
         return tuple(
-            with_band(curve, np.stack(lines), confidence) for curve, lines in zip(self.curves, samples, strict=True)
+            with_band(curve, np.stack(lines), confidence, self.alternative)
+            for curve, lines in zip(self.curves, samples, strict=True)
         )
 
 
-def with_band(curve: Curve, replicates: NDArray[np.float64], confidence: float) -> Curve:
+def with_band(
+    curve: Curve, replicates: NDArray[np.float64], confidence: float, alternative: Alternative = "two-sided"
+) -> Curve:
     """Return a curve with the band of its replicates, (R, k); unchanged if they are equal, or too few for a band."""
     statistics = np.vstack([_numbers(curve), replicates]).T
     equal = (statistics == statistics[:, :1]) | np.isnan(statistics)
     if equal.all() or len(replicates) < MIN_REPLICATES:
         return curve
-    band = global_envelope(statistics, confidence)
+    band = global_envelope(statistics, confidence, [alternative] * len(statistics))
     known = np.isfinite(replicates)
     sums = np.where(known, replicates, 0).sum(axis=0)
     with np.errstate(invalid="ignore"):

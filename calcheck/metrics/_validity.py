@@ -87,7 +87,7 @@ class ValidBinsMetric(BinnedMetric):
         counts = fit.sums(None)
         means = {name: fit.sums(column) / counts for name, column in columns.items()}
         values, expected = self.bin_statistic(means), np.full(len(counts), reference)
-        return (curve_by_bin("bins", fit, self.sort_key(data), values, self.by or "std", expected),)
+        return (curve_by_bin(fit, self.sort_key(data), values, self.by or "std", expected),)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

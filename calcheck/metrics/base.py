@@ -251,15 +251,14 @@ class RowMetric(Metric[None]):
 class LocalMetric(RowMetric):
     """Base class of functions of column means, which have a value in each bin of rows too."""
 
-    max_curves_by: ClassVar[int] = 1
+    max_curves_by: ClassVar[int] = 2
 
     def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
         """Return the metric in bins of rows."""
         from calcheck.statistics.curves import curve_along
 
         found = rows or self.evaluate(fit, source, run)
-        by = run.curves_by[0] if run.curves_by else None
-        return (curve_along(self.value, source.predictions(), found.columns, by, found.reference),)
+        return (curve_along(self.value, source.predictions(), found.columns, run.curves_by, found.reference),)
 
 
 @dataclass(frozen=True)

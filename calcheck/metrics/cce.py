@@ -128,6 +128,8 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         details=CceDetails,
     )
 
+    max_curves_by: ClassVar[int] = 2
+
     def description(self) -> str:
         return f"{self.summary()} {SQUARED}" if self.unbiased else super().description()
 

@@ -147,7 +147,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         found = (rows or self.evaluate(fit, source, run)).details["bins"]
         coverage, expected = ([each[name] for each in found] for name in ("coverage", "expected"))
         keys = self.sort_key(source.predictions())
-        return (curve_by_bin("bins", fit, keys, coverage, self.by or "width", expected),)
+        return (curve_by_bin(fit, keys, coverage, self.by or "width", expected),)
 
     @staticmethod
     def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:

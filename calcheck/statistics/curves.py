@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.errors import DataError
+from calcheck.metric_info import BINS
 from calcheck.report import Curve
+from calcheck.statistics.cache import cached
+from calcheck.statistics.digitize import digitize
+from calcheck.statistics.groups import Groups, Means
 from calcheck.statistics.moments import interval_widths, spreads
-from calcheck.statistics.sort_keys import NUMBERS, make_bins, sort_keys
+from calcheck.statistics.sort_keys import DATES, NUMBERS, make_bins, sort_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
     from calcheck.report import CurveName
     from calcheck.statistics.bins import Bins
-    from calcheck.statistics.groups import Means
 
     Values = NDArray[np.float64]
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column
+LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map
+EXTREME = 0.01  # Share of values on each side that are in the outer cells of a map, which are wider
 ROWS_PER_BIN = 30
 HISTOGRAM_BINS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class CurveBins:
+    """Bins of rows along one or two columns.
+
+    Parameters
+    ----------
+    groups : Groups
+        Bins of n rows, k of them.
+    rows : (k,)
+        Number of rows of each bin.
+    position : Curve
+        Curve with the positions of the bins, without values.
+    """
+
+    groups: Groups
+    rows: Values
+    position: Curve
+
+    def means(self, values: NDArray[Any]) -> Values:
+        """Return the means of values (n,) in the bins, (k,)."""
+        return self.groups.sums(values.astype(np.float64, copy=False)) / self.rows
+
+    def curve(self, y: ArrayLike, expected: ArrayLike = ()) -> Curve:
+        """Return the curve of values in the bins, (k,), without a band."""
+        return replace(self.position, y=plain(y), expected=plain(expected))
 
 
 def curve_of(
@@ -57,24 +92,19 @@ def plain(values: ArrayLike) -> tuple[float | None, ...]:
     )
 
 
-def curve_by_bin(
-    name: CurveName, bins: Bins, keys: NDArray[Any], y: ArrayLike, x_name: str, expected: ArrayLike = ()
-) -> Curve:
+def curve_by_bin(bins: Bins, keys: NDArray[Any], y: ArrayLike, x_name: str, expected: ArrayLike = ()) -> Curve:
     """Return the curve of values in bins, (k,), at the mean sort key of each bin, or at the name of its first key."""
-    rows = bins.sums(None)
-    numeric = keys.dtype.kind in NUMBERS
-    x = bins.sums(keys.astype(np.float64, copy=False)) / rows if numeric else bins.low
-    return curve_of(name, x, y, x_name=x_name, rows=rows, expected=expected)
+    return replace(_along(bins, keys, x_name).curve(y, expected), name="bins")
 
 
 def curve_along(
     value: Callable[[Means], Values],
     rows: Predictions,
     columns: Mapping[str, NDArray[Any]],
-    by: str | None,
+    by: Sequence[str],
     reference: float | None,
 ) -> Curve:
-    """Return the curve of a function of column means in bins of rows.
+    """Return a function of column means in bins of rows.
 
     Parameters
     ----------
@@ -84,19 +114,82 @@ def curve_along(
         The rows.
     columns : mapping
         The columns, (n,) each.
-    by : str, optional
-        Column by which rows are binned; default: the predicted standard deviation, or the width of intervals.
+    by : sequence of str
+        One or two columns by which rows are binned; default: the predicted standard deviation, or the width of
+        intervals.
     reference : float, optional
         Value of a right model in each bin, if it is known.
     """
-    from calcheck.statistics.groups import Means
+    bins = bins_along(rows, by)
+    means = {name: bins.means(values) for name, values in columns.items()}
+    expected = () if reference is None else np.full(len(bins.rows), reference)
+    return bins.curve(value(Means(means, len(rows))), expected)
 
-    keys, x_name = (sort_keys(rows, by), by) if by is not None else _uncertainties(rows)
-    bins = make_bins(keys, _bin_count(len(rows)) if keys.dtype.kind in "fM" else MAX_BINS, by)
+
+def bins_along(rows: Predictions, by: Sequence[str]) -> CurveBins:
+    """Return bins of rows along one or two columns, or along their predicted standard deviations."""
+    if len(by) > 1:
+        first, second = (_require_numbers(sort_keys(rows, name), name) for name in by)
+        return cells_along(first, second, tuple(by), ROWS_PER_BIN)
+    return bins_along_values(sort_keys(rows, by[0]), by[0]) if by else _bins_by_uncertainty(rows.distributions())
+
+
+@cached
+def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
+    return bins_along_values(*_uncertainties(predictive))
+
+
+def bins_along_values(keys: NDArray[Any], x_name: str) -> CurveBins:
+    """Return bins of equal counts along sort keys, (n,), or one for each category."""
+    count = bin_count(len(keys)) if keys.dtype.kind in NUMBERS + DATES else BINS
+    return _along(make_bins(keys, count, x_name), keys, x_name)
+
+
+def cells_along(first: Values, second: Values, names: Sequence[str], rows_per_cell: int) -> CurveBins:
+    """Return the cells of a map, which are bins of two quantities, (n,) each; cells without rows are absent."""
+    count = int(np.clip(np.sqrt(len(first) / rows_per_cell), LEAST_CELLS, MAX_CELLS))
+    edges = [_edges(values, count) for values in (first, second)]
+    places = [digitize(values, each[1:-1], equal=True) for values, each in zip((first, second), edges, strict=True)]
+    present, label = np.unique(places[0] * np.intp(MAX_CELLS) + places[1], return_inverse=True)
+    across, up = np.divmod(present, MAX_CELLS)
+    groups = Groups(label, len(present))
+    counts = groups.sums(None)
+    position = Curve(
+        name="map",
+        x_name=names[0],
+        x=tuple(edges[0][across].tolist()),
+        stop=tuple(edges[0][across + 1].tolist()),
+        x2_name=names[1],
+        x2=tuple(edges[1][up].tolist()),
+        stop2=tuple(edges[1][up + 1].tolist()),
+        y=(),
+        rows=tuple(counts.tolist()),
+    )
+    return CurveBins(groups, counts, position)
+
+
+def _along(bins: Bins, keys: NDArray[Any], x_name: str) -> CurveBins:
     counts = bins.sums(None)
-    means = {name: bins.sums(values.astype(np.float64, copy=False)) / counts for name, values in columns.items()}
-    expected = () if reference is None else np.full(len(counts), reference)
-    return curve_by_bin("along", bins, keys, value(Means(means, len(rows))), x_name, expected)
+    x = bins.sums(keys.astype(np.float64, copy=False)) / counts if keys.dtype.kind in NUMBERS else bins.low
+    return CurveBins(bins, counts, curve_of("along", x, (), x_name=x_name, rows=counts))
+
+
+def _edges(values: Values, count: int) -> Values:
+    """Return edges of bins of equal width, of which the outer ones also contain extreme values."""
+    low, high = np.quantile(values, [EXTREME, 1 - EXTREME])
+    if low == high:
+        low, high = values.min(), values.max()
+    edges = np.linspace(low, high, count + 1) if low < high else low + np.array([-0.5, 0.5])
+    edges[[0, -1]] = min(edges[0], values.min()), max(edges[-1], values.max())
+    return edges
+
+
+def _require_numbers(keys: NDArray[Any], name: str) -> Values:
+    """Raise unless the sort keys are numbers."""
+    if keys.dtype.kind not in NUMBERS:
+        msg = f"a map needs two columns of numbers, and {name!r} has none. Pass one column to --plot-by, or two others"
+        raise DataError(msg)
+    return keys.astype(np.float64, copy=False)
 
 
 def histogram(name: CurveName, values: Values, x_name: str) -> Curve:
@@ -108,15 +201,14 @@ def histogram(name: CurveName, values: Values, x_name: str) -> Curve:
     return curve_of(name, edges[:-1], counts, x_name=x_name, stop=edges[1:])
 
 
-def _uncertainties(rows: Predictions) -> tuple[Values, str]:
+def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
     """Return the predicted standard deviations, or for intervals their widths, (n,), and their name."""
-    predictive = rows.distributions()
     levels = predictive.interval_levels
     if levels is None:
         return spreads(predictive), "std"
     return interval_widths(predictive, float(levels[0])), "width"
 
 
-def _bin_count(n: int) -> int:
-    """Return the number of bins of n rows."""
+def bin_count(n: int) -> int:
+    """Return the number of bins of a curve of n rows."""
     return min(n, MAX_BINS, max(LEAST_BINS, n // ROWS_PER_BIN))

@@ -46,11 +46,11 @@ def _values(report: Report) -> Table:
 def _differences(report: Report) -> Table:
     """Return a table of the differences from the first model, grouped by model."""
     models = _models(report)
-    found = [result for result in report.results if _is_difference(result)]
-    found.sort(key=lambda result: models.index(_model(result)))
+    found = [result for result in report.results if is_difference(result)]
+    found.sort(key=lambda result: models.index(model_of(result)))
     rows = [
         row_of(
-            f"{_model(result)} − {result.slice['minus']}",
+            f"{model_of(result)} − {result.slice['minus']}",
             result.metric,
             number(result.value),
             interval(result, number),
@@ -62,16 +62,18 @@ def _differences(report: Report) -> Table:
     return Table((Column("difference"), Column("metric"), *numbers), tuple(rows), groups="title")
 
 
-def _model(result: Result) -> str:
+def model_of(result: Result) -> str:
+    """Return the name of the model of a result."""
     return str(result.slice["model"])
 
 
 def _models(report: Report) -> list[str]:
     """Return the names of the models, in order."""
-    return list(dict.fromkeys(map(_model, report.results)))
+    return list(dict.fromkeys(map(model_of, report.results)))
 
 
-def _is_difference(result: Result) -> bool:
+def is_difference(result: Result) -> bool:
+    """Return whether a result is a difference from the first model."""
     return "minus" in result.slice
 
 
@@ -79,7 +81,7 @@ def _by_metric(report: Report) -> dict[str, list[Result]]:
     """Return the results of each metric, one per model."""
     found: dict[str, list[Result]] = {}
     for result in report.results:
-        if not _is_difference(result):
+        if not is_difference(result):
             found.setdefault(result.metric, []).append(result)
     return found
 
@@ -109,7 +111,7 @@ def _notes(report: Report) -> list[str]:
     by_text: dict[str, dict[str, list[str]]] = {}
     for result in report.results:
         for message in result.warnings:
-            if _is_difference(result) or message.code not in NOT_SHOWN:
+            if is_difference(result) or message.code not in NOT_SHOWN:
                 by_text.setdefault(message.text, {}).setdefault(_called(report, result), []).append(result.metric)
     models = _models(report)
     lines = []
@@ -125,10 +127,10 @@ def _notes(report: Report) -> list[str]:
 
 def _called(report: Report, result: Result) -> str:
     """Return the model, or what a difference is called: of several differences, by its model."""
-    if not _is_difference(result):
-        return _model(result)
+    if not is_difference(result):
+        return model_of(result)
     several = len(_models(report)) > 2  # noqa: PLR2004 - two have one difference
-    return f"difference of {_model(result)}" if several else "difference"
+    return f"difference of {model_of(result)}" if several else "difference"
 
 
 def _unless_all(report: Report, metrics: Sequence[str]) -> str:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import PERFECT, Axis, Band, Bars, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.charts.picture import (
+    PERFECT,
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+)
 from calcheck.render.cells import name_with_unit, number, p_value
-from calcheck.render.pictures.parts import numbers
+from calcheck.render.pictures.parts import NAN, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from calcheck.report import Curve, CurveName, Report, Result
+    from calcheck.report import Curve, CurveName, Input, Report, Result
 
 OBSERVED = "observed"
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
@@ -32,6 +46,7 @@ EXPECTED: dict[CurveName, str] = {
     "spread": "A right model has errors as large as predicted in each bin: the points follow the diagonal.",
     "bins": "A right model agrees with the dashed line in each bin, up to noise.",
     "along": "A right model stays inside the band wherever rows are.",
+    "map": "A right model scores as perfect models do in each cell; those outside their band do not.",
     "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
 }
 """What a right model would look like, by the first curve of a picture."""
@@ -42,7 +57,9 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     if not result.curves:
         return None
     band = f"{100 * report.settings['confidence']:.4g} % of {PERFECT}"
-    panels = tuple(panel for curve in result.curves for panel in PANELS[curve.name](result, curve, band))
+    curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
+    result = replace(result, curves=curves)
+    panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
     return Picture(panels, _title(result), EXPECTED[result.curves[0].name], result.summary)
 
 
@@ -50,6 +67,15 @@ def metric_pictures(report: Report) -> tuple[Picture, ...]:
     """Return the pictures of all results that have curves."""
     pictures = (metric_picture(report, result) for result in report.results)
     return tuple(picture for picture in pictures if picture is not None)
+
+
+def _with_input_names(curve: Curve, read: Input) -> Curve:
+    """Return a curve or a map with the names of the inputs, if these are what it shows."""
+    if curve.name not in ("along", "map") or curve.x_name:
+        return curve
+    inputs = read.columns.get("x", "inputs")
+    first, *second = inputs.split(", ") if curve.x2 and inputs.count(", ") == 1 else (inputs,)
+    return replace(curve, x_name=first, x2_name=second[0] if second else f"{inputs}, second column")
 
 
 def _title(result: Result) -> str:
@@ -99,7 +125,8 @@ def _pit_difference(_: Result, curve: Curve, band: str) -> list[Panel]:
 def _spread(_: Result, curve: Curve, band: str) -> list[Panel]:
     x = _positions(curve)
     ends, log = [min(x), max(x)], _is_wide(x)
-    marks = (*_band(curve, band), Line(ends, ends, dashed=True), Points(x, numbers(curve.y), OBSERVED))
+    limits: list[Mark] = [Intervals(x, numbers(curve.low), numbers(curve.high), band)] if curve.low else []
+    marks = (*limits, Line(ends, ends, dashed=True), Points(x, numbers(curve.y), OBSERVED))
     predicted, observed = (
         Axis("root mean predicted variance [y]", log=log),
         Axis("root mean squared error [y]", log=log),
@@ -128,8 +155,46 @@ def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
 
 def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
     line = Line(_positions(curve), numbers(curve.y), OBSERVED)
+    worst: list[Mark] = [
+        Points(_positions(each), numbers(each.y), "largest") for each in result.curves if each.name == "worst"
+    ]
     title = _titled(f"{result.metric} by bins of rows", curve)
-    return [Panel((*_band(curve, band), *_reference(curve), line), _x_axis(curve), Axis(name_with_unit(result)), title)]
+    return [
+        Panel(
+            (*_band(curve, band), *_reference(curve), line, *worst), _x_axis(curve), Axis(name_with_unit(result)), title
+        )
+    ]
+
+
+def _map(result: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the map of a metric, that of perfect models if they differ by cell, and that of cells outside the band."""
+    values, expected = numbers(curve.y), numbers(curve.expected)
+    worst: list[Mark] = [Points(_positions(each), list(each.x2)) for each in result.curves if each.name == "worst"]
+    marked = ", points: largest values" if worst else ""
+    maps = [_cells(result, curve, values, worst, _titled(f"{result.metric}{marked}", curve))]
+    if len(set(expected)) > 1:
+        maps.append(_cells(result, curve, expected, [], PERFECT))
+    outside = _outside(curve)
+    if any(isfinite(value) for value in outside):
+        maps.append(_cells(result, curve, outside, [], f"outside {band}"))
+    return maps
+
+
+def _outside(curve: Curve) -> list[float]:
+    """Return the values that are outside the band, and gaps for the others; empty without a band."""
+    limits = zip(numbers(curve.y), numbers(curve.low), numbers(curve.high), strict=False)
+    return [value if value < low or value > high else NAN for value, low, high in limits]
+
+
+def _cells(result: Result, curve: Curve, values: Sequence[float], points: Sequence[Mark], title: str) -> Panel:
+    """Return a panel with values in the cells of a map; all panels of a map have the same colors and axes."""
+    known = [value for value in [*numbers(curve.y), *numbers(curve.expected)] if isfinite(value)] or [0.0]
+    middle = known[-1] if len(set(curve.expected)) == 1 else None
+    edges = _positions(curve), list(curve.stop), list(curve.x2), list(curve.stop2)
+    cells = Cells(*edges, values, name_with_unit(result), min(known), max(known), middle)
+    x = Axis(curve.x_name, low=min(edges[0]), high=max(edges[1]))
+    y = Axis(curve.x2_name, low=min(edges[2]), high=max(edges[3]))
+    return Panel((cells, *points), x, y, title)
 
 
 def _confidence(result: Result, curve: Curve, band: str) -> list[Panel]:
@@ -163,6 +228,8 @@ PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
     "spread-histogram": _spread_histogram,
     "bins": _bins,
     "along": _along,
+    "map": _map,
+    "worst": _nothing,
     "confidence": _confidence,
     "oracle": _nothing,
 }

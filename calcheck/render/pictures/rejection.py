@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import Axis, Mark, Panel, Picture
+from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
 from calcheck.render.builders.rejection import RANDOM, curve_results, results_by
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures.parts import curve, numbers
@@ -31,4 +31,5 @@ def _panel(results: Sequence[Result]) -> Panel:
         shares = [float(result.slice["rejected"].removesuffix(" %")) for result in own]
         values, low, high = (numbers(getattr(result, side) for result in own) for side in ("value", "low", "high"))
         marks += curve(criterion, shares, values, (low, high), dashed=criterion == RANDOM)
+    marks.sort(key=lambda mark: not isinstance(mark, Band))  # lines lie above all bands
     return Panel(tuple(marks), Axis("rejected [%]"), Axis(f"{name_with_unit(results[0])} of retained rows"))
