@@ -50,6 +50,8 @@ EXPECTED: dict[CurveName, str] = {
     "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
 }
 """What a right model would look like, by the first curve of a picture."""
+NO_BAND = "The band of perfect models is absent, as no replicates were simulated."
+NO_EVIDENCE = "The values depend on the predictions only, so they are no evidence for or against a model."
 
 
 def metric_picture(report: Report, result: Result) -> Picture | None:
@@ -60,13 +62,21 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
-    return Picture(panels, _title(result), EXPECTED[result.curves[0].name], result.summary)
+    return Picture(panels, _title(result), _expected(result), result.summary)
 
 
 def metric_pictures(report: Report) -> tuple[Picture, ...]:
     """Return the pictures of all results that have curves."""
     pictures = (metric_picture(report, result) for result in report.results)
     return tuple(picture for picture in pictures if picture is not None)
+
+
+def _expected(result: Result) -> str:
+    """Return what a right model would look like, or why that is not shown."""
+    if result.alternative == "none":
+        return NO_EVIDENCE
+    expected = EXPECTED[result.curves[0].name]
+    return expected if any(curve.low for curve in result.curves) else f"{expected} {NO_BAND}"
 
 
 def _with_input_names(curve: Curve, read: Input) -> Curve:

@@ -1,0 +1,80 @@
+"""Simultaneous bands of curves: right models leave their band of 95 % in 5 % of data sets.
+
+Simulated for the distribution function of the PIT and for the coverage by level, from right models of continuous
+distributions, of counts, and of ensembles of 11 members. The predictions of a data set and its replicates share one
+distribution, so that with R replicates the curve of the data is among the floor(0.05 (R + 1)) most extreme of R + 1
+with probability 5 %, if no two are tied. R is 19 in the default tests, and 199 with `--all`.
+"""
+
+import numpy as np
+import pytest
+
+from calcheck.distributions import Samples
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.inference.curve_bands import CurveBands
+from calcheck.inference.null_distribution import NullSimulator
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from tests import simulations
+from tests.families import calibrated, samples
+
+ROWS = 25
+
+
+def ensemble(seed):
+    """Return 11 draws per row, and a target from the same distribution."""
+    draws = samples(np.random.default_rng(seed), ROWS, m=12).draws
+    return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]))
+
+
+RIGHT = {
+    "gaussian": lambda seed: calibrated("gaussian", n=ROWS, seed=seed),
+    "poisson": lambda seed: calibrated("poisson", n=ROWS, seed=seed),
+    "ensemble": ensemble,
+}
+
+
+def curves_with_bands(metric, rows, run):
+    """Return the curves of a metric of rows, with bands from the replicates of a run."""
+    bands = CurveBands(metric.curves(None, InMemory(rows), run, None), run.replicates)
+    for replicate in NullSimulator(rows, run):
+        bands.add(metric.curves(None, InMemory(replicate), run, None))
+    return bands.with_bands(run.confidence)
+
+
+def leaves_band(curve):
+    y, low, high = (np.array(each) for each in (curve.y, curve.low, curve.high))
+    return bool(((y < low) | (y > high)).any())
+
+
+@pytest.mark.parametrize("model", RIGHT)
+def test_right_models_leave_their_band_in_five_percent_of_data_sets(model):
+    number, replicates = (1000, 199) if simulations.full else (120, 19)
+    left, rejected = [], []
+    for seed in range(number):
+        run = Run(seed=seed, replicates=replicates)
+        _, curve = curves_with_bands(METRICS["pit"](), RIGHT[model](10_000 + seed), run)
+        left.append(leaves_band(curve))
+        rejected.append(curve.p_value <= 0.05 + 1e-12)
+    low, high = simulations.band(number, 0.05)
+    assert low <= sum(left) <= high
+    assert low <= sum(rejected) <= high
+
+
+def test_a_wrong_model_leaves_its_band():
+    rows = calibrated("gaussian", n=300)
+    narrow = rows.with_targets(1.6 * (rows.y - rows.predictive.mean()) + rows.predictive.mean(), rows.predictive)
+    for name in ("pit", "ece", "coverage", "zms", "ence", "confidence-curve"):
+        run = Run(curves=True, replicates=99, resamples=0)
+        result = evaluate(InMemory(narrow), [METRICS[name]()], run=run).results[0]
+        assert leaves_band(result.curves[-1 if name == "pit" else 0])
+        assert result.curves[-1 if name == "pit" else 0].p_value == 0.01
+
+
+def test_the_band_of_a_metric_is_made_of_the_replicates_of_its_verdict():
+    """The band of evaluate is that of the first R replicates of the null distribution with the same seed."""
+    rows, run = calibrated("poisson", n=40), Run(curves=True, replicates=39, resamples=0, seed=5)
+    found = evaluate(InMemory(rows), [METRICS["coverage"]()], run=run).results[0].curves
+    assert found == curves_with_bands(METRICS["coverage"](), rows, run)
+    assert found[0].replicates == 39

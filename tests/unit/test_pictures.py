@@ -1,0 +1,116 @@
+"""Every picture of every metric is drawn, for each kind of predictions, and shows no more than it may."""
+
+import json
+
+import pytest
+
+from calcheck.charts.image import draw, svg
+from calcheck.charts.picture import MAX_MARKS
+from calcheck.charts.vega_lite import vega_lite
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.inference.metric_protocol import HasCurves
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory
+from calcheck.render.json import render
+from calcheck.render.pictures.metrics import EXPECTED, PANELS, metric_picture, metric_pictures
+from calcheck.report import Report
+from calcheck.storage.report_json import from_json
+from tests.families import calibrated
+
+FAMILIES = ("gaussian", "samples", "poisson", "quantiles")
+DRAWN = [name for name, metric in METRICS.items() if metric.info.conditional or issubclass(metric, HasCurves)]
+FEW = Run(curves=True, replicates=39, resamples=200)
+
+
+def report_of(name, family, *, n=30, run=FEW):
+    return evaluate(InMemory(calibrated(family, n=n)), [METRICS[name]()], run=run)
+
+
+def pictures_of(name, family, **settings):
+    """Return the pictures of a metric; none if it does not apply to the family."""
+    report = report_of(name, family, **settings)
+    assert len(metric_pictures(report)) == len(report.results)
+    return metric_pictures(report)
+
+
+def test_the_pictures_are_those_of_the_metrics_that_the_issue_lists():
+    listed = "ece pit coverage ence uce lzms lrce stratified-coverage zms rce cce confidence-curve nll crps"
+    assert set(listed.split()) <= set(DRAWN)
+    assert set(METRICS) - set(DRAWN) == {"jmmd", "ammd", "cmmd", "fid", "sharpness", "cv"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_metric_has_a_picture_of_thirty_rows(family):
+    report = evaluate(InMemory(calibrated(family, n=30)), [METRICS[name]() for name in DRAWN], run=FEW)
+    assert {"ece", "coverage", "cce"} <= {result.metric for result in report.results}
+    for result in report.results:
+        picture = metric_picture(report, result)
+        assert vega_lite(picture)["concat"]
+        assert picture.expected
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_picture_is_drawn(name):
+    (picture,) = pictures_of(name, "gaussian", run=Run(curves=True, replicates=19, resamples=100))
+    assert svg(picture).startswith("<svg")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [30, 3000])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_picture_is_drawn_of_every_family(name, family, n):
+    for picture in pictures_of(name, family, n=n):
+        assert draw(picture, "a.svg")
+        assert draw(picture, "a.png")
+
+
+@pytest.mark.parametrize("name", ["pit", "cce"])
+def test_the_same_seed_gives_the_same_picture(name):
+    first, again, other = (
+        svg(*pictures_of(name, "gaussian", run=Run(curves=True, replicates=39, resamples=0, seed=seed)))
+        for seed in (0, 0, 1)
+    )
+    assert first == again != other
+
+
+def test_a_report_with_curves_is_the_report_without_them_otherwise():
+    """Curves change no number, and reports without curves do not mention them."""
+    with_curves, without = (
+        json.loads(render(report_of("ece", "gaussian", run=Run(curves=curves, replicates=39, resamples=200))))
+        for curves in (True, False)
+    )
+    assert [each["name"] for each in with_curves["results"][0].pop("curves")] == ["reliability"]
+    assert with_curves == without
+
+
+def test_stored_reports_keep_their_curves():
+    report = report_of("cce", "gaussian")
+    stored = from_json(Report, json.loads(render(report)), "")
+    assert stored.results[0].curves == report.results[0].curves
+    assert vega_lite(metric_picture(stored, stored.results[0])) == vega_lite(metric_picture(report, report.results[0]))
+
+
+def test_every_curve_has_a_panel_and_every_picture_its_expectation():
+    from typing import get_args
+
+    from calcheck.report import CurveName
+
+    assert set(PANELS) == set(get_args(CurveName))
+    assert set(EXPECTED) <= set(PANELS)
+
+
+def test_many_rows_have_as_few_marks_as_some():
+    for name in ("pit", "zms", "confidence-curve"):
+        run = Run(curves=True, replicates=0, resamples=0)
+        (picture,) = pictures_of(name, "gaussian", n=200_000, run=run)
+        assert len(json.dumps(vega_lite(picture))) < 10 * MAX_MARKS
+
+
+def test_without_replicates_there_is_no_band_and_the_picture_says_so():
+    (picture,) = pictures_of("ece", "gaussian", run=Run(curves=True, replicates=0, resamples=0))
+    assert "% of perfect models" not in svg(picture)
+    assert "no replicates" in picture.expected
+    (picture,) = pictures_of("width", "gaussian")
+    assert "predictions only" in picture.expected
