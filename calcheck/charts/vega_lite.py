@@ -43,6 +43,7 @@ LINE_HEIGHT = 26  # height of a line that has a name, in pixels
 SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
+MAX_LABELED = 100  # maximum cells of a map that are labeled one by one for screen readers
 LONGEST = 60  # maximum characters of a name
 PADDING = 8  # between marks and the ends of an axis without limits, in pixels
 SPACING = 30  # between panels, in pixels
@@ -208,7 +209,7 @@ def _cells(mark: Cells, panel: Panel) -> Spec:
     scale |= {name: limit for name, limit in limits.items() if limit is not None}
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
-    drawn = {"type": "rect", "strokeWidth": 0}
+    drawn = {"type": "rect", "strokeWidth": 0, "aria": len(mark.value) <= MAX_LABELED}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
 

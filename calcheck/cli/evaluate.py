@@ -71,7 +71,7 @@ def evaluate_file(
     given: dict[str, Any],
     *,
     sink: Sink | None = None,
-    curves: bool = False,
+    curves: frozenset[str] = frozenset(),
 ) -> Report:
     """Return the report of a file with its conclusion, and with the commands to run next.
 
@@ -87,8 +87,8 @@ def evaluate_file(
         Options of the command.
     sink : callable, optional
         Receives the results of rows, unless the file is streamed.
-    curves : bool
-        Whether the report has the curves of pictures, unless the file is streamed.
+    curves : frozenset of str
+        Metrics whose results have the curves of their pictures, unless the file is streamed.
 
     Raises
     ------
@@ -116,7 +116,12 @@ def stream_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dic
 
 
 def _evaluate_in_memory(
-    source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any], sink: Sink | None, *, curves: bool
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    given: dict[str, Any],
+    sink: Sink | None,
+    *,
+    curves: frozenset[str],
 ) -> Report:
     from calcheck.evaluation import evaluate
 

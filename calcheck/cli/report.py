@@ -71,9 +71,9 @@ def _model(
     """Return what the page shows of a model."""
     from calcheck.metrics.base import inapplicable_reason
     from calcheck.metrics.coverage import Coverage
-    from calcheck.render.pages.report import ModelReport
+    from calcheck.render.pages.report import DRAWN, ModelReport
 
-    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=True)
+    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=DRAWN)
     if stream_reason(source, metrics, given) is not None:
         return ModelReport(name, report, no_map="the rows are processed in batches")
     rows = _rows(source, metrics, given)

@@ -125,8 +125,8 @@ class Run:
         replicate, and 59 from a million rows on for metrics of all rows together.
     keep_rows : bool
         Whether to return the results of each row, besides the value.
-    curves : bool
-        Whether to return the curves of pictures.
+    curves : frozenset of str
+        The metrics whose results have the curves of their pictures.
     curves_by : tuple of str
         Columns along which curves show rows, in place of the predicted standard deviation.
     fdr : float
@@ -154,7 +154,7 @@ class Run:
     replicates: int | None = None
     fdr: float = 0.05
     keep_rows: bool = False
-    curves: bool = False
+    curves: frozenset[str] = frozenset()
     curves_by: tuple[str, ...] = ()
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None

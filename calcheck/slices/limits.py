@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrik, ndtri
 
 from calcheck.slices.sums import BINS
 
@@ -80,5 +79,15 @@ def histogram_limits(n: Counts, variance: Values, confidence: float) -> Limits:
 
 def _binomial_limits(n: Counts, share: Values, excess: float) -> Limits:
     """Return the quantiles that leave half of an excess probability on each side."""
-    low, high = (np.asarray(binom.ppf(level, n, share)) for level in (excess / 2, 1 - excess / 2))
+    low, high = (binomial_quantiles(level, n, share) for level in (excess / 2, 1 - excess / 2))
     return low, high
+
+
+def binomial_quantiles(level: float, n: Counts, share: Values) -> Values:
+    """Return the smallest numbers that binomial numbers exceed with a probability of at most 1 - level.
+
+    The import of :mod:`scipy.stats`, which has these quantiles, takes longer than a page.
+    """
+    above = np.ceil(bdtrik(level, n, share))
+    below = np.maximum(above - 1, 0)
+    return np.asarray(np.where(bdtr(below, n, share) >= level, below, above))

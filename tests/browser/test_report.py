@@ -233,7 +233,11 @@ def test_no_name_runs_or_loads_anything(tmp_path, visit, text):
     parts = columns(200)
     renamed = {"id": np.array([f"{text}{place}" for place in range(200)])}
     renamed |= {name: parts[name] for name in ("y", "mean", "std")}
-    renamed |= {f"{text}1": parts["a"], f"{text}2": parts["b"], f"{text}3": np.array([f"{text}{k % 2}" for k in range(200)])}
+    renamed |= {
+        f"{text}1": parts["a"],
+        f"{text}2": parts["b"],
+        f"{text}3": np.array([f"{text}{k % 2}" for k in range(200)]),
+    }
     inputs = ("--embedding", f"{text}1") if "," in text else ("--inputs", f"{text}1,{text}2")
     name = text.replace(",", "")
     path = report(tmp_path, renamed, *inputs, "--names", f"{name},other", names=("one", "two"))

@@ -12,7 +12,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
 from calcheck.slices.grid import Variable, make_axis, make_map
-from calcheck.slices.limits import coverage_limits, histogram_limits, mean_square_limits
+from calcheck.slices.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
 from calcheck.slices.sums import Membership, group_sums
 from tests import families
 
@@ -79,9 +79,9 @@ def test_moments_of_squares_from_replicates_are_those_of_the_distribution():
 
 def test_limits_of_coverage_are_binomial_quantiles():
     """Of two rows with coverage 0.5, 0, 1 or 2 are covered with probability 1/4, 1/2, 1/4."""
-    low, high = coverage_limits(np.array([2.0]), np.array([1.0]), 0.4)
+    low, high = coverage_limits(np.array([2]), np.array([1.0]), 0.4)
     assert (low, high) == (0.5, 0.5)
-    low, high = coverage_limits(np.array([2.0]), np.array([1.0]), 0.6)
+    low, high = coverage_limits(np.array([2]), np.array([1.0]), 0.6)
     assert (low, high) == (0, 1)
 
 
@@ -94,13 +94,13 @@ def test_limits_of_squares_are_those_of_a_mean_of_chi_squares(n):
 def test_limits_of_histograms_are_simultaneous():
     """For 40 rows each of 20 bins leaves its limits with probability at most 0.05 / 20."""
     variance = np.full((1, 20), 40 * 0.05 * 0.95)
-    low, high = histogram_limits(np.array([40.0]), variance, 0.95)
+    low, high = histogram_limits(np.array([40]), variance, 0.95)
     assert (low[0, 0], high[0, 0]) == (binom.ppf(0.00125, 40, 0.05), binom.ppf(0.99875, 40, 0.05)) == (0, 7)
 
 
 def test_limits_of_histograms_of_ranks_are_shares_of_binomial_quantiles():
     """With 9 draws each of ten ranks is half a row in two bins: a count is half of a binomial number, p = 1/10."""
-    low, high = histogram_limits(np.array([40.0]), np.full((1, 20), 40 * 0.25 * 0.1 * 0.9), 0.95)
+    low, high = histogram_limits(np.array([40]), np.full((1, 20), 40 * 0.25 * 0.1 * 0.9), 0.95)
     assert_allclose((low[0, 0], high[0, 0]), binom.ppf([0.00125, 0.99875], 40, 0.1) / 2, rtol=1e-12)
 
 
@@ -175,3 +175,9 @@ def test_a_map_counts_each_row_once_in_the_cell_of_its_values():
         inside = (a >= (-np.inf if x_bin == 0 else low)) & (a < (np.inf if x_bin == 9 else high)) & (b == y_bin)
         assert inside.sum() == count
     assert found.sums.n.sum() == n
+
+
+def test_binomial_quantiles_are_those_of_scipy():
+    n, share = np.meshgrid([1, 7, 60, 10_000], [1e-6, 0.05, 0.5, 0.9, 1.0])
+    for level in (1e-9, 0.00125, 0.3, 0.975, 0.99875):
+        assert_array_equal(binomial_quantiles(level, n, share), binom.ppf(level, n, share))

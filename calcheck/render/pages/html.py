@@ -86,6 +86,7 @@ def _all(blocks: tuple[PageBlock, ...], level: int) -> Iterator[str]:
 def _linked_map(block: LinkedMap) -> Iterator[str]:
     """Yield a map: its pictures and its table for all rows, which the script of the page replaces."""
     specs = {"map": selectable(block.picture)}
+    specs["map"]["layer"][0]["data"].pop("values")  # The script takes them from the data
     pictures = {"map": block.picture}
     if block.histogram is not None:
         specs["histogram"] = replaceable(block.histogram)

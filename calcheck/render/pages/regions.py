@@ -157,11 +157,11 @@ def _data(found: RegionMap) -> dict[str, Any]:
             }
         )
     if sums.pit is not None:
-        cells |= _rounded({"pit": sums.pit.counts, "pit_variance": sums.pit.variance})
+        cells |= _rounded({"pit": sums.pit.counts, "pit_variance": _equal_columns_once(sums.pit.variance)})
     return {
         "x": _axis(found.x),
         "y": _axis(found.y),
-        "cells": cells,
+        "cells": cells | _rounded({"deviation": deviations(sums)[0]}),
         "quantities": [
             {"key": each.key, "below": each.below, "above": each.above} for each in quantities(sums, confidence)
         ],
@@ -169,6 +169,11 @@ def _data(found: RegionMap) -> dict[str, Any]:
         "normal_quantile": float(ndtri((1 + confidence) / 2)),
         "regions": [list(region) for region in _regions(found)],
     }
+
+
+def _equal_columns_once(values: Values | None) -> Values | None:
+    """Return one column of (g, k) values if all columns are equal, as the variances of continuous distributions are."""
+    return values[:, :1] if values is not None and (values == values[:, :1]).all() else values
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from calcheck.render.builders.report import answer, legend_lines, listed, overvi
 from calcheck.render.cells import notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
 from calcheck.render.json import fields_of
-from calcheck.render.pages.blocks import Data, Folded, Page, Row, Section
+from calcheck.render.pages.blocks import Data, Figure, Folded, Page, Row, Section
 from calcheck.render.pages.figures import figure
 from calcheck.render.pages.regions import group_table, linked_map
 from calcheck.render.pictures.metrics import metric_picture
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
     Part = Callable[["ModelReport"], Iterator[PageBlock]]
 
-MAIN = ("pit", "ece", "coverage", "ence", "zms", "stratified-coverage", "confidence-curve", "cce")
-"""Metrics whose pictures are always shown."""
-MAX_FAILED = 3  # maximum number of other metrics whose pictures are shown because they fail
+HOW = ("pit", "ece", "coverage", "ence", "zms", "stratified-coverage", "confidence-curve")
+"""Metrics whose pictures show how a model is wrong."""
+DRAWN = frozenset({*HOW, "cce"})
+"""Metrics whose pictures a page shows."""
 ORDER = ("fail", "undecided", "pass", "none")
 REGION_NOTE = (
     "The limits hold for a region that is chosen without looking at the targets. Of many regions of a right model, 1 in"
@@ -124,17 +125,15 @@ def _metrics(model: ModelReport) -> Iterator[Block]:
 
 
 def _how(model: ModelReport) -> Iterator[PageBlock]:
-    pictures = (metric_picture(model.report, each) for each in _shown(model.report.results))
-    if figures := tuple(figure(picture) for picture in pictures if picture is not None):
+    if figures := tuple(_figures(model.report, HOW)):
         yield Row(figures)
 
 
-def _shown(results: Sequence[Result]) -> Iterator[Result]:
-    """Yield the results whose pictures are shown: those of the main metrics, and the clearest failures of others."""
-    by_name = {result.metric: result for result in results}
-    yield from (by_name[name] for name in MAIN if name in by_name)
-    failed = [each for each in results if each.metric not in MAIN and each.verdict == "fail" and each.curves]
-    yield from sorted(failed, key=lambda result: -abs(result.zeta or 0.0))[:MAX_FAILED]
+def _figures(report: Report, metrics: Sequence[str]) -> Iterator[Figure]:
+    """Yield the pictures of metrics, as far as the report has their curves."""
+    results = {result.metric: result for result in report.results}
+    pictures = (metric_picture(report, results[name]) for name in metrics if name in results)
+    yield from (figure(picture) for picture in pictures if picture is not None)
 
 
 def _where(model: ModelReport) -> Iterator[PageBlock]:
@@ -144,6 +143,7 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
         return
     yield Paragraph(REGION_NOTE)
     yield linked_map(model.map)
+    yield from _figures(model.report, ["cce"])
 
 
 def _groups(model: ModelReport) -> Iterator[Block]:

@@ -80,8 +80,8 @@
 
   const histogramLimits = (sums, data) => {
     if (sums.pit_variance === undefined) return null;
-    return sums.pit_variance.map((variance) => {
-      const size = (BINS * variance) / sums.n + 1 / BINS;
+    return sums.pit.map((_, bin) => {
+      const size = (BINS * sums.pit_variance[bin % sums.pit_variance.length]) / sums.n + 1 / BINS;
       return binomialLimits(sums.n, 1 / (BINS * size), (1 - data.confidence) / BINS).map((count) => count * size);
     });
   };
@@ -99,7 +99,7 @@
   const addUp = (columns, chosen) => {
     const sums = {};
     for (const [name, values] of Object.entries(columns)) {
-      if (name === "x" || name === "y") continue;
+      if (["x", "y", "deviation"].includes(name)) continue;
       if (Array.isArray(values[0])) {
         sums[name] = values[0].map((_, bin) => chosen.reduce((sum, cell) => sum + values[cell][bin], 0));
       } else {
@@ -184,8 +184,18 @@
     view.runAsync();
   };
 
+  const drawnCells = ({ x, y, cells }) =>
+    cells.deviation.map((value, cell) => ({
+      x: x.edges[cells.x[cell]],
+      x2: x.edges[cells.x[cell] + 1],
+      y: y.edges[cells.y[cell]],
+      y2: y.edges[cells.y[cell] + 1],
+      value,
+    }));
+
   const linkMap = async (block) => {
     const data = JSON.parse(block.querySelector("script").textContent);
+    data.specs.map.layer[0].data.values = drawnCells(data);
     const draw = (name) =>
       window.vegaEmbed(block.querySelector(`.${name}`), data.specs[name], { actions: false, renderer: "svg", ast: true });
     const map = await draw("map");
