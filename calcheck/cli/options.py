@@ -162,7 +162,7 @@ class AgainstOptions:
 
     against: str | None = option(
         None,
-        "Baseline report (--format json). Its metrics are computed again with the stored options. Fail if a value "
+        "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored options. Fail if a value "
         "changed by more than the tolerance. With --no-worse, also the predictions of another model.",
         metavar="BASE.json",
     )

@@ -67,7 +67,7 @@ def expected_table(parts, rows):
     coverage, squares = np.mean(np.abs(z) <= QUANTILE), np.mean(z**2)
     return {
         "rows": [f"{n:,}", "–", "–"],
-        "coverage of 0.9 intervals": [
+        "coverage of 90 % intervals": [
             f"{coverage:.4g}",
             f"{inside[0]:.4g} to {inside[1]:.4g}",
             "too narrow" if coverage < inside[0] else "too wide" if coverage > inside[1] else "inside",

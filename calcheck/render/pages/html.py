@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.charts.image import svg
 from calcheck.charts.interactive import javascript, replaceable, selectable
+from calcheck.embedded_json import embed
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.render.pages.blocks import Data, Figure, Folded, LinkedMap, Row, Section
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 ASSETS = Path(__file__).with_name("assets")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-DATA = '<script type="application/json" data-kind="{kind}">{content}</script>'
-"""Data in a page; a reader finds them by this line."""
 MAX_HEADING = 6
 
 
@@ -73,7 +72,7 @@ def _lines(block: PageBlock, level: int) -> Iterator[str]:
         case LinkedMap():
             yield from _linked_map(block)
         case Data():
-            yield DATA.format(kind=escape(block.kind), content=_without_tags(block.content))
+            yield embed(block.kind, block.content)
         case _:
             yield from block_lines(block)
 
@@ -101,10 +100,5 @@ def _linked_map(block: LinkedMap) -> Iterator[str]:
     yield "</div>"
     yield "</div>"
     content = json.dumps({**block.data, "specs": specs}, allow_nan=False, separators=(",", ":"))
-    yield DATA.format(kind="map", content=_without_tags(content))
+    yield embed("map", content)
     yield "</div>"
-
-
-def _without_tags(content: str) -> str:
-    """Return JSON in which no text is a tag: ``<`` is written as an escape."""
-    return content.replace("<", "\\u003c")

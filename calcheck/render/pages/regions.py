@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from calcheck.charts.picture import PERFECT
 from calcheck.render.cells import ABSENT, number
 from calcheck.render.document import Cell, Column, Table, row_of
 from calcheck.render.pages.blocks import LinkedMap
@@ -79,7 +80,7 @@ def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:
     found, n = [], sums.n
     if (coverage := sums.coverage) is not None:
         limits = None if coverage.expected is None else coverage_limits(n, coverage.expected, confidence)
-        name = f"coverage of {sums.level:.4g} intervals"
+        name = f"coverage of {100 * sums.level:.4g} % intervals"
         found.append(Quantity("coverage", name, coverage.covered / n, limits, "too narrow", "too wide"))
     if (squares := sums.squares) is not None:
         limits = _square_limits(squares, n, confidence)
@@ -118,7 +119,7 @@ def linked_map(found: RegionMap) -> LinkedMap:
 def group_table(groups: ColumnGroups) -> Table:
     """Return the table about groups: their coverage and mean squared z-score, with the limits of right models."""
     found = quantities(groups.sums, groups.confidence)
-    limits = f"{groups.confidence:.0%} of right models"
+    limits = f"{100 * groups.confidence:.4g} % of {PERFECT}"
     heads = [(Column(each.name, "right"), Column(limits, "right"), Column("")) for each in found]
     columns = (Column(groups.column), Column("rows", "right"), *(column for head in heads for column in head))
     rows = tuple(
@@ -130,7 +131,7 @@ def group_table(groups: ColumnGroups) -> Table:
 
 def _region_table(total: GroupSums, confidence: float) -> Table:
     """Return the table about one region, here about all rows."""
-    columns = (Column(""), Column("region", "right"), Column(f"{confidence:.0%} of right models", "right"), Column(""))
+    columns = (Column(""), Column("region", "right"), Column(f"{100 * confidence:.4g} % of {PERFECT}", "right"), Column(""))
     rows = [(*row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
     rows += [(Cell(each.name), *each.cells(0)) for each in quantities(total, confidence)]
     outside = bins_outside(total, confidence)

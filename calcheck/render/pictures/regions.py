@@ -78,7 +78,7 @@ def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
     bands: list[Bars] = []
     if total.pit.variance is not None:
         low, high = histogram_limits(total.n, total.pit.variance, confidence)
-        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{confidence:.0%} of {PERFECT}")]
+        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{100 * confidence:.4g} % of {PERFECT}")]
     return Picture(
         (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
         "PIT of the region",
