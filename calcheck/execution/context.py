@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, float], None]
 
+MAX_AXES = 2  # Maximum number of columns along which a picture shows rows
 GIB, SMALL_BYTES = 1 << 30, 1 << 26
 MIN_RESAMPLES = 100  # Fewer resamples do not represent the tails
 MIN_REPLICATES = 19  # Fewer replicates cannot reject at 5 %
@@ -165,6 +166,9 @@ class Run:
         require_share_option("fdr", self.fdr)
         self._require_count("resamples", self.resamples, MIN_RESAMPLES, MAX_RESAMPLES, "--no-bootstrap")
         self._require_count("replicates", self.replicates, MIN_REPLICATES, MAX_REPLICATES, "--no-null")
+        if len(self.curves_by) > MAX_AXES:
+            msg = f"--plot-by takes one or two columns, got {', '.join(self.curves_by)}"
+            raise OptionError(msg)
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)

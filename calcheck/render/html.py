@@ -79,11 +79,10 @@ def render(document: Document) -> str:
     )
 
 
-def render_fragment(document: Document) -> str:
-    """Return a document as a part of a page, for notebooks."""
-    return NOTEBOOK.format(
-        style=NOTEBOOK_STYLE, body="\n".join(line for block in document.blocks for line in block_lines(block))
-    )
+def render_fragment(document: Document, drawings: Iterable[str] = ()) -> str:
+    """Return a document as a part of a page, for notebooks, above drawings in SVG."""
+    lines = [line for block in document.blocks for line in block_lines(block)]
+    return NOTEBOOK.format(style=NOTEBOOK_STYLE, body="\n".join([*lines, *map("<figure>{}</figure>".format, drawings)]))
 
 
 def escape(text: str) -> str:

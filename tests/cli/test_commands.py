@@ -524,7 +524,7 @@ def test_help_is_printed_without_arguments(calcheck):
 def test_an_unknown_command_is_refused_with_a_similar_one_or_the_available_ones(calcheck):
     assert calcheck("evaluates").refused() == "calcheck: No such command 'evaluates'. Did you mean 'evaluate'?\n"
     assert (
-        "Available commands: evaluate, check, compare, prune, reject, sweep, diff, merge, coverage, zms"
+        "Available commands: evaluate, report, check, compare, prune, reject, sweep, diff, merge, coverage, zms"
         in calcheck("banana").refused()
     )
 

@@ -46,7 +46,7 @@ EXPECTED: dict[CurveName, str] = {
     "spread": "A right model has errors as large as predicted in each bin: the points follow the diagonal.",
     "bins": "A right model agrees with the dashed line in each bin, up to noise.",
     "along": "A right model stays inside the band wherever rows are.",
-    "map": "A right model scores as perfect models do in each cell; those outside their band do not.",
+    "map": "A right model scores like perfect models in each cell, and no cell is outside their band.",
     "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
 }
 """What a right model would look like, by the first curve of a picture."""
