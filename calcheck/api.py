@@ -185,8 +185,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
     chosen, run, columns = _parsed(metrics, options)
-    drawn = frozenset(each.info.name for each in chosen if pictures)
-    run = replace(run, curves=drawn, curves_by=tuple(_listed(plot_by)))
+    run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     source = _source(data, columns, chosen, run.curves_by)
     worst, best = _count("worst", worst), _count("best", best)
     subsample = None if subsample is None else _count("subsample", subsample)

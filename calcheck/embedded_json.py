@@ -10,7 +10,7 @@ END = "</script>"
 
 
 def embed(kind: str, content: str) -> str:
-    """Return JSON as an element of a page.
+    r"""Return JSON as an element of a page.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def embed(kind: str, content: str) -> str:
     Examples
     --------
     >>> print(embed("example", '["</script>"]'))
-    <script type="application/json" data-kind="example">["\\u003c/script>"]</script>
+    <script type="application/json" data-kind="example">["\u003c/script>"]</script>
     """
     return ELEMENT.format(kind=kind, content=content.replace("<", "\\u003c"))
 

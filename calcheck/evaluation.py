@@ -131,7 +131,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         if sink is not None:
             sink(metric, shown, computed.rows)
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
-        if metric.info.name in run.curves and metric.info.conditional and computed.rows.columns:
+        if run.needs_curves(metric.info.name) and metric.info.conditional and computed.rows.columns:
             computed.bands = _curves_at_inputs(computed, shown, run)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
@@ -272,7 +272,7 @@ def _computed(
         computed = fitted_metric(metric, fit, rows, basis)
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
-        if metric.info.name in run.curves and isinstance(metric, HasCurves):
+        if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
             computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)

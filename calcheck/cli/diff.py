@@ -31,7 +31,9 @@ diff_command = make_command(
     "diff",
     _diff,
     [
-        argument("old", "OLD.json", "A report written with --format json, or a page of calcheck report; - reads stdin."),
+        argument(
+            "old", "OLD.json", "A report written with --format json, or a page of calcheck report; - reads stdin."
+        ),
         argument("new", "NEW.json", "A later report, in the same formats."),
         *parameters(DiffReportOptions, "Output"),
     ],

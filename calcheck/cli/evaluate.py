@@ -127,7 +127,9 @@ def _evaluate_in_memory(
 
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
-        report = evaluate(source, metrics, subsample=subsample, run=replace(run, curves=curves), sink=sink)
+        report = evaluate(
+            source, metrics, subsample=subsample, run=replace(run, curves=bool(curves), curves_of=curves), sink=sink
+        )
     if build(MetricSelectionOptions, given).metrics:
         require_nothing_skipped(report, source)
     if not report.results:

@@ -102,7 +102,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
             [metric],
             at=at,
             subsample=build(RowOptions, given).subsample,
-            run=replace(run, curves=frozenset([metric.info.name] if plot else []), curves_by=plot_by),
+            run=replace(run, curves=bool(plot), curves_by=plot_by),
             worst=extremes.worst,
             best=extremes.best,
             sink=pointwise.take if pointwise.path else None,

@@ -162,8 +162,9 @@ class AgainstOptions:
 
     against: str | None = option(
         None,
-        "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored options. Fail if a value "
-        "changed by more than the tolerance. With --no-worse, also the predictions of another model.",
+        "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored "
+        "options. Fail if a value changed by more than the tolerance. With --no-worse, also the predictions of another "
+        "model.",
         metavar="BASE.json",
     )
     no_worse: bool = option(

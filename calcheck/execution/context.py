@@ -126,8 +126,10 @@ class Run:
         replicate, and 59 from a million rows on for metrics of all rows together.
     keep_rows : bool
         Whether to return the results of each row, besides the value.
-    curves : frozenset of str
-        The metrics whose results have the curves of their pictures.
+    curves : bool
+        Whether to return the curves of pictures.
+    curves_of : frozenset of str, optional
+        The metrics whose curves are returned; by default all.
     curves_by : tuple of str
         Columns along which curves show rows, in place of the predicted standard deviation.
     fdr : float
@@ -155,7 +157,8 @@ class Run:
     replicates: int | None = None
     fdr: float = 0.05
     keep_rows: bool = False
-    curves: frozenset[str] = frozenset()
+    curves: bool = False
+    curves_of: frozenset[str] | None = None
     curves_by: tuple[str, ...] = ()
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
@@ -192,6 +195,10 @@ class Run:
             amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
             msg = f"{what} takes {amounts}: use fewer, or increase --memory"
             raise OptionError(msg)
+
+    def needs_curves(self, metric: str) -> bool:
+        """Return whether the curves of a metric are returned."""
+        return self.curves and (self.curves_of is None or metric in self.curves_of)
 
     def quiet(self) -> Run:
         """Return the run without progress."""

@@ -49,7 +49,7 @@ def test_the_page_answers_in_order_and_holds_the_report_of_evaluate(calcheck, pa
     assert inside == json.loads(calcheck("evaluate", preds, *FAST, "--format", "json").out)
     expected = ["Conclusion", "Metrics", "How", "Where", "Groups", "Worst rows", "Settings", "Definitions", "Command"]
     assert headings(text) == expected
-    assert '>north</td>' in text
+    assert ">north</td>" in text
     assert "predicted mean" in text
     assert text == page(preds)
 

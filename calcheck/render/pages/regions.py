@@ -131,7 +131,12 @@ def group_table(groups: ColumnGroups) -> Table:
 
 def _region_table(total: GroupSums, confidence: float) -> Table:
     """Return the table about one region, here about all rows."""
-    columns = (Column(""), Column("region", "right"), Column(f"{100 * confidence:.4g} % of {PERFECT}", "right"), Column(""))
+    columns = (
+        Column(""),
+        Column("region", "right"),
+        Column(f"{100 * confidence:.4g} % of {PERFECT}", "right"),
+        Column(""),
+    )
     rows = [(*row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
     rows += [(Cell(each.name), *each.cells(0)) for each in quantities(total, confidence)]
     outside = bins_outside(total, confidence)
