@@ -29,6 +29,9 @@ from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
 from calcheck.render.builders.sweep import sweep_document
 from calcheck.render.cells import skip_reasons
+from calcheck.render.pictures.comparison import comparison_picture
+from calcheck.render.pictures.rejection import rejection_picture
+from calcheck.render.pictures.sweep import sweep_picture
 from calcheck.studies import compare as comparison
 from calcheck.studies import recalibrate as recalibration
 from calcheck.studies import reject as rejection
@@ -132,7 +135,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
 
 
 @keyword_messages()
-def evaluate(
+def evaluate(  # noqa: PLR0913 - independent parts of a report
     data: Data = None,
     metrics: Metrics | None = None,
     *,
@@ -141,6 +144,8 @@ def evaluate(
     worst: int = 0,
     best: int = 0,
     pointwise: bool = True,
+    pictures: bool = False,
+    plot_by: Sequence[str] = (),
     **options: Unpack[Options],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
@@ -160,6 +165,10 @@ def evaluate(
         Number of rows with the largest and the smallest values to list in ``details`` of each result.
     pointwise : bool
         Whether the report holds the results of rows, for :meth:`InteractiveReport.rows`.
+    pictures : bool
+        Whether results hold the curves of their pictures, for :meth:`InteractiveReport.pictures` and notebooks.
+    plot_by : sequence of str
+        One or two columns along which pictures show metrics of rows; by default the predicted standard deviation.
     seed : int
         Seed of all random numbers, >= 0 (default 0).
     confidence, fdr : float
@@ -193,7 +202,8 @@ def evaluate(
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
     chosen, run, columns = _parsed(metrics, options)
-    source = _source(data, columns, chosen)
+    run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
+    source = _source(data, columns, chosen, run.curves_by)
     worst, best = _count("worst", worst), _count("best", best)
     subsample = None if subsample is None else _count("subsample", subsample)
     points = None if at is None else _points(at, source)
@@ -258,7 +268,9 @@ def compare(
     opened = _models(models, chosen, columns)
     permutations = None if permutations is None else _count("permutations", permutations)
     return InteractiveReport.from_report(
-        _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)), build=comparison_document
+        _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)),
+        build=comparison_document,
+        draw=lambda report: [comparison_picture(report)],
     )
 
 
@@ -320,7 +332,7 @@ def sweep(
         msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
         raise OptionError(msg)
     report = settings_study.sweep(models, chosen, varied, all_combinations=all_combinations, subsets=subsets, run=run)
-    return InteractiveReport.from_report(report, build=sweep_document)
+    return InteractiveReport.from_report(report, build=sweep_document, draw=lambda report: [sweep_picture(report)])
 
 
 @keyword_messages()
@@ -393,7 +405,9 @@ def reject(
         report = rejection.reject(
             source, chosen, by=names, cce=criterion, at=others, steps=rejection.RejectionGrid(**grid), run=run
         )
-    return InteractiveReport.from_report(_require_results(report), build=rejection_document)
+    return InteractiveReport.from_report(
+        _require_results(report), build=rejection_document, draw=lambda report: [rejection_picture(report)]
+    )
 
 
 @keyword_messages()

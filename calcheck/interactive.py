@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.charts import image
+from calcheck.charts.vega_lite import vega_lite
 from calcheck.errors import OptionError
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
@@ -17,7 +20,9 @@ from calcheck.render import terminal
 from calcheck.render.builders.report import report_document
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.html import render_fragment
+from calcheck.render.pictures.metrics import metric_pictures
 from calcheck.report import Report
+from calcheck.storage.atomic_write import write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from calcheck.charts.picture import Picture
     from calcheck.predictions import Predictions, Source
     from calcheck.render.document import Document
     from calcheck.report import Result
@@ -92,8 +98,32 @@ class PointwiseResults:
         return pd.Index(self.numbers, name="row")
 
 
+@dataclass(frozen=True)
+class InteractivePicture:
+    """A picture that notebooks show."""
+
+    picture: Picture
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the picture to a .svg, .png or .pdf file.
+
+        Raises
+        ------
+        OptionError
+            The file name extension is another one.
+        """
+        name = fspath(path)
+        image.require_image(name)
+        write_bytes(name, image.draw(self.picture, name))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
+        """Return the picture as SVG, and as a specification that notebooks may draw themselves."""
+        specification = vega_lite(self.picture)
+        return {"image/svg+xml": image.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
+
+
 class InteractiveReport(Report):
-    """A report that converts to pandas frames, and that notebooks show as a table."""
+    """A report that converts to pandas frames, and that notebooks show as a table above its pictures."""
 
     _pointwise: ClassVar[Sequence[PointwiseResults]] = ()
 
@@ -103,11 +133,13 @@ class InteractiveReport(Report):
         report: Report,
         pointwise: Sequence[PointwiseResults] = (),
         build: Callable[[Report], Document] = report_document,
+        draw: Callable[[Report], Sequence[Picture]] = metric_pictures,
     ) -> Self:
-        """Return a report with the results of rows of its metrics, and the builder of its document."""
+        """Return a report with the results of rows of its metrics, and the builders of its document and pictures."""
         own = cls(**{field.name: getattr(report, field.name) for field in fields(report)})
         object.__setattr__(own, "_pointwise", tuple(pointwise))
         object.__setattr__(own, "_build", build)
+        object.__setattr__(own, "_draw", draw)
         return own
 
     def to_frame(self) -> pd.DataFrame:
@@ -203,8 +235,20 @@ class InteractiveReport(Report):
         return terminal.render(self._document()).rstrip()
 
     def _repr_html_(self) -> str:
-        """Return the report as a table for notebooks."""
-        return render_fragment(self._document())
+        """Return the report as a table and its pictures, for notebooks."""
+        return render_fragment(self._document(), [image.svg(each.picture) for each in self.pictures()])
+
+    def pictures(self) -> tuple[InteractivePicture, ...]:
+        """Return the pictures of the report, which notebooks show.
+
+        Returns
+        -------
+        tuple
+            One picture of a comparison, a sweep or a rejection study; one for each metric that has one, if
+            :func:`calcheck.evaluate` was called with ``pictures=True``. Each has a method ``save(path)``.
+        """
+        draw: Callable[[Report], Sequence[Picture]] = vars(self).get("_draw", metric_pictures)
+        return tuple(map(InteractivePicture, draw(self)))
 
     def _document(self) -> Document:
         build: Callable[[Report], Document] = vars(self).get("_build", report_document)

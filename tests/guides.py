@@ -1,6 +1,7 @@
 """Run the commands and scripts whose output is shown in README.md and in the guides; cog calls these functions."""
 
 import functools
+import hashlib
 import os
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+GUIDES = ROOT / "calcheck" / "guides"
 OVERRIDES = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH")
 ENVIRONMENT = {
     name: value for name, value in os.environ.items() if name not in OVERRIDES and not name.startswith("CALCHECK_")
@@ -32,6 +34,25 @@ def console(*commands: str, exit_code: int = 0) -> str:
     if exit_code:
         lines += ["", "$ echo $?", str(exit_code)]
     return _block("console", lines)
+
+
+@functools.cache
+def picture(command: str, name: str, text: str) -> str:
+    """Return the block of a command that draws a picture, and the picture, which is stored beside the guides.
+
+    The hash in a comment shows ``cog --check`` that the stored picture is the one that the command draws.
+    """
+    path = GUIDES / "pictures" / f"{name}.svg"
+    shown = f"{command} --plot {path.name}"
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "examples").symlink_to(ROOT / "examples")
+        _output(shlex.split(shown), Path(folder), 0)
+        drawn = Path(folder, path.name).read_bytes()
+    if not path.exists() or path.read_bytes() != drawn:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(drawn)
+    digest = hashlib.sha256(drawn).hexdigest()
+    return f"{_block('console', [f'$ {shown}'])}\n![{text}](pictures/{path.name})<!-- sha256 {digest} -->\n"
 
 
 @functools.cache

@@ -43,7 +43,9 @@ LINE_HEIGHT = 26  # height of a line that has a name, in pixels
 SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
+MAX_LABELED = 100  # maximum cells of a map that are labeled one by one for screen readers
 LONGEST = 60  # maximum characters of a name
+DIGITS = 9  # significant digits of coordinates
 PADDING = 8  # between marks and the ends of an axis without limits, in pixels
 SPACING = 30  # between panels, in pixels
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first is a part of vl-convert
@@ -96,11 +98,11 @@ class _Style:
 
     def __init__(self, marks: Sequence[Mark], width: float) -> None:
         names = list(dict.fromkeys(_name(mark) for mark in marks))
-        longest = max((len(plain_name(name)) for name in names), default=0)
+        widths = [len(plain_name(name)) * CHARACTER_WIDTH + SYMBOL_WIDTH for name in names]
         symbol: Spec = {"symbolType": "square", "symbolStrokeWidth": 0}
         if all(isinstance(mark, Line) for mark in marks):
             symbol = {"symbolType": "stroke", "symbolStrokeWidth": 3}
-        columns = max(1, int(width / (longest * CHARACTER_WIDTH + SYMBOL_WIDTH)))
+        columns = len(names) if sum(widths) <= width else max(1, int(width / max(widths)))
         self._legend = {"columns": columns, "symbolOpacity": 1, **symbol}
         self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
         self._scale = {
@@ -204,11 +206,11 @@ def _cells(mark: Cells, panel: Panel) -> Spec:
     x, y = _positions(panel.x), _positions(panel.y)
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
     scale: Spec = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
-    limits = {"domainMin": mark.low, "domainMax": mark.high}
+    limits = {"domainMin": mark.low, "domainMax": mark.high, "clamp": True}
     scale |= {name: limit for name, limit in limits.items() if limit is not None}
-    legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40}
+    legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40, "format": ".3~g"}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
-    drawn = {"type": "rect", "strokeWidth": 0}
+    drawn = {"type": "rect", "strokeWidth": 0, "aria": len(mark.value) <= MAX_LABELED}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
 
@@ -242,7 +244,7 @@ def _channel(name: str, axis: Axis) -> Spec:
     bounds = {name: limit for name, limit in limits.items() if limit is not None}
     room = {} if bounds else {"padding": PADDING}
     scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": len(bounds) < 2}  # noqa: PLR2004 - an end without a limit
-    ticks = {"tickCount": 6, **({"format": "~g"} if axis.log else {})}
+    ticks = {"tickCount": 6, **({"format": ",~g"} if axis.log else {})}
     drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, **ticks}
     return {"field": name, "type": "quantitative", "scale": {**scale, **bounds, **room}, "axis": drawn}
 
@@ -264,7 +266,8 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def _finite(number: float) -> float | None:
-    return float(number) if math.isfinite(number) else None
+    """Return a number without the last digits, which depend on the machine; None if it is not finite."""
+    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else None
 
 
 def _rows(**columns: Sequence[Any]) -> list[Spec]:

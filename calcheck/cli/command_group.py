@@ -26,6 +26,7 @@ MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
 PANELS: dict[str, dict[str, str]] = {
     "Reports": {
         "evaluate": "evaluate",
+        "report": "report",
         "check": "check",
         "compare": "compare",
         "recalibrate": "recalibrate",

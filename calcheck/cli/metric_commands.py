@@ -60,7 +60,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
             else []
         ),
         *(parameters(PlotOptions, "Output") if metric.info.conditional or issubclass(metric, HasCurves) else []),
-        *(parameters(PlotByOptions, "Output") if metric.max_curves_by else []),
+        *(parameters(PlotByOptions, "Output") if metric.curves_along_columns else []),
         *STATES,
         *SEED,
         *(ENGINE if metric.info.uses_kernels else []),
@@ -88,12 +88,13 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
         raise OptionError(msg)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
-    plot, plot_by = _picture_options(metric, given)
-    source = open_source(file, given, [metric], narrow=narrow and elsewhere is None, also=plot_by)
+    plot, plot_by = _picture_options(given)
+    also = () if elsewhere else plot_by
+    source = open_source(file, given, [metric], narrow=narrow and elsewhere is None, also=also)
     if reason := streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
-    at = read_inputs(elsewhere, source, narrow=narrow) if elsewhere else None
+    at = read_inputs(elsewhere, source, narrow=narrow or bool(plot_by)) if elsewhere else None
     report_to, pointwise = require_outputs(given, source, at)
     with run_context(given, source) as run:
         report = evaluate(
@@ -113,14 +114,11 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     deliver(report, report_to)
 
 
-def _picture_options(metric: Metric[Any], given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+def _picture_options(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     """Return the file of the picture, and the columns along which it shows the metric."""
     plot, by = build(PlotOptions, given).plot, build(PlotByOptions, given).plot_by or ()
     if by and not plot:
         msg = "--plot-by sets what the picture shows: also pass --plot FILE"
-        raise OptionError(msg)
-    if len(by) > metric.max_curves_by:
-        msg = f"--plot-by of {metric.info.name} takes at most {metric.max_curves_by} column(s), got {', '.join(by)}"
         raise OptionError(msg)
     return plot, by
 

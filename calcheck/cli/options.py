@@ -73,6 +73,28 @@ class BriefOptions:
 
 
 @dataclass(frozen=True)
+class PageOptions:
+    """Options for a page."""
+
+    output: str = option(
+        "report.html",
+        "HTML file to write; - writes to standard output.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
+    )
+    plot_by: tuple[str, ...] | None = option(
+        None,
+        "Two columns of numbers for the map, e.g. lat,lon. Default: the first two inputs, the first two principal"
+        " components of an embedding, or the predicted mean and uncertainty.",
+        metavar="COLUMNS",
+    )
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
+
+
+@dataclass(frozen=True)
 class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 
@@ -140,8 +162,9 @@ class AgainstOptions:
 
     against: str | None = option(
         None,
-        "Baseline report (--format json). Its metrics are computed again with the stored options. Fail if a value "
-        "changed by more than the tolerance. With --no-worse, also the predictions of another model.",
+        "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored "
+        "options. Fail if a value changed by more than the tolerance. With --no-worse, also the predictions of another "
+        "model.",
         metavar="BASE.json",
     )
     no_worse: bool = option(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.charts.picture import Picture
-    from calcheck.cli.options import AnyReportOptions, DiffReportOptions, PrintedReportOptions
+    from calcheck.cli.options import AnyReportOptions, DiffReportOptions, PageOptions, PrintedReportOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
@@ -100,7 +100,7 @@ def deliver(
     deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions | PrintedReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions | PageOptions | PrintedReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 

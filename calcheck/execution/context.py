@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, float], None]
 
+MAX_AXES = 2  # Maximum number of columns along which a picture shows rows
 GIB, SMALL_BYTES = 1 << 30, 1 << 26
 MIN_RESAMPLES = 100  # Fewer resamples do not represent the tails
 MIN_REPLICATES = 19  # Fewer replicates cannot reject at 5 %
@@ -127,6 +128,8 @@ class Run:
         Whether to return the results of each row, besides the value.
     curves : bool
         Whether to return the curves of pictures.
+    curves_of : frozenset of str, optional
+        The metrics whose curves are returned; by default all.
     curves_by : tuple of str
         Columns along which curves show rows, in place of the predicted standard deviation.
     fdr : float
@@ -155,6 +158,7 @@ class Run:
     fdr: float = 0.05
     keep_rows: bool = False
     curves: bool = False
+    curves_of: frozenset[str] | None = None
     curves_by: tuple[str, ...] = ()
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
@@ -165,6 +169,9 @@ class Run:
         require_share_option("fdr", self.fdr)
         self._require_count("resamples", self.resamples, MIN_RESAMPLES, MAX_RESAMPLES, "--no-bootstrap")
         self._require_count("replicates", self.replicates, MIN_REPLICATES, MAX_REPLICATES, "--no-null")
+        if len(self.curves_by) > MAX_AXES:
+            msg = f"--plot-by takes one or two columns, got {', '.join(self.curves_by)}"
+            raise OptionError(msg)
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
@@ -188,6 +195,10 @@ class Run:
             amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
             msg = f"{what} takes {amounts}: use fewer, or increase --memory"
             raise OptionError(msg)
+
+    def needs_curves(self, metric: str) -> bool:
+        """Return whether the curves of a metric are returned."""
+        return self.curves and (self.curves_of is None or metric in self.curves_of)
 
     def quiet(self) -> Run:
         """Return the run without progress."""

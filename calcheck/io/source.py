@@ -390,10 +390,14 @@ class FileSource(Source):
         used = (*columns_of(self.roles.predictive), *self.roles.x)
         return read_truth(self.options, self.layout, self.roles, used, self._values_of)
 
+    def used_columns(self) -> set[str]:
+        """Return the columns with a role: targets, predictions, inputs and keys."""
+        roles = self.roles
+        return {*roles.target, *columns_of(roles.predictive), *roles.x, *roles.keys, *filter(None, [roles.id])}
+
     def unused_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns without a role: those of real numbers, and those of vectors."""
-        roles = self.roles
-        used = {*roles.target, *columns_of(roles.predictive), *roles.x, *roles.keys, roles.id}
+        roles, used = self.roles, self.used_columns()
         fields = [field for field in self.table.schema if field.name not in used]
         numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
         return numbers, [field.name for field in fields if is_vector(field.type)]

@@ -43,8 +43,8 @@ class Metric(ABC, Generic[FitT]):
     """
 
     info: ClassVar[MetricInfo]
-    max_curves_by: ClassVar[int] = 0
-    """Maximum number of columns along which curves can show the metric."""
+    curves_along_columns: ClassVar[bool] = False
+    """Whether curves can show the metric along one or two columns."""
 
     @classmethod
     def summary(cls) -> str:
@@ -251,7 +251,7 @@ class RowMetric(Metric[None]):
 class LocalMetric(RowMetric):
     """Base class of functions of column means, which have a value in each bin of rows too."""
 
-    max_curves_by: ClassVar[int] = 2
+    curves_along_columns: ClassVar[bool] = True
 
     def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
         """Return the metric in bins of rows."""

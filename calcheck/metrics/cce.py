@@ -128,7 +128,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         details=CceDetails,
     )
 
-    max_curves_by: ClassVar[int] = 2
+    curves_along_columns: ClassVar[bool] = True
 
     def description(self) -> str:
         return f"{self.summary()} {SQUARED}" if self.unbiased else super().description()

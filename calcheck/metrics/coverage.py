@@ -82,7 +82,7 @@ class Coverage(LevelOption, MeanMetric):
         details=CoverageDetails,
     )
     column: ClassVar[str] = "covered"
-    max_curves_by: ClassVar[int] = 0
+    curves_along_columns: ClassVar[bool] = False
 
     at_least: bool = option(
         default=False, text="Fail only if the coverage is below its level, as conformal prediction promises."

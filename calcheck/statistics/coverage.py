@@ -77,8 +77,9 @@ def _coverage_by_pit(rows: Predictions, levels: NDArray[np.float64]) -> NDArray[
     if rows.distributions().n_draws is not None:
         below, up_to = np.split(share_below(left, right, ends).sums(None), 2)
         return (up_to - below[::-1]) / len(left)
-    below, _ = np.split(_counts_below(right, ends), 2)  # F(y) < p: the target is below its quantile at p
-    _, not_above = np.split(_counts_below(left, ends), 2)  # F(y-) < p: it is not above its quantile
+    counts = _counts_below(right, ends)
+    below, _ = np.split(counts, 2)  # F(y) < p: the target is below its quantile at p
+    _, not_above = np.split(counts if left is right else _counts_below(left, ends), 2)  # F(y-) < p: it is not above it
     return (not_above - below[::-1]) / len(left)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.metric_info import BINS
 from calcheck.report import Curve
+from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups, Means
 from calcheck.statistics.moments import interval_widths, spreads
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
     from calcheck.report import CurveName
     from calcheck.statistics.bins import Bins
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column
 LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map
-EXTREME = 0.01  # Share of values on each side that are in the outer cells of a map, which are wider
+EXTREME = 0.002  # Share of values on each side that are in the outer cells of a map, which are wider
 ROWS_PER_BIN = 30
 HISTOGRAM_BINS = 30
 
@@ -129,8 +131,12 @@ def bins_along(rows: Predictions, by: Sequence[str]) -> CurveBins:
     if len(by) > 1:
         first, second = (_require_numbers(sort_keys(rows, name), name) for name in by)
         return cells_along(first, second, tuple(by), ROWS_PER_BIN)
-    keys, x_name = (sort_keys(rows, by[0]), by[0]) if by else _uncertainties(rows)
-    return bins_along_values(keys, x_name)
+    return bins_along_values(sort_keys(rows, by[0]), by[0]) if by else _bins_by_uncertainty(rows.distributions())
+
+
+@cached
+def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
+    return bins_along_values(*_uncertainties(predictive))
 
 
 def bins_along_values(keys: NDArray[Any], x_name: str) -> CurveBins:
@@ -195,9 +201,8 @@ def histogram(name: CurveName, values: Values, x_name: str) -> Curve:
     return curve_of(name, edges[:-1], counts, x_name=x_name, stop=edges[1:])
 
 
-def _uncertainties(rows: Predictions) -> tuple[Values, str]:
+def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
     """Return the predicted standard deviations, or for intervals their widths, (n,), and their name."""
-    predictive = rows.distributions()
     levels = predictive.interval_levels
     if levels is None:
         return spreads(predictive), "std"

@@ -63,6 +63,22 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     return Groups(label, len(left), shares)
 
 
+def share_of_row_below(left: Values, right: Values, level: float) -> Values:
+    """Return the share of the PIT of each row up to a level, (n,), in [0, 1]: the rows of :func:`share_below`.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit`.
+    level : float
+        Level, strictly between 0 and 1.
+    """
+    jump = right - left
+    share = (right <= level).astype(np.float64)
+    np.divide(level - left, jump, out=share, where=jump > 0)
+    return np.clip(share, 0, 1, out=share)
+
+
 def shares_at_quantiles(left: Values, right: Values, levels: Values) -> Groups:
     """Return groups whose means are the shares of targets below, and then at or below, the stated quantiles, (2 q,).
 

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from calcheck.distributions import Gaussian, Quantiles
+from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.intervals import Intervals
 from calcheck.predictions import Predictions
+from calcheck.recalibration.features import Feature
 from calcheck.recalibration.fits import (
     FitOptions,
+    fit_bin_scaling,
     fit_conformal,
     fit_local,
     fit_pit,
@@ -14,6 +17,7 @@ from calcheck.recalibration.fits import (
     fit_shift_scale,
 )
 from calcheck.recalibration.regression import gamma_loss, gamma_regression
+from calcheck.recalibration.scores import score_rows
 from calcheck.recalibration.steps import Scale
 
 MEAN = np.arange(10.0)
@@ -73,8 +77,6 @@ def test_normalized_split_conformal_intervals_use_the_ninth_smallest_score(rows)
 
 @pytest.mark.parametrize(("relative", "expected"), [(False, 1.436897), (True, None)])
 def test_conformalized_quantile_regression_moves_both_limits_of_an_interval(relative, expected):
-    from calcheck.distributions.intervals import Intervals
-
     gaussian = Gaussian(MEAN, STD)
     limits = gaussian.quantile(0.1)[:, None], gaussian.quantile(0.9)[:, None]
     rows = Predictions(y=Y, predictive=Intervals(np.array([0.8]), *limits))
@@ -128,3 +130,59 @@ def test_groups_get_their_mean_squared_z_score_without_a_penalty():
         @ np.vstack([np.ones(3), np.eye(3)[1:]])
     )
     assert found == pytest.approx([1.785, 1.6275, 0.47265625])
+
+
+def test_draws_are_compared_with_a_perfect_ensemble_of_as_many_draws():
+    draws = np.array([[-2.0, -1.0, 0.0, 1.0, 2.0], [0.0, 2.0, 4.0, 6.0, 8.0]])
+    rows = Predictions(y=np.array([3.0, 0.0]), predictive=Samples(draws))
+    z2 = np.array([9 / 2.5, 16 / 10])  # variances with denominator 4
+    perfect = (1 + 1 / 5) * 4 / 2  # (1 + 1 / m) (m - 1) / (m - 3) for m = 5
+    assert fit_scale(rows, OPTIONS).factor == pytest.approx(np.sqrt(z2.mean() / perfect))
+
+
+def test_interval_scores_are_widths_and_twice_the_distance_beyond_the_limits_divided_by_alpha():
+    limits = Intervals(np.array([0.8]), np.array([[0.0], [0.0]]), np.array([[2.0], [2.0]]))
+    rows = Predictions(y=np.array([1.0, 2.5]), predictive=limits)
+    assert score_rows(rows, "crps") == pytest.approx([2.0, 2.0 + 2 / 0.2 * 0.5])
+    normal = Predictions(y=np.array([0.0, 3.0]), predictive=Gaussian(np.zeros(2), np.ones(2)))
+    reach = 1.6448536269514722
+    assert score_rows(normal, "interval") == pytest.approx([2 * reach, 2 * reach + 2 / 0.1 * (3 - reach)])
+
+
+def test_bins_of_the_deviations_get_the_root_of_their_mean_squared_z_scores():
+    rows = Predictions(
+        y=np.array([1.0, 2.0, 3.0, 6.0]), predictive=Gaussian(np.zeros(4), np.array([1.0, 1.0, 3.0, 3.0]))
+    )
+    step = fit_bin_scaling(rows, FitOptions(bins=2))
+    assert step.edges == (3.0,)
+    assert step.factors == pytest.approx([np.sqrt((1 + 4) / 2), np.sqrt((1 + 4) / 2)])
+    uneven = Predictions(y=np.array([1.0, 1.0, 6.0, 6.0]), predictive=rows.predictive)
+    assert fit_bin_scaling(uneven, FitOptions(bins=2)).factors == pytest.approx([1.0, 2.0])
+
+
+def test_splines_are_cubic_between_knots_and_linear_beyond_them():
+    knots = (-1.0, 0.0, 0.5, 2.0)
+    feature = Feature("x", "number", low=-100.0, high=100.0, knots=knots)
+
+    def design(x):
+        return feature.design(Predictions(y=np.zeros(len(x)), columns={"x": x}))
+
+    for side in (np.array([-5.0, -3.0, -1.0]), np.array([2.0, 4.0, 6.0])):
+        values = design(side)
+        assert values[2] - values[1] == pytest.approx(values[1] - values[0])
+    x = np.linspace(-1.5, 2.5, 4001)
+    curvature = np.diff(design(x), 2, axis=0) / (x[1] - x[0]) ** 2
+    assert np.abs(np.diff(curvature[:, 1:], axis=0)).max() < 0.02  # continuous second derivative
+    assert np.abs(curvature[:, 1:]).max() > 0.5
+
+
+def test_a_curve_of_an_input_is_recovered():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-2, 2, 20_000)
+    rows = Predictions(
+        y=np.exp(np.abs(x) / 2) * rng.normal(size=len(x)),
+        predictive=Gaussian(np.zeros(len(x)), np.ones(len(x))),
+        columns={"x": x},
+    )
+    found = fit_local(rows, FitOptions(by=("x",))).apply(rows).predictive.scale
+    assert np.abs(np.log(found) - np.abs(x) / 2).max() < 0.2

@@ -1,0 +1,142 @@
+"""`calcheck report`: everything about one or several models in one HTML file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.common import (
+    COLUMNS,
+    ENGINE,
+    INFERENCE,
+    LEVEL,
+    SEED,
+    files_argument,
+    make_run,
+    select_metrics,
+)
+from calcheck.cli.compare import model_names, open_models
+from calcheck.cli.evaluate import evaluate_file, stream_reason
+from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions
+from calcheck.cli.output import STDOUT, Pointwise, deliver_text
+from calcheck.cli.streaming import STATES
+from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.execution.context import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions
+    from calcheck.render.pages.report import ModelReport
+    from calcheck.report import Report
+
+WORST = 20  # Number of worst rows in the page
+
+
+def _report(files: list[str], **given: Any) -> None:
+    """Write one HTML page about a file: the conclusion, every metric, pictures, a map to explore, and the worst rows.
+
+    The page needs no network. With several files, their models are shown
+    side by side. "calcheck diff" and "calcheck check --against" read the
+    report that is inside the page.
+    """
+    from calcheck.render.pages.html import render
+    from calcheck.render.pages.report import page_of
+    from calcheck.storage.atomic_write import require_writable
+
+    options = build(PageOptions, given)
+    names = model_names(files, options.names)
+    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
+    sources = [replace(source, inputs=True) for source in open_models(files, given, metrics, narrow=True)]
+    reads = [name for source in sources for name in source.reads()]
+    require_writable([options.output] if options.output not in STDOUT else [], reads)
+    models = [
+        _model(name, file, source, metrics, given) for name, file, source in zip(names, files, sources, strict=True)
+    ]
+    definitions = {name: metric.info.source for name, metric in METRICS.items()}
+    page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), sources=definitions)
+    deliver_text(render(page), options)
+    if options.output not in STDOUT:
+        sys.stderr.write(f"wrote {options.output}\n")
+
+
+def _model(
+    name: str, file: str, source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]
+) -> ModelReport:
+    """Return what the page shows of a model."""
+    from calcheck.metrics.base import inapplicable_reason
+    from calcheck.metrics.coverage import Coverage
+    from calcheck.render.pages.report import DRAWN, ModelReport
+
+    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=DRAWN)
+    if stream_reason(source, metrics, given) is not None:
+        return ModelReport(name, report, no_map="the rows are processed in batches")
+    rows = _rows(source, metrics, given)
+    if reason := inapplicable_reason(Coverage, rows):
+        return ModelReport(name, report, no_map=f"coverage {reason}")
+    return _with_rows(name, report, source, rows, given)
+
+
+def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> Predictions:
+    """Return the rows that the metrics used."""
+    from calcheck.evaluation import subsample_rows
+    from calcheck.statistics.repeated_targets import group_by_input
+
+    rows = group_by_input(source, map(type, metrics)).predictions()
+    size = build(RowOptions, given).subsample
+    return rows if size is None else subsample_rows(rows, size, make_run(given))
+
+
+def _with_rows(name: str, report: Report, source: FileSource, rows: Predictions, given: dict[str, Any]) -> ModelReport:
+    """Return what the page shows of a model whose rows are in memory."""
+    from calcheck.render.pages.report import ModelReport
+    from calcheck.slices.grid import make_map
+    from calcheck.slices.groups import column_groups
+    from calcheck.slices.variables import default_variables, named_variables
+
+    run, by = make_run(given), build(PageOptions, given).plot_by
+    x, y = named_variables(rows, by) if by else default_variables(rows, source.roles.x)
+    level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
+    return ModelReport(
+        name,
+        report,
+        map=make_map(rows, x, y, run, level=level),
+        groups=column_groups(rows, run, without=source.used_columns(), level=level),
+        worst=_worst_rows(rows, run),
+    )
+
+
+def _worst_rows(rows: Predictions, run: Run) -> list[dict[str, Any]]:
+    """Return the rows with the largest squared z-scores; of intervals, with the largest interval scores."""
+    from calcheck.evaluation import ranked_rows
+    from calcheck.metrics.base import inapplicable_reason
+    from calcheck.predictions import InMemory
+
+    for name in ("zms", "interval-score"):
+        if not inapplicable_reason(METRICS[name], rows):
+            metric, source = METRICS[name]().with_defaults(rows), InMemory(rows)
+            return ranked_rows(metric.evaluate(metric.fit(source, run), source, run), rows, -WORST)
+    return []
+
+
+report_command = make_command(
+    "report",
+    _report,
+    [
+        files_argument("FILE…", "Files of saved predictions, one per model; - reads standard input."),
+        *parameters(PageOptions, "Page"),
+        *parameters(MetricSelectionOptions, "Metrics"),
+        *COLUMNS,
+        *parameters(RowOptions, "Rows"),
+        *INFERENCE,
+        *STATES,
+        *SEED,
+        *ENGINE,
+    ],
+    example="calcheck report preds.parquet -o report.html",
+)

@@ -1,0 +1,204 @@
+"""Pages of reports: the conclusion, the metrics, how and where a model is wrong, its worst rows, and the settings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.builders.parts import note_blocks, source
+from calcheck.render.builders.report import answer, legend_lines, listed, overview
+from calcheck.render.cells import notes, number, reasons
+from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
+from calcheck.render.json import fields_of
+from calcheck.render.pages.blocks import Data, Figure, Folded, Page, Row, Section
+from calcheck.render.pages.figures import figure
+from calcheck.render.pages.regions import group_table, linked_map
+from calcheck.render.pictures.metrics import metric_picture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from calcheck.render.pages.blocks import PageBlock
+    from calcheck.report import Report, Result
+    from calcheck.slices.grid import RegionMap
+    from calcheck.slices.groups import ColumnGroups
+
+    Part = Callable[["ModelReport"], Iterator[PageBlock]]
+
+HOW = ("pit", "ece", "coverage", "ence", "zms", "stratified-coverage", "confidence-curve")
+"""Metrics whose pictures show how a model is wrong."""
+DRAWN = frozenset({*HOW, "cce"})
+"""Metrics whose pictures a page shows."""
+ORDER = ("fail", "undecided", "pass", "none")
+REGION_NOTE = (
+    "The limits hold for a region that is chosen without looking at the targets. Of many regions of a right model, 1 in"
+    " 20 is beyond them."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelReport:
+    """What a page shows of a model.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    report : Report
+        Its report.
+    map : RegionMap, optional
+        Map of two variables.
+    no_map : str
+        Why there is no map, and no groups.
+    groups : tuple of ColumnGroups
+        Groups by columns of categories.
+    worst : list of dict
+        Rows with the largest errors for their uncertainties.
+    """
+
+    name: str
+    report: Report
+    map: RegionMap | None = None
+    no_map: str = ""
+    groups: tuple[ColumnGroups, ...] = ()
+    worst: Sequence[dict[str, Any]] = ()
+
+
+def page_of(models: Sequence[ModelReport], *, command: str, sources: Mapping[str, str]) -> Page:
+    """Return the page of one or several models.
+
+    Parameters
+    ----------
+    models : sequence of ModelReport
+        The models, at least one.
+    command : str
+        The command line.
+    sources : mapping
+        Where each metric is defined, by its name.
+    """
+    parts: dict[str, Part] = {
+        "Conclusion": _conclusion,
+        "Metrics": _metrics,
+        "How": _how,
+        "Where": _where,
+        "Groups": _groups,
+        "Worst rows": _worst,
+        "Settings": _settings,
+    }
+    sections = [_section(title, models, part) for title, part in parts.items()]
+    blocks: list[PageBlock] = [section for section in sections if section.blocks]
+    if len(models) > 1:
+        blocks.insert(1, Section("Side by side", (_side_by_side(models),)))
+    blocks.append(Section("Definitions", (_definitions(models, sources),)))
+    blocks.append(Section("Command", (Paragraph(command),)))
+    blocks += [Data("report", _json(each.report)) for each in models]
+    title = f"calcheck: {', '.join(each.name for each in models)}"
+    return Page(title, tuple(blocks), models[0].report.calcheck)
+
+
+def _section(title: str, models: Sequence[ModelReport], part: Part) -> Section:
+    """Return a part of the page: of one model, or of each under its name."""
+    found = [(each.name, tuple(part(each))) for each in models]
+    if len(models) == 1:
+        return Section(title, found[0][1])
+    return Section(title, tuple(Section(name, blocks) for name, blocks in found if blocks))
+
+
+def _conclusion(model: ModelReport) -> Iterator[Block]:
+    yield source(model.report.input)
+    if model.report.conclusion is not None:
+        yield answer(model.report.conclusion, model.report.input.n)
+
+
+def _metrics(model: ModelReport) -> Iterator[Block]:
+    """Yield the metrics that fail, those that pass, and those that were not computed with the reasons."""
+    report = model.report
+    results = sorted(report.results, key=lambda result: ORDER.index(result.verdict))
+    yield replace(overview(results), sortable=True)
+    if lines := legend_lines(report, details=False):
+        yield Legend(tuple(lines))
+    if report.skipped:
+        rows = tuple(row_of(names, reason) for names, reason in reasons(report.skipped))
+        yield Table((Column("not computed"), Column("reason")), rows)
+    yield from note_blocks(notes(replace(report, skipped=())))
+
+
+def _how(model: ModelReport) -> Iterator[PageBlock]:
+    if figures := tuple(_figures(model.report, HOW)):
+        yield Row(figures)
+
+
+def _figures(report: Report, metrics: Sequence[str]) -> Iterator[Figure]:
+    """Yield the pictures of metrics, as far as the report has their curves."""
+    results = {result.metric: result for result in report.results}
+    pictures = (metric_picture(report, results[name]) for name in metrics if name in results)
+    yield from (figure(picture) for picture in pictures if picture is not None)
+
+
+def _where(model: ModelReport) -> Iterator[PageBlock]:
+    if model.map is None:
+        if model.no_map:
+            yield Paragraph(f"No map: {model.no_map}.")
+        return
+    yield Paragraph(REGION_NOTE)
+    yield linked_map(model.map)
+    yield from _figures(model.report, ["cce"])
+
+
+def _groups(model: ModelReport) -> Iterator[Block]:
+    yield from map(group_table, model.groups)
+
+
+def _worst(model: ModelReport) -> Iterator[Block]:
+    if model.worst:
+        yield replace(listed("", model.worst), sortable=True)
+
+
+def _settings(model: ModelReport) -> Iterator[PageBlock]:
+    """Yield the settings and versions, and the files with their hashes."""
+    report = model.report
+    settings = {name: value for name, value in report.settings.items() if name != "versions"}
+    versions = {"calcheck": report.calcheck, **report.settings.get("versions", {})}
+    columns = (Column("file"), Column("role"), Column("rows", "right"), Column("SHA-256"))
+    files = tuple(row_of(each.path, each.role, f"{each.rows:,}", each.sha256) for each in report.input.files)
+    yield Table(columns, files)
+    roles = tuple(report.input.columns.items())
+    yield Folded("Columns, settings and versions", (Details((*roles, *_texts(settings), *_texts(versions))),))
+
+
+def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, "–" if value is None else str(value)) for name, value in values.items())
+
+
+def _side_by_side(models: Sequence[ModelReport]) -> Table:
+    """Return the values of all models, one line per metric, with their verdicts."""
+    values = [{result.metric: result for result in each.report.results} for each in models]
+    names = dict.fromkeys(name for known in values for name in known)
+    columns = (Column("metric"), *(Column(each.name, "right") for each in models))
+    rows = tuple((Cell(name), *(_value(known.get(name)) for known in values)) for name in names)
+    return Table(columns, rows, sortable=True)
+
+
+def _value(result: Result | None) -> Cell:
+    return Cell("–") if result is None else Cell(number(result.value), result.verdict)
+
+
+def _definitions(models: Sequence[ModelReport], sources: Mapping[str, str]) -> Folded:
+    """Return what each metric is, its options, and where it is defined."""
+    results = {result.metric: result for each in models for result in each.report.results}
+    columns = (Column("metric"), Column("definition"), Column("options"), Column("source"))
+    rows = tuple(
+        row_of(name, result.summary, _options(result), sources.get(name, "")) for name, result in results.items()
+    )
+    return Folded(f"{len(rows)} metrics", (Table(columns, rows),))
+
+
+def _options(result: Result) -> str:
+    return ", ".join(f"{name} {value}" for name, value in result.options.items() if value is not None)
+
+
+def _json(report: Report) -> str:
+    """Return the report as JSON, without the curves that its pictures show."""
+    plain = replace(report, results=tuple(replace(result, curves=()) for result in report.results))
+    return json.dumps(fields_of(plain), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
