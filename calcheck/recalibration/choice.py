@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.predictions import concat
 from calcheck.recalibration.folds import assign_folds
 from calcheck.recalibration.methods import NONE, apply_steps
-from calcheck.recalibration.scores import score_levels, score_rows
+from calcheck.recalibration.scores import RowScore, row_score
 from calcheck.recalibration.z_scores import require_different_errors
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class CrossValidation:
         Fold of each row.
     options : FitOptions
         Options of the fits.
-    score : str
+    row_score : RowScore
         The score.
     cluster : (n,), optional
         Number of the cluster of each row, for standard errors.
@@ -103,7 +102,7 @@ class CrossValidation:
     rows: Predictions
     fold: NDArray[np.intp]
     options: FitOptions
-    score: Score = "crps"
+    row_score: RowScore
     cluster: NDArray[np.intp] | None = None
 
     @cached_property
@@ -143,7 +142,7 @@ class CrossValidation:
         try:
             with np.errstate(all="ignore"):  # scores that are not finite become a reason
                 rows = self.rows if method.name == NONE else self.corrected(method)
-                scores = self._scores(rows)
+                scores = self.row_score.of(rows)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
@@ -151,10 +150,6 @@ class CrossValidation:
         if not np.isfinite(scores).all():
             return Candidate(method, None, "some scores are infinite")
         return Candidate(method, scores)
-
-    def _scores(self, rows: Predictions) -> Values:
-        by_levels = isinstance(self.rows.distributions().load(), Quantiles) and self.score == "crps"
-        return score_levels(rows) if by_levels else score_rows(rows, self.score)
 
     def compare(self, scores: Values, others: Values) -> Comparison:
         """Return the difference of two scores of the same rows, with the p-value that it is below 0."""
@@ -235,7 +230,9 @@ def cross_validate(
     if column is not None:
         values = np.asarray(rows.columns[column])
         labels = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
-    validation = CrossValidation(rows, fold, options, score, labels)
+    stages = [step.stage for method in methods for step in method.steps]
+    compared = row_score(rows.distributions().load(), score, stages, options.levels)
+    validation = CrossValidation(rows, fold, options, compared, labels)
     found = []
     for done, method in enumerate(methods):
         if progress is not None:

@@ -2,22 +2,74 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.recalibrated import recalibrate
+from calcheck.distributions.recalibrator import Recalibrator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]
 
 Score = Literal["crps", "nll", "interval"]
 LEVEL = 0.9  # Of the intervals whose score is computed
+METRIC_OF_SCORE = {"crps": "crps", "nll": "nll", "interval": "interval-score"}
+UNCHANGED = Recalibrator(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A score of rows that is defined for all corrections that are compared.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric that is its mean.
+    of : callable
+        Returns the scores of rows, (n,); smaller is better.
+    """
+
+    metric: str
+    of: Callable[[Predictions], Values]
+
+
+def row_score(stated: Predictive, score: Score, stages: Sequence[str], levels: Sequence[float]) -> RowScore:
+    """Return the score by which corrections of stated distributions are compared with no change.
+
+    What a correction changes besides, such as draws that become quantiles, is changed in all rows that are compared.
+
+    Parameters
+    ----------
+    stated : Predictive
+        The n distributions as the file states them.
+    score : str
+        The score that was asked for.
+    stages : sequence of str
+        Stages of the corrections.
+    levels : sequence of float
+        Levels of the intervals that conformal corrections make of distributions.
+    """
+    if isinstance(stated, Intervals):
+        return RowScore("interval-score", lambda rows: score_rows(rows, "interval"))
+    if isinstance(stated, Quantiles):
+        if score == "crps":
+            return RowScore("pinball", lambda rows: score_levels(rows, stated))
+    elif "conformal" in stages:
+        return RowScore("interval-score", lambda rows: score_intervals(rows, levels))
+    elif stated.n_draws is not None and "probability" in stages and score == "crps":
+        return RowScore("crps", score_quantiles)
+    return RowScore(METRIC_OF_SCORE[score], lambda rows: score_rows(rows, score))
 
 
 def score_rows(rows: Predictions, score: Score) -> Values:
@@ -54,13 +106,30 @@ def score_rows(rows: Predictions, score: Score) -> Values:
     return predictive.crps(y)
 
 
-def score_levels(rows: Predictions) -> Values:
-    """Return twice the mean pinball loss of the levels of each row, (n,), for distributions given by quantiles."""
+def score_levels(rows: Predictions, stated: Quantiles) -> Values:
+    """Return twice the mean pinball loss of the stated levels, (n,); levels that a correction lost are unchanged."""
     predictive = rows.distributions().load()
     if not isinstance(predictive, Quantiles):
         raise TypeError(type(predictive))
-    away = rows.targets().reshape(len(rows), 1) - predictive.values
-    return np.asarray(2 * np.maximum(predictive.levels * away, (predictive.levels - 1) * away).mean(axis=1))
+    values = stated.values.copy()
+    values[:, np.isin(stated.levels, predictive.levels)] = predictive.values
+    away = rows.targets().reshape(len(rows), 1) - values
+    return np.asarray(2 * np.maximum(stated.levels * away, (stated.levels - 1) * away).mean(axis=1))
+
+
+def score_intervals(rows: Predictions, levels: Sequence[float]) -> Values:
+    """Return the mean interval score of central intervals at some levels, (n,)."""
+    predictive = rows.distributions().load()
+    if isinstance(predictive, Intervals):
+        return score_rows(rows, "interval")
+    y = rows.targets().reshape(len(rows))
+    scores = [_interval_scores(y, *predictive.central_interval(level), level) for level in levels]
+    return np.asarray(np.mean(scores, axis=0))
+
+
+def score_quantiles(rows: Predictions) -> Values:
+    """Return the CRPS of draws after their conversion to quantiles, (n,)."""
+    return recalibrate(rows.distributions(), UNCHANGED).crps(rows.targets().reshape(len(rows)))
 
 
 def _interval_scores(y: Values, low: Values, high: Values, level: Values | float) -> Values:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, evaluate, run_settings
 from calcheck.execution.context import Run
@@ -288,8 +286,9 @@ class _Study:
 
     def score_results(self) -> Iterator[Result]:
         """Yield the mean score of each method, and its difference from no change."""
-        metric = _judge(self._score_metric)
-        for each in self._validated[1]:
+        validation, found = self._validated
+        metric = _judge(validation.row_score.metric)
+        for each in found:
             if each.scores is None:
                 continue
             subset = {"method": each.method.name}
@@ -304,16 +303,6 @@ class _Study:
                     p_value=paired.p_value,
                 )
                 yield Result.from_inference(metric.result(paired.difference, {**subset, "minus": NONE}), difference)
-
-    @property
-    def _score_metric(self) -> str:
-        """Name of the metric that is the mean of the scores."""
-        predictive = self.rows.distributions()
-        if isinstance(predictive, Intervals) or self.options.score == "interval":
-            return "interval-score"
-        if self.options.score == "nll":
-            return "nll"
-        return "pinball" if isinstance(predictive.load(), Quantiles) else "crps"
 
     def judged(self, metrics: Sequence[Metric[Any]]) -> Iterator[Report]:
         """Yield the reports of the rows before and after, each row corrected by a fit to the other folds."""

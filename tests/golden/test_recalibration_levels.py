@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from calcheck.distributions import Samples
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.predictions import Predictions
+from calcheck.recalibration.choice import cross_validate
+from calcheck.recalibration.fits import FitOptions
+from calcheck.recalibration.methods import Method
 from calcheck.recalibration.scores import score_rows
 from tests.benchmarks.recalibration import CORRECTED, LEVEL, RIGHT, chosen, covered, p_values
 from tests.simulations import band, sets
@@ -60,3 +64,24 @@ def test_new_targets_are_covered_at_the_ranks_of_the_fitted_rows(correction, k):
     """At k / (n + 1) of n = 9 rows, whatever is wrong (Romano, Patterson, Candes 2019; Chernozhukov et al. 2021)."""
     low, high = band(MANY, k / 10)
     assert low <= covered(correction, k, 9, MANY) <= high
+
+
+def compared(predictive, y, method):
+    """Return the scores with no change and with a method."""
+    rows = Predictions(y=y, predictive=predictive)
+    _, found = cross_validate(rows, [Method("none"), Method(method)], FitOptions(levels=(0.5, 0.9)))
+    return [each.mean for each in found]
+
+
+def test_a_correction_is_compared_with_no_change_in_the_form_that_it_gives():
+    """Right forecasts: intervals are compared with intervals, quantiles of draws with quantiles, and all levels."""
+    rng = np.random.default_rng(3)
+    mean, y = rng.normal(size=(2, 2000))
+    intervals = compared(Gaussian(np.zeros(2000), np.ones(2000)), y, "conformal")
+    assert intervals[1] == pytest.approx(intervals[0], rel=0.02)
+    draws = compared(Samples(rng.normal(size=(2000, 5))), y, "pit")
+    assert 1 < draws[1] / draws[0] < 1.01
+    levels = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
+    narrow = Quantiles(levels, mean[:, None] + 0.8 * norm.ppf(levels))
+    before, after = compared(narrow, mean + y, "pit")  # loses the outer levels
+    assert 0.97 < after / before < 1
