@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.predictions import concat
 from calcheck.recalibration.folds import assign_folds
@@ -123,7 +124,7 @@ class CrossValidation:
             steps = method.fit(fitted, self.options)
             self._require_groups(steps, held)
             parts.append(apply_steps(steps, held))
-        return concat(parts).take(self._order)
+        return concat(at_common_levels(parts)).take(self._order)
 
     @staticmethod
     def _require_groups(steps: Sequence[object], held: Predictions) -> None:
@@ -142,7 +143,7 @@ class CrossValidation:
         try:
             with np.errstate(all="ignore"):  # scores that are not finite become a reason
                 rows = self.rows if method.name == NONE else self.corrected(method)
-                scores = self.row_score.of(rows)
+                scores = self.row_score.compute(rows)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
@@ -186,6 +187,29 @@ class CrossValidation:
         errors = FEW_ERRORS if len(self.rows) < MANY_ROWS else MANY_ERRORS
         paired = self.compare(candidate.scores, best.scores)
         return paired.difference <= max(errors * paired.error, LEAST_GAIN * abs(best.mean))
+
+
+def at_common_levels(parts: list[Predictions]) -> list[Predictions]:
+    """Return the rows of several folds, of which those given by quantiles have the levels that all folds have.
+
+    Raises
+    ------
+    DataError
+        They have fewer than two levels in common.
+    """
+    given = [part.distributions().load() for part in parts]
+    levels = [each.levels for each in given if isinstance(each, Quantiles)]
+    if len(levels) < len(parts):
+        return parts
+    common = reduce(np.intersect1d, levels)
+    if len(common) < MIN_LEVELS:
+        msg = "corrections fitted to the other folds leave fewer than two quantiles in common: outer ones are needed"
+        raise DataError(msg)
+    return [
+        part.with_targets(part.targets(), Quantiles(common, each.values[:, np.isin(each.levels, common)]))
+        for part, each in zip(parts, given, strict=True)
+        if isinstance(each, Quantiles)
+    ]
 
 
 def cross_validate(

@@ -36,12 +36,12 @@ class RowScore:
     ----------
     metric : str
         Name of the metric that is its mean.
-    of : callable
+    compute : callable
         Returns the scores of rows, (n,); smaller is better.
     """
 
     metric: str
-    of: Callable[[Predictions], Values]
+    compute: Callable[[Predictions], Values]
 
 
 def row_score(stated: Predictive, score: Score, stages: Sequence[str], levels: Sequence[float]) -> RowScore:

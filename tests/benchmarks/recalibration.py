@@ -33,6 +33,7 @@ from calcheck.recalibration.methods import apply_steps, candidates
 
 FRESH = 3000
 LEVEL = 0.05
+NINE = np.arange(1, 10) / 10
 ERROR = 0.001
 
 
@@ -125,7 +126,19 @@ def ensemble(rng, n):
     return Predictions(y=forecast.sample(rng, 1)[:, 0], predictive=Samples(forecast.sample(rng, 11)))
 
 
-RIGHT = {"gaussian": gaussian, "counts": counts, "11 draws": ensemble}
+def quantiles(rng, n):
+    rows = gaussian(rng, n)
+    values = np.stack([rows.predictive.quantile(level) for level in NINE], axis=1)
+    return Predictions(y=rows.y, predictive=Quantiles(NINE, values))
+
+
+def interval(rng, n):
+    rows = gaussian(rng, n)
+    lower, upper = (limit[:, None] for limit in rows.predictive.central_interval(0.9))
+    return Predictions(y=rows.y, predictive=Intervals(np.array([0.9]), lower, upper))
+
+
+RIGHT = {"gaussian": gaussian, "counts": counts, "11 draws": ensemble, "9 quantiles": quantiles, "interval": interval}
 
 
 def p_values(maker, n, seed):
