@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
 MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
 SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
+MOST_FAR = 0.1  # Maximum share of targets so far out that their probability is 0 or 1, which ends the known quantiles
 FLOOR = 1e-300  # Smallest mass of a target
 ROUNDING = 1e-9  # Tolerance for rounding of a rank
 
@@ -217,10 +218,25 @@ def _share_below(left: Values, right: Values, level: float) -> float:
 
 
 def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
+    """Return the limits of the PIT of each row, (n,) each.
+
+    Raises
+    ------
+    DataError
+        Too many targets are so far out that their PIT is 0 or 1, which tells nothing about their distances.
+    """
     predictive = rows.distributions()
     require_single_target(predictive, rows.targets())
     require_known_shape(predictive)
-    return pit(rows)
+    left, right = pit(rows)
+    far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
+    if far > MOST_FAR * len(rows):
+        msg = (
+            f"{far:,} of {len(rows):,} targets are so far out that their predicted probabilities are 0 or 1. Scale the"
+            " uncertainties first, as in local+pit"
+        )
+        raise DataError(msg)
+    return left, right
 
 
 def fit_beta(rows: Predictions, _: FitOptions) -> Beta:

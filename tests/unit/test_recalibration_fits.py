@@ -7,6 +7,7 @@ from calcheck.distributions import Gaussian, Quantiles
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
+from calcheck.recalibration.methods import Method, apply_steps
 
 Z = np.array([0.5, -1.5, 0.8, 2.0, -1.0, 3.0, 0.2, -4.0, 2.0, -1.0, 5.0, 0.5])
 
@@ -38,3 +39,12 @@ def test_quantiles_are_finite_where_errors_are_farther_than_probabilities_resolv
     corrected = fit_pit(rows, FitOptions()).apply(rows).predictive
     assert np.isfinite([corrected.quantile(level) for level in (1e-9, 0.99, 1 - 1e-9)]).all()
     assert np.isfinite([corrected.mean(), corrected.std(), corrected.crps(rows.y), corrected.log_prob(rows.y)]).all()
+
+
+def test_probabilities_of_uncertainties_that_are_ten_times_too_small_are_mapped_after_scaling():
+    """A fifth of the targets is above the 8.3 deviations at which F rounds to 1; by hand, the 90 % quantile is 12.8."""
+    rows = rows_of(10 * np.random.default_rng(1).normal(size=2000))
+    with pytest.raises(DataError, match=r"targets are so far out .* as in local"):
+        fit_pit(rows, FitOptions())
+    steps = Method("scale+pit").fit(rows, FitOptions())
+    assert apply_steps(steps, rows).predictive.quantile(0.9)[0] == pytest.approx(12.8, rel=0.05)
