@@ -15,6 +15,8 @@ from calcheck.cli.common import (
     SEED,
     files_argument,
     make_run,
+    open_source,
+    run_context,
     select_metrics,
 )
 from calcheck.cli.compare import model_names, open_models
@@ -23,6 +25,7 @@ from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver_text
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -51,6 +54,9 @@ def _report(files: list[str], **given: Any) -> None:
 
     options = build(PageOptions, given)
     names = model_names(files, options.names)
+    if options.validation is not None and len(files) > 1:
+        msg = "--validation has the validation rows of one model: pass one FILE"
+        raise OptionError(msg)
     metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
     sources = [replace(source, inputs=True) for source in open_models(files, given, metrics, narrow=True)]
     reads = [name for source in sources for name in source.reads()]
@@ -58,6 +64,8 @@ def _report(files: list[str], **given: Any) -> None:
     models = [
         _model(name, file, source, metrics, given) for name, file, source in zip(names, files, sources, strict=True)
     ]
+    if options.validation is not None:
+        models = [_recalibrated(models[0], options.validation, sources[0], given)]
     definitions = {name: metric.info.source for name, metric in METRICS.items()}
     page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), sources=definitions)
     deliver_text(render(page), options)
@@ -80,6 +88,18 @@ def _model(
     if reason := inapplicable_reason(Coverage, rows):
         return ModelReport(name, report, no_map=f"coverage {reason}")
     return _with_rows(name, report, source, rows, given)
+
+
+def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
+    """Return what the page shows of a model, with a correction that is fitted to validation rows."""
+    from calcheck.cli.recalibrate import recalibration_options
+    from calcheck.studies.recalibrate import judges, recalibrate
+
+    options = recalibration_options(given)
+    fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)
+    other = replace(source, also=options.columns)
+    with run_context(given, fitted) as run:
+        return replace(model, recalibration=recalibrate(fitted, options=options, other=other, run=run))
 
 
 def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> Predictions:

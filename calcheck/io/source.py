@@ -237,10 +237,10 @@ class FileSource(Source):
         names = self.table.schema.names
         for name in self.also:
             if name not in names:
-                msg = f"there is no column {name!r} to order rows by {listed_columns(names, name)}"
+                msg = f"there is no column {name!r} {listed_columns(names, name)}"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
-                msg = f"column {name!r} does not have one value per row, so it cannot order rows"
+                msg = f"column {name!r} does not have one value per row"
                 raise DataError(msg)
         return self.also
 

@@ -291,7 +291,7 @@ def test_models_in_later_batches_are_detected(tmp_path):
 
 def test_a_wrong_name_is_refused_before_anything_is_read(tmp_path):
     source = FileSource(read(file(tmp_path, NORMAL)).file, also=("nothing",))
-    with pytest.raises(CalcheckError, match="there is no column 'nothing' to order rows by"):
+    with pytest.raises(CalcheckError, match="there is no column 'nothing'"):
         source.predictions()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.builders.parts import note_blocks, source
+from calcheck.render.builders.recalibration import recalibration_tables
 from calcheck.render.builders.report import answer, legend_lines, listed, overview
 from calcheck.render.cells import notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
@@ -15,10 +16,12 @@ from calcheck.render.pages.blocks import Data, Figure, Folded, Page, Row, Sectio
 from calcheck.render.pages.figures import figure
 from calcheck.render.pages.regions import group_table, linked_map
 from calcheck.render.pictures.metrics import metric_picture
+from calcheck.render.pictures.recalibration import recalibration_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from calcheck.recalibration.recalibration_map import RecalibrationMap
     from calcheck.render.pages.blocks import PageBlock
     from calcheck.report import Report, Result
     from calcheck.slices.grid import RegionMap
@@ -55,6 +58,8 @@ class ModelReport:
         Groups by columns of categories.
     worst : list of dict
         Rows with the largest errors for their uncertainties.
+    recalibration : tuple of (Report, RecalibrationMap), optional
+        A correction that was fitted to other rows, with its report.
     """
 
     name: str
@@ -63,6 +68,7 @@ class ModelReport:
     no_map: str = ""
     groups: tuple[ColumnGroups, ...] = ()
     worst: Sequence[dict[str, Any]] = ()
+    recalibration: tuple[Report, RecalibrationMap] | None = None
 
 
 def page_of(models: Sequence[ModelReport], *, command: str, sources: Mapping[str, str]) -> Page:
@@ -83,6 +89,7 @@ def page_of(models: Sequence[ModelReport], *, command: str, sources: Mapping[str
         "How": _how,
         "Where": _where,
         "Groups": _groups,
+        "Recalibration": _recalibration,
         "Worst rows": _worst,
         "Settings": _settings,
     }
@@ -148,6 +155,14 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
 
 def _groups(model: ModelReport) -> Iterator[Block]:
     yield from map(group_table, model.groups)
+
+
+def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
+    """Yield the correction, its picture, and metrics before and after."""
+    if model.recalibration is not None:
+        report, _ = model.recalibration
+        yield from recalibration_tables(report)
+        yield Row((figure(recalibration_picture(*model.recalibration)),))
 
 
 def _worst(model: ModelReport) -> Iterator[Block]:
