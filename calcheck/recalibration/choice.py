@@ -15,6 +15,7 @@ from calcheck.predictions import concat
 from calcheck.recalibration.folds import assign_folds
 from calcheck.recalibration.methods import NONE, apply_steps
 from calcheck.recalibration.scores import score_levels, score_rows
+from calcheck.recalibration.z_scores import require_different_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,9 +226,10 @@ def cross_validate(
     Raises
     ------
     DataError
-        There are fewer rows than folds.
+        There are fewer rows than folds, or all errors are equal.
     """
     fold = assign_folds(rows, folds, seed=options.seed, cluster=cluster, time=time)
+    require_different_errors(rows)
     column = cluster or time
     labels = None
     if column is not None:

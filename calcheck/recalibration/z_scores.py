@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions.continuous import LocationScale
+from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
+ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite
 
 
@@ -75,3 +78,23 @@ def require_single_target(predictive: Predictive, y: Values) -> None:
     if predictive.targets > 1 or y.size != len(y):
         msg = "recalibration needs one target per row"
         raise DataError(msg)
+
+
+def require_different_errors(rows: Predictions) -> None:
+    """Raise if continuous distributions have equal errors, or equal z-scores, in all rows.
+
+    Raises
+    ------
+    DataError
+        They are equal, so that a correction would leave no uncertainty.
+    """
+    predictive, y = rows.distributions(), rows.targets()
+    by_limits = isinstance(predictive.load(), (Quantiles, Intervals))
+    if by_limits or predictive.is_discrete or predictive.targets > 1 or y.size != len(y):
+        return
+    errors = y.reshape(len(y)) - center(predictive)
+    scale = predictive.spread() if isinstance(predictive, LocationScale) else 1.0
+    for name, values in (("errors", errors), ("errors relative to the uncertainties", errors / scale)):
+        if np.ptp(values) <= ROUNDING * np.abs(values).max():
+            msg = f"the {name} are all equal, to {values[0]:.4g}: they do not show how large uncertainties should be"
+            raise DataError(msg)

@@ -265,6 +265,13 @@ def test_predictions_that_show_no_scale_are_refused(calcheck, tmp_path, change, 
     assert why in ended.err or "must be positive" in ended.err
 
 
+@pytest.mark.parametrize(("factor", "what"), [(0.0, "errors"), (1.0, "errors relative to the uncertainties")])
+def test_errors_that_are_all_equal_are_refused(calcheck, tmp_path, factor, what):
+    rows = forecasts(60, 10)
+    val = write(tmp_path / "val.parquet", rows | {"y": rows["mean"] + 0.1 * rows["std"] ** factor})
+    assert f"the {what} are all equal, to 0.1: they do not show" in calcheck("recalibrate", val, *FEW).refused()
+
+
 def test_a_group_that_one_fold_lacks_is_refused(calcheck, tmp_path):
     groups = np.array(["a"] * 59 + ["b"])
     val = write(tmp_path / "val.parquet", forecasts(60, 11) | {"sex": groups})
