@@ -252,8 +252,8 @@ class InteractiveReport(Report):
         Returns
         -------
         str
-            The page, with the pictures of ``evaluate(…, pictures=True)``, a map to explore, and the worst rows. Studies,
-            and reports with ``pointwise=False``, have tables only.
+            The page, with the pictures of ``evaluate(…, pictures=True)``, a map to explore, and the worst rows.
+            Studies, and reports with ``pointwise=False``, have tables only.
 
         Raises
         ------
