@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -115,7 +116,7 @@ class InteractivePicture:
 
     picture: Picture
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Draw the picture to a .svg, .png or .pdf file.
 
         Raises
@@ -123,8 +124,9 @@ class InteractivePicture:
         OptionError
             The file name extension is another one.
         """
-        image.require_image(path)
-        write_bytes(path, image.draw(self.picture, path))
+        name = fspath(path)
+        image.require_image(name)
+        write_bytes(name, image.draw(self.picture, name))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
         """Return the picture as SVG, and as a specification that notebooks may draw themselves."""

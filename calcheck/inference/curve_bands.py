@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.inference.global_envelope import global_envelope
+from calcheck.inference.p_values import cannot_reject
 from calcheck.statistics.curves import plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.report import Alternative, Curve
-
-MIN_REPLICATES = 19  # For a band at a confidence of 0.95
 
 
 @dataclass(eq=False)
@@ -63,7 +62,7 @@ def with_band(
     """Return a curve with the band of its replicates, (R, k); unchanged if they are equal, or too few for a band."""
     statistics = np.vstack([_numbers(curve), replicates]).T
     equal = (statistics == statistics[:, :1]) | np.isnan(statistics)
-    if equal.all() or len(replicates) < MIN_REPLICATES:
+    if equal.all() or cannot_reject(len(replicates), "greater", confidence):
         return curve
     band = global_envelope(statistics, confidence, [alternative] * len(statistics))
     known = np.isfinite(replicates)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column
 LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map
-EXTREME = 0.01  # Share of values on each side that are in the outer cells of a map, which are wider
+EXTREME = 0.002  # Share of values on each side that are in the outer cells of a map, which are wider
 ROWS_PER_BIN = 30
 HISTOGRAM_BINS = 30
 

@@ -72,6 +72,18 @@ def test_a_wrong_model_leaves_its_band():
         assert result.curves[-1 if name == "pit" else 0].p_value == 0.01
 
 
+def test_too_few_replicates_make_no_band():
+    """Of 39 replicates and the data, none is among 1 % of the most extreme; 99 replicates are enough."""
+    rows = calibrated("gaussian", n=40)
+    (few,), (enough,) = (
+        curves_with_bands(METRICS["ece"](), rows, Run(replicates=replicates, confidence=0.99))
+        for replicates in (39, 99)
+    )
+    assert few.low == ()
+    assert few.p_value is None
+    assert len(enough.low) == 99
+
+
 def test_the_band_of_a_metric_is_made_of_the_replicates_of_its_verdict():
     """The band of evaluate is that of the first R replicates of the null distribution with the same seed."""
     rows, run = calibrated("poisson", n=40), Run(curves=True, replicates=39, resamples=0, seed=5)

@@ -111,6 +111,6 @@ def test_many_rows_have_as_few_marks_as_some():
 def test_without_replicates_there_is_no_band_and_the_picture_says_so():
     (picture,) = pictures_of("ece", "gaussian", run=Run(curves=True, replicates=0, resamples=0))
     assert "% of perfect models" not in svg(picture)
-    assert "no replicates" in picture.expected
+    assert "no or too few replicates" in picture.expected
     (picture,) = pictures_of("width", "gaussian")
     assert "predictions only" in picture.expected

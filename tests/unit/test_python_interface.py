@@ -595,6 +595,33 @@ def test_html_shows_the_cells_of_the_report(frame):
     assert "60 rows · predictions: gaussian" in html
 
 
+def test_notebooks_show_the_pictures_of_a_report(frame, tmp_path):
+    report = calcheck.evaluate(frame, ["zms", "ece", "sharpness"], pictures=True, plot_by="mean", replicates=19)
+    assert report._repr_html_().count("<svg") == 2
+    assert [len(result.curves) for result in report.results] == [1, 1, 0]
+    assert report.results[0].curves[0].x_name == "mean"
+    first, _ = report.pictures()
+    bundle = first._repr_mimebundle_()
+    first.save(tmp_path / "zms.svg")
+    assert (tmp_path / "zms.svg").read_text() == bundle["image/svg+xml"]
+    assert bundle["application/vnd.vegalite.v6+json"]["$schema"].endswith("v6.json")
+    with pytest.raises(calcheck.OptionError, match=r"must end in \.svg"):
+        first.save("zms.gif")
+
+
+def test_notebooks_show_the_pictures_of_studies(frame):
+    comparison = calcheck.compare({"a": frame, "b": frame.assign(std=1.0)}, ["zms"], **BARE)
+    rejection = calcheck.reject(frame, ["mae"], criteria=["std"], step=50, max_percent=50, **BARE)
+    for report in (comparison, rejection):
+        assert report._repr_html_().count("<svg") == 1
+    assert calcheck.evaluate(frame, ["zms"], **BARE).pictures() == ()
+
+
+def test_python_refuses_pictures_along_three_columns(frame):
+    with pytest.raises(calcheck.OptionError, match="one or two columns"):
+        calcheck.evaluate(frame, ["zms"], pictures=True, plot_by=["mean", "y", "std"], **BARE)
+
+
 def test_rows_keep_the_time_zone_of_a_column(frame):
     """Midnight in Paris is 23:00 of the day before in UTC."""
     times = pd.date_range("2026-01-01", periods=len(frame), tz="Europe/Paris")

@@ -50,7 +50,7 @@ EXPECTED: dict[CurveName, str] = {
     "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
 }
 """What a right model would look like, by the first curve of a picture."""
-NO_BAND = "The band of perfect models is absent, as no replicates were simulated."
+NO_BAND = "There is no band of perfect models, as there are no or too few replicates."
 NO_EVIDENCE = "The values depend on the predictions only, so they are no evidence for or against a model."
 
 
@@ -164,14 +164,18 @@ def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
 
 
 def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
-    line = Line(_positions(curve), numbers(curve.y), OBSERVED)
+    x, y = _positions(curve), numbers(curve.y)
+    observed = Points(x, y, OBSERVED) if _has_names(curve) else Line(x, y, OBSERVED)
     worst: list[Mark] = [
         Points(_positions(each), numbers(each.y), "largest") for each in result.curves if each.name == "worst"
     ]
     title = _titled(f"{result.metric} by bins of rows", curve)
     return [
         Panel(
-            (*_band(curve, band), *_reference(curve), line, *worst), _x_axis(curve), Axis(name_with_unit(result)), title
+            (*_band(curve, band), *_reference(curve), observed, *worst),
+            _x_axis(curve),
+            Axis(name_with_unit(result)),
+            title,
         )
     ]
 
@@ -251,6 +255,11 @@ def _positions(curve: Curve) -> list[float]:
     return [place if isinstance(x, str) else x for place, x in enumerate(curve.x)]
 
 
+def _has_names(curve: Curve) -> bool:
+    """Return whether the positions are names, of categories or of ranges of dates, which no line joins."""
+    return isinstance(curve.x[0], str)
+
+
 def _x_axis(curve: Curve) -> Axis:
     """Return the axis of a curve along predictions or a column."""
     names = tuple(x for x in curve.x if isinstance(x, str))
@@ -271,7 +280,8 @@ def _band(curve: Curve, name: str, subtracted: Sequence[float] = ()) -> list[Mar
     low, high = (
         [limit - each for limit, each in zip(numbers(side), away, strict=True)] for side in (curve.low, curve.high)
     )
-    return [Band(_positions(curve), low, high, name)]
+    kind = Intervals if _has_names(curve) else Band
+    return [kind(_positions(curve), low, high, name)]
 
 
 def _reference(curve: Curve) -> list[Mark]:
