@@ -253,3 +253,12 @@ def test_several_models_are_side_by_side(folder, visit):
     assert boxes[0]["y"] == boxes[1]["y"]
     heads = shown.locator("section", has=shown.get_by_role("heading", name="Side by side")).locator("th")
     assert heads.all_inner_texts() == ["metric", "first", "second"]
+
+
+def test_the_script_computes_the_limits_of_draws_as_calcheck_does(tmp_path, visit):
+    rng = np.random.default_rng(4)
+    draws = {f"sample_{number}": rng.normal(size=400) for number in range(9)}
+    page = report(tmp_path, {"y": 1.3 * rng.normal(size=400), **draws, "a": rng.normal(size=400)})
+    plain, lively = visit(page, scripts=False), visit(page)
+    assert region_table(plain) == region_table(lively)
+    assert int(region_table(plain)["PIT bins beyond their limits"][0]) > 0
