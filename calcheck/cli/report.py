@@ -26,19 +26,14 @@ from calcheck.cli.output import STDOUT, Pointwise, deliver_text
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.pages.report import ModelReport
-    from calcheck.report import Report
-
-WORST = 20  # Number of worst rows in the page
 
 
 def _report(files: list[str], **given: Any) -> None:
@@ -66,8 +61,7 @@ def _report(files: list[str], **given: Any) -> None:
     ]
     if options.validation is not None:
         models = [_recalibrated(models[0], options.validation, sources[0], given)]
-    definitions = {name: metric.info.source for name, metric in METRICS.items()}
-    page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), sources=definitions)
+    page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]))
     deliver_text(render(page), options)
     if options.output not in STDOUT:
         sys.stderr.write(f"wrote {options.output}\n")
@@ -77,17 +71,17 @@ def _model(
     name: str, file: str, source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]
 ) -> ModelReport:
     """Return what the page shows of a model."""
-    from calcheck.metrics.base import inapplicable_reason
-    from calcheck.metrics.coverage import Coverage
+    from calcheck.render.pages.models import model_report
     from calcheck.render.pages.report import DRAWN, ModelReport
 
     report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=DRAWN)
     if stream_reason(source, metrics, given) is not None:
         return ModelReport(name, report, no_map="the rows are processed in batches")
-    rows = _rows(source, metrics, given)
-    if reason := inapplicable_reason(Coverage, rows):
-        return ModelReport(name, report, no_map=f"coverage {reason}")
-    return _with_rows(name, report, source, rows, given)
+    rows, by = _rows(source, metrics, given), build(PageOptions, given).plot_by or ()
+    with source.error_names():
+        return model_report(
+            name, report, rows, make_run(given), inputs=source.roles.x, plot_by=by, used=source.used_columns()
+        )
 
 
 def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
@@ -110,38 +104,6 @@ def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, A
     rows = group_by_input(source, map(type, metrics)).predictions()
     size = build(RowOptions, given).subsample
     return rows if size is None else subsample_rows(rows, size, make_run(given))
-
-
-def _with_rows(name: str, report: Report, source: FileSource, rows: Predictions, given: dict[str, Any]) -> ModelReport:
-    """Return what the page shows of a model whose rows are in memory."""
-    from calcheck.render.pages.report import ModelReport
-    from calcheck.slices.grid import make_map
-    from calcheck.slices.groups import column_groups
-    from calcheck.slices.variables import default_variables, named_variables
-
-    run, by = make_run(given), build(PageOptions, given).plot_by
-    x, y = named_variables(rows, by) if by else default_variables(rows, source.roles.x)
-    level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
-    return ModelReport(
-        name,
-        report,
-        map=make_map(rows, x, y, run, level=level),
-        groups=column_groups(rows, run, without=source.used_columns(), level=level),
-        worst=_worst_rows(rows, run),
-    )
-
-
-def _worst_rows(rows: Predictions, run: Run) -> list[dict[str, Any]]:
-    """Return the rows with the largest squared z-scores; of intervals, with the largest interval scores."""
-    from calcheck.evaluation import ranked_rows
-    from calcheck.metrics.base import inapplicable_reason
-    from calcheck.predictions import InMemory
-
-    for name in ("zms", "interval-score"):
-        if not inapplicable_reason(METRICS[name], rows):
-            metric, source = METRICS[name]().with_defaults(rows), InMemory(rows)
-            return ranked_rows(metric.evaluate(metric.fit(source, run), source, run), rows, -WORST)
-    return []
 
 
 report_command = make_command(
