@@ -92,6 +92,12 @@ class PageOptions:
     names: tuple[str, ...] | None = option(
         None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
     )
+    validation: str | None = option(
+        None,
+        "Other predictions of the same model with targets. A correction is fitted to them, and the page shows FILE "
+        "before and after it, as calcheck recalibrate does.",
+        metavar="FILE",
+    )
 
 
 @dataclass(frozen=True)

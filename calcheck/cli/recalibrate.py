@@ -11,6 +11,7 @@ from calcheck.cli.options import CorrectionOptions, PlotOptions, PrintedReportOp
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.studies.recalibrate import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _fit(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     """Fit a correction, show what it changes, and store it or the predictions that it corrects."""
     from calcheck.storage.recalibration_json import write_map
 
-    options = build(RecalibrationOptions, given)
+    options = recalibration_options(given)
     source = _judged_source(file, given, options.columns, contents="all")
     other = None if files.to is None else _judged_source(files.to, given, options.columns)
     _require_outputs(files, given, source, other)
@@ -53,6 +54,15 @@ def _fit(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     if files.corrected is not None and files.to is not None:
         _write(files.to, given, found, files.corrected)
     _deliver(report, found, given)
+
+
+def recalibration_options(given: dict[str, Any]) -> RecalibrationOptions:
+    """Return the options of a recalibration, which depends on the columns of ``--inputs`` by default."""
+    options: RecalibrationOptions = build(RecalibrationOptions, given)
+    inputs = build(ColumnOptions, given).inputs
+    if inputs is None or given.get("by"):
+        return options
+    return replace(options, by=(*options.by, *(name.strip() for name in inputs.split(","))))
 
 
 def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:

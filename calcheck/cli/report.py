@@ -15,6 +15,8 @@ from calcheck.cli.common import (
     SEED,
     files_argument,
     make_run,
+    open_source,
+    run_context,
     select_metrics,
 )
 from calcheck.cli.compare import model_names, open_models
@@ -23,19 +25,15 @@ from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver_text
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.metrics import METRICS
+from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.pages.report import ModelReport
-    from calcheck.report import Report
-
-WORST = 20  # Number of worst rows in the page
 
 
 def _report(files: list[str], **given: Any) -> None:
@@ -51,6 +49,9 @@ def _report(files: list[str], **given: Any) -> None:
 
     options = build(PageOptions, given)
     names = model_names(files, options.names)
+    if options.validation is not None and len(files) > 1:
+        msg = "--validation has the validation rows of one model: pass one FILE"
+        raise OptionError(msg)
     metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
     sources = [replace(source, inputs=True) for source in open_models(files, given, metrics, narrow=True)]
     reads = [name for source in sources for name in source.reads()]
@@ -58,8 +59,9 @@ def _report(files: list[str], **given: Any) -> None:
     models = [
         _model(name, file, source, metrics, given) for name, file, source in zip(names, files, sources, strict=True)
     ]
-    definitions = {name: metric.info.source for name, metric in METRICS.items()}
-    page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), sources=definitions)
+    if options.validation is not None:
+        models = [_recalibrated(models[0], options.validation, sources[0], given)]
+    page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]))
     deliver_text(render(page), options)
     if options.output not in STDOUT:
         sys.stderr.write(f"wrote {options.output}\n")
@@ -69,17 +71,29 @@ def _model(
     name: str, file: str, source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]
 ) -> ModelReport:
     """Return what the page shows of a model."""
-    from calcheck.metrics.base import inapplicable_reason
-    from calcheck.metrics.coverage import Coverage
+    from calcheck.render.pages.models import model_report
     from calcheck.render.pages.report import DRAWN, ModelReport
 
     report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=DRAWN)
     if stream_reason(source, metrics, given) is not None:
         return ModelReport(name, report, no_map="the rows are processed in batches")
-    rows = _rows(source, metrics, given)
-    if reason := inapplicable_reason(Coverage, rows):
-        return ModelReport(name, report, no_map=f"coverage {reason}")
-    return _with_rows(name, report, source, rows, given)
+    rows, by = _rows(source, metrics, given), build(PageOptions, given).plot_by or ()
+    with source.error_names():
+        return model_report(
+            name, report, rows, make_run(given), inputs=source.roles.x, plot_by=by, used=source.used_columns()
+        )
+
+
+def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
+    """Return what the page shows of a model, with a correction that is fitted to validation rows."""
+    from calcheck.cli.recalibrate import recalibration_options
+    from calcheck.studies.recalibrate import judges, recalibrate
+
+    options = recalibration_options(given)
+    fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)
+    other = replace(source, also=options.columns)
+    with run_context(given, fitted) as run:
+        return replace(model, recalibration=recalibrate(fitted, options=options, other=other, run=run))
 
 
 def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> Predictions:
@@ -90,38 +104,6 @@ def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, A
     rows = group_by_input(source, map(type, metrics)).predictions()
     size = build(RowOptions, given).subsample
     return rows if size is None else subsample_rows(rows, size, make_run(given))
-
-
-def _with_rows(name: str, report: Report, source: FileSource, rows: Predictions, given: dict[str, Any]) -> ModelReport:
-    """Return what the page shows of a model whose rows are in memory."""
-    from calcheck.render.pages.report import ModelReport
-    from calcheck.slices.grid import make_map
-    from calcheck.slices.groups import column_groups
-    from calcheck.slices.variables import default_variables, named_variables
-
-    run, by = make_run(given), build(PageOptions, given).plot_by
-    x, y = named_variables(rows, by) if by else default_variables(rows, source.roles.x)
-    level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
-    return ModelReport(
-        name,
-        report,
-        map=make_map(rows, x, y, run, level=level),
-        groups=column_groups(rows, run, without=source.used_columns(), level=level),
-        worst=_worst_rows(rows, run),
-    )
-
-
-def _worst_rows(rows: Predictions, run: Run) -> list[dict[str, Any]]:
-    """Return the rows with the largest squared z-scores; of intervals, with the largest interval scores."""
-    from calcheck.evaluation import ranked_rows
-    from calcheck.metrics.base import inapplicable_reason
-    from calcheck.predictions import InMemory
-
-    for name in ("zms", "interval-score"):
-        if not inapplicable_reason(METRICS[name], rows):
-            metric, source = METRICS[name]().with_defaults(rows), InMemory(rows)
-            return ranked_rows(metric.evaluate(metric.fit(source, run), source, run), rows, -WORST)
-    return []
 
 
 report_command = make_command(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from calcheck.errors import DataError, listed_columns, named_some
+from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, key_text
 
 if TYPE_CHECKING:

@@ -139,9 +139,9 @@ def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
     return bins_along_values(*_uncertainties(predictive))
 
 
-def bins_along_values(keys: NDArray[Any], x_name: str) -> CurveBins:
-    """Return bins of equal counts along sort keys, (n,), or one for each category."""
-    count = bin_count(len(keys)) if keys.dtype.kind in NUMBERS + DATES else BINS
+def bins_along_values(keys: NDArray[Any], x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
+    """Return bins of about equal counts along sort keys, (n,), or one for each category."""
+    count = bin_count(len(keys), rows_per_bin) if keys.dtype.kind in NUMBERS + DATES else BINS
     return _along(make_bins(keys, count, x_name), keys, x_name)
 
 
@@ -209,6 +209,6 @@ def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
     return interval_widths(predictive, float(levels[0])), "width"
 
 
-def bin_count(n: int) -> int:
+def bin_count(n: int, rows_per_bin: int) -> int:
     """Return the number of bins of a curve of n rows."""
-    return min(n, MAX_BINS, max(LEAST_BINS, n // ROWS_PER_BIN))
+    return min(n, MAX_BINS * ROWS_PER_BIN // rows_per_bin, max(LEAST_BINS, n // rows_per_bin))

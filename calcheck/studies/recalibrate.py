@@ -82,7 +82,7 @@ class RecalibrationOptions:
     by: tuple[str, ...] = option(
         (STD,),
         "What bias and local depend on: columns of the file, and std for the predicted uncertainty. Text is a group; "
-        "numbers have a spline.",
+        "numbers have a spline. With --inputs, also these by default.",
         metavar="COLUMNS",
     )
     folds: int = option(5, "Number of folds of the cross-validation.")

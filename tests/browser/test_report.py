@@ -227,31 +227,38 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_no_name_runs_or_loads_anything(tmp_path, visit, text):
-    """Names of inputs, groups and keys, values of categories, and names of models."""
+@pytest.mark.parametrize("first", [0, 2])
+def test_no_name_runs_or_loads_anything(tmp_path, visit, first):
+    """Names of models, inputs, groups and keys, and values of categories."""
+    texts = [HOSTILE[(first + place) % len(HOSTILE)].replace(",", "") for place in range(5)]
     parts = columns(200)
-    renamed = {"id": np.array([f"{text}{place}" for place in range(200)])}
-    renamed |= {name: parts[name] for name in ("y", "mean", "std")}
-    renamed |= {
-        f"{text}1": parts["a"],
-        f"{text}2": parts["b"],
-        f"{text}3": np.array([f"{text}{k % 2}" for k in range(200)]),
-    }
-    inputs = ("--embedding", f"{text}1") if "," in text else ("--inputs", f"{text}1,{text}2")
-    name = text.replace(",", "")
-    path = report(tmp_path, renamed, *inputs, "--names", f"{name},other", names=("one", "two"))
-    shown = visit(path)
-    assert shown.evaluate("window.hacked") is None
+    hostile = {"id": np.array([f"{texts[0]}{place}" for place in range(200)])}
+    hostile |= {name: parts[name] for name in ("y", "mean", "std")} | {texts[1]: parts["a"], texts[2]: parts["b"]}
+    hostile |= {f"{texts[3]}3": np.array([f"{texts[4]}{place % 2}" for place in range(200)])}
+    names = ("--names", f"{texts[3]},{texts[4]}")
+    shown = visit(report(tmp_path, hostile, "--inputs", f"{texts[1]},{texts[2]}", *names, names=("one", "two")))
     assert shown.locator(".linked-map").count() == 2
     drag(shown, (0.2, 0.2), (0.8, 0.8))
     shown.locator("th button").first.click()
     assert shown.evaluate("window.hacked") is None
-    assert shown.locator("img").count() == 0
+    assert shown.locator("img, iframe, object").count() == 0
 
 
 def test_several_models_are_side_by_side(folder, visit):
     shown = visit(report(folder, columns(300), names=("first", "second")))
     assert shown.locator(".linked-map").count() == 2
+    sections = shown.locator("section", has=shown.get_by_role("heading", name="How", exact=True)).locator("h3")
+    assert sections.all_inner_texts()[:4] == ["first", "second", "first", "second"]
+    boxes = [each.bounding_box() for each in sections.all()[:2]]
+    assert boxes[0]["y"] == boxes[1]["y"]
     heads = shown.locator("section", has=shown.get_by_role("heading", name="Side by side")).locator("th")
     assert heads.all_inner_texts() == ["metric", "first", "second"]
+
+
+def test_the_script_computes_the_limits_of_draws_as_calcheck_does(tmp_path, visit):
+    rng = np.random.default_rng(4)
+    draws = {f"sample_{number}": rng.normal(size=400) for number in range(9)}
+    page = report(tmp_path, {"y": 1.3 * rng.normal(size=400), **draws, "a": rng.normal(size=400)})
+    plain, lively = visit(page, scripts=False), visit(page)
+    assert region_table(plain) == region_table(lively)
+    assert int(region_table(plain)["PIT bins beyond their limits"][0]) > 0

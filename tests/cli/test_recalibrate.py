@@ -189,6 +189,23 @@ def test_the_order_of_the_rows_changes_nothing(recalibrated, tmp_path):
     assert_allclose([each["value"] for each in first], [each["value"] for each in second], rtol=1e-6)
 
 
+def test_inputs_are_what_a_correction_depends_on(recalibrated, tmp_path):
+    parts = forecasts(600, 12, factor=1.0)
+    parts["y"] = parts["mean"] + np.exp(parts["day"] / 600) * (parts["y"] - parts["mean"])
+    report = recalibrated(write(tmp_path / "val.parquet", parts), "--inputs", "day")
+    assert report["settings"]["steps"] == ["uncertainties scaled by std, day"]
+
+
+def test_a_page_shows_a_model_before_and_after_a_correction(calcheck, val, test, tmp_path):
+    page = tmp_path / "page.html"
+    short = ("--metrics", "zms", "--no-bootstrap", "--no-null", "-o", page)
+    assert calcheck("report", test, "--validation", val, *short).code == 0
+    text = page.read_text()
+    assert "Recalibration" in text
+    assert "uncertainties × " in text
+    assert "pass one FILE" in calcheck("report", test, val, "--validation", val, *short).refused()
+
+
 METHODS = ["auto", "bias+local+pit", "bvs+beta", "isotonic-variance", "conformal", "scale", "none"]
 
 

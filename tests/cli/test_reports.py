@@ -161,6 +161,25 @@ def test_bins_are_made_of_numbers_dates_or_categories(calcheck, tmp_path):
     assert (report["input"]["n"], report["input"]["dropped"]) == (36, 4)
 
 
+@pytest.mark.parametrize("metric", ["ence", "lzms", "stratified-coverage"])
+def test_few_different_numbers_are_bins_as_texts_are(calcheck, tmp_path, metric):
+    """1, 2 and 5 in ten bins of equal counts would share their rows."""
+    grade = np.random.default_rng(0).choice([1, 2, 5], 400)
+    path = write(tmp_path / "p.parquet", columns(n=400) | {"grade": grade, "as_text": grade.astype(str)})
+    by_number, by_text = (
+        json.loads(calcheck(metric, path, "--by", by, *FEW, "--format", "json").out)["results"][0]
+        for by in ("grade", "as_text")
+    )
+    assert by_number["value"] == by_text["value"]
+    assert [each["from"] for each in by_number["details"]["bins"]] == [1, 2, 5]
+    assert not any("tied" in text for text in texts(by_number["warnings"]))
+    calcheck(metric, path, "--by", "grade", *FEW, "--save-state", tmp_path / "p.state")
+    (merged,) = json.loads(calcheck("merge", tmp_path / "p.state", "--format", "json").out)["results"]
+    assert_allclose(merged["value"], by_number["value"], rtol=1e-12)
+    two = json.loads(calcheck(metric, path, "--by", "grade", "--bins", 2, *FEW, "--format", "json").out)["results"][0]
+    assert len(two["details"]["bins"]) == 2
+
+
 def test_bins_that_repeat_each_other_are_reported(calcheck, calibrated, tmp_path):
     path = write(tmp_path / "constant.parquet", columns(n=400) | {"std": np.ones(400)})
     assert "repeat each other" in " ".join(calcheck("ence", path, *FEW).out.split())

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.bernoulli import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -63,6 +64,13 @@ def test_coverage_by_level_of_three_draws_by_hand():
     levels, shares = coverage_by_level(rows, ())
     at = dict(zip(np.round(levels, 2).tolist(), shares, strict=True))
     assert_allclose([at[0.5], at[0.2], at[0.98]], [1, 0.4, 1], atol=1e-12)
+
+
+def test_a_quantile_is_inside_its_interval():
+    """With P(Y = 0) = 1/4, the quantile at 1/4 is 0, so the interval at the level 1/2 contains 0 and 1."""
+    rows = Predictions(y=np.array([0.0, 1.0]), predictive=Bernoulli(np.array([0.75, 0.75])))
+    levels, shares = coverage_by_level(rows, ())
+    assert shares[levels == 0.5] == covered(rows, 0.5).mean() == 1
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in ("samples", "quantiles")])
@@ -159,8 +167,8 @@ def test_cce_along_one_input_is_the_mean_of_its_values_and_the_worst_inputs_are_
     kept = []
     evaluate(InMemory(rows), [METRICS["cce"]()], run=NO_NULL, sink=lambda *found: kept.append(found[2].columns["cce"]))
     curve, worst = curves_of("cce", rows)
-    assert_allclose(curve.y, kept[0].reshape(4, 10).mean(axis=1), rtol=1e-10)
-    assert_allclose(curve.x, x.reshape(4, 10).mean(axis=1), rtol=1e-10)
+    assert_allclose(curve.y, kept[0].reshape(8, 5).mean(axis=1), rtol=1e-10)
+    assert_allclose(curve.x, x.reshape(8, 5).mean(axis=1), rtol=1e-10)
     assert_allclose(worst.y, np.sort(kept[0])[::-1][:5], rtol=1e-10)
     assert set(worst.x) <= set(x.tolist())
 

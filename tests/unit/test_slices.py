@@ -12,8 +12,10 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
 from calcheck.slices.grid import Variable, make_axis, make_map
+from calcheck.slices.groups import column_groups
 from calcheck.slices.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
 from calcheck.slices.sums import Membership, group_sums
+from calcheck.slices.variables import default_variables, principal_components
 from tests import families
 
 RUN = Run()
@@ -181,3 +183,48 @@ def test_binomial_quantiles_are_those_of_scipy():
     n, share = np.meshgrid([1, 7, 60, 10_000], [1e-6, 0.05, 0.5, 0.9, 1.0])
     for level in (1e-9, 0.00125, 0.3, 0.975, 0.99875):
         assert_array_equal(binomial_quantiles(level, n, share), binom.ppf(level, n, share))
+
+
+def test_principal_components_are_those_of_the_covariance():
+    """Points on the line (3, 4) t / 5 with a little of (4, -3): the first component is t, the second the rest."""
+    t, rest = np.array([-2.0, -1, 0, 1, 2]), np.array([0.1, -0.2, 0.2, -0.2, 0.1])
+    x = np.outer(t, [0.6, 0.8]) + np.outer(rest, [0.8, -0.6])
+    assert_allclose(principal_components(x), np.stack([t, rest], axis=1), atol=1e-12)
+
+
+def test_groups_are_texts_truths_and_few_whole_numbers():
+    n = 60
+    columns = {
+        "site": np.array(["b", "a", None] * (n // 3), dtype=object),
+        "night": np.arange(n) % 2 == 0,
+        "kind": np.arange(n) % 8,
+        "many": np.arange(n) % 9,
+        "one": np.array(["x"] * n),
+        "real": np.linspace(0, 1, n),
+        "y": np.arange(n) % 2,
+    }
+    rows = Predictions(y=np.zeros(n), predictive=Gaussian(np.zeros(n), np.ones(n)), columns=columns)
+    found = {each.column: each for each in column_groups(rows, RUN, without={"y"})}
+    assert list(found) == ["site", "night", "kind"]
+    assert found["site"].names == ("(absent)", "a", "b")
+    assert found["night"].names == ("False", "True")
+    assert_array_equal(found["kind"].sums.n, [8, 8, 8, 8, 7, 7, 7, 7])
+
+
+def test_the_variables_of_a_map_are_inputs_or_what_the_predictions_state():
+    n = 30
+    rng = np.random.default_rng(0)
+    predictive = Gaussian(rng.normal(size=n), rng.uniform(1, 2, n))
+
+    def names(x=None, *called, embedding=False):
+        rows = Predictions(y=np.zeros(n), predictive=predictive, x=x, has_embedding=embedding)
+        return [variable.name for variable in default_variables(rows, called)]
+
+    assert names() == ["predicted mean", "predicted std"]
+    assert names(rng.normal(size=(n, 3)), "a", "b", "c") == ["a", "b"]
+    assert names(rng.normal(size=(n, 1)), "a") == ["a", "predicted std"]
+    assert names(rng.normal(size=(n, 3)), "e", embedding=True) == [
+        "first principal component",
+        "second principal component",
+    ]
+    assert names(rng.normal(size=(n, 2)), "e", embedding=True) == ["input 1", "input 2"]

@@ -31,6 +31,12 @@ def recalibration_document(report: Report) -> Document:
 
 def _blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
+    yield from recalibration_tables(report)
+    yield from note_blocks(notes(report))
+
+
+def recalibration_tables(report: Report) -> Iterator[Block]:
+    """Yield the correction, the methods with their scores, and the metrics before and after, with their legend."""
     yield Details(tuple(_correction(report)))
     scores = [result for result in report.results if "method" in result.slice]
     if scores:
@@ -41,7 +47,6 @@ def _blocks(report: Report) -> Iterator[Block]:
     for rows in groups:
         yield _stages([result for result in report.results if result.slice.get("rows") == rows], rows)
     yield Legend(tuple(_legend(groups)))
-    yield from note_blocks(notes(report))
 
 
 def _correction(report: Report) -> Iterator[tuple[str, str]]:

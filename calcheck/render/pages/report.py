@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.metrics import METRICS
 from calcheck.render.builders.parts import note_blocks, source
+from calcheck.render.builders.recalibration import recalibration_tables
 from calcheck.render.builders.report import answer, legend_lines, listed, overview
 from calcheck.render.cells import notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
@@ -15,10 +17,12 @@ from calcheck.render.pages.blocks import Data, Figure, Folded, Page, Row, Sectio
 from calcheck.render.pages.figures import figure
 from calcheck.render.pages.regions import group_table, linked_map
 from calcheck.render.pictures.metrics import metric_picture
+from calcheck.render.pictures.recalibration import recalibration_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from calcheck.recalibration.recalibration_map import RecalibrationMap
     from calcheck.render.pages.blocks import PageBlock
     from calcheck.report import Report, Result
     from calcheck.slices.grid import RegionMap
@@ -55,6 +59,8 @@ class ModelReport:
         Groups by columns of categories.
     worst : list of dict
         Rows with the largest errors for their uncertainties.
+    recalibration : tuple of (Report, RecalibrationMap), optional
+        A correction that was fitted to other rows, with its report.
     """
 
     name: str
@@ -63,9 +69,10 @@ class ModelReport:
     no_map: str = ""
     groups: tuple[ColumnGroups, ...] = ()
     worst: Sequence[dict[str, Any]] = ()
+    recalibration: tuple[Report, RecalibrationMap] | None = None
 
 
-def page_of(models: Sequence[ModelReport], *, command: str, sources: Mapping[str, str]) -> Page:
+def page_of(models: Sequence[ModelReport], *, command: str = "") -> Page:
     """Return the page of one or several models.
 
     Parameters
@@ -73,36 +80,34 @@ def page_of(models: Sequence[ModelReport], *, command: str, sources: Mapping[str
     models : sequence of ModelReport
         The models, at least one.
     command : str
-        The command line.
-    sources : mapping
-        Where each metric is defined, by its name.
+        The command line; "" if there is none.
     """
-    parts: dict[str, Part] = {
-        "Conclusion": _conclusion,
-        "Metrics": _metrics,
-        "How": _how,
-        "Where": _where,
-        "Groups": _groups,
-        "Worst rows": _worst,
-        "Settings": _settings,
-    }
-    sections = [_section(title, models, part) for title, part in parts.items()]
+    sections = (
+        _of_each("Conclusion", models, _conclusion, beside=True),
+        Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
+        _of_each("Metrics", models, _metrics),
+        Section("How", tuple(_how(models))),
+        _of_each("Where", models, _where, beside=True),
+        _of_each("Groups", models, _groups),
+        _of_each("Recalibration", models, _recalibration),
+        _of_each("Worst rows", models, _worst),
+        _of_each("Settings", models, _settings),
+        Section("Definitions", (_definitions(models),)),
+        Section("Command", (Paragraph(command),) if command else ()),
+    )
     blocks: list[PageBlock] = [section for section in sections if section.blocks]
-    if len(models) > 1:
-        blocks.insert(1, Section("Side by side", (_side_by_side(models),)))
-    blocks.append(Section("Definitions", (_definitions(models, sources),)))
-    blocks.append(Section("Command", (Paragraph(command),)))
     blocks += [Data("report", _json(each.report)) for each in models]
     title = f"calcheck: {', '.join(each.name for each in models)}"
     return Page(title, tuple(blocks), models[0].report.calcheck)
 
 
-def _section(title: str, models: Sequence[ModelReport], part: Part) -> Section:
-    """Return a part of the page: of one model, or of each under its name."""
-    found = [(each.name, tuple(part(each))) for each in models]
+def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: bool = False) -> Section:
+    """Return a part of the page: of one model, or of each under its name, one above or beside the other."""
     if len(models) == 1:
-        return Section(title, found[0][1])
-    return Section(title, tuple(Section(name, blocks) for name, blocks in found if blocks))
+        return Section(title, tuple(part(models[0])))
+    found = ((each.name, tuple(part(each))) for each in models)
+    named = tuple(Section(name, blocks) for name, blocks in found if blocks)
+    return Section(title, (Row(named),) if beside and named else named)
 
 
 def _conclusion(model: ModelReport) -> Iterator[Block]:
@@ -124,15 +129,21 @@ def _metrics(model: ModelReport) -> Iterator[Block]:
     yield from note_blocks(notes(replace(report, skipped=())))
 
 
-def _how(model: ModelReport) -> Iterator[PageBlock]:
-    if figures := tuple(_figures(model.report, HOW)):
-        yield Row(figures)
+def _how(models: Sequence[ModelReport]) -> Iterator[Row]:
+    """Yield the pictures of the metrics, those of the same metric of several models beside each other."""
+    if len(models) == 1:
+        found = (each for metric in HOW for each in _figures(models[0].report, metric))
+        yield from [Row(figures)] if (figures := tuple(found)) else []
+        return
+    for metric in HOW:
+        sections = (Section(each.name, tuple(_figures(each.report, metric))) for each in models)
+        if shown := tuple(section for section in sections if section.blocks):
+            yield Row(shown)
 
 
-def _figures(report: Report, metrics: Sequence[str]) -> Iterator[Figure]:
-    """Yield the pictures of metrics, as far as the report has their curves."""
-    results = {result.metric: result for result in report.results}
-    pictures = (metric_picture(report, results[name]) for name in metrics if name in results)
+def _figures(report: Report, metric: str) -> Iterator[Figure]:
+    """Yield the picture of a metric, if the report has its curves."""
+    pictures = (metric_picture(report, result) for result in report.results if result.metric == metric)
     yield from (figure(picture) for picture in pictures if picture is not None)
 
 
@@ -143,11 +154,19 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
         return
     yield Paragraph(REGION_NOTE)
     yield linked_map(model.map)
-    yield from _figures(model.report, ["cce"])
+    yield from _figures(model.report, "cce")
 
 
 def _groups(model: ModelReport) -> Iterator[Block]:
     yield from map(group_table, model.groups)
+
+
+def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
+    """Yield the correction, its picture, and metrics before and after."""
+    if model.recalibration is not None:
+        report, _ = model.recalibration
+        yield from recalibration_tables(report)
+        yield Row((figure(recalibration_picture(*model.recalibration)),))
 
 
 def _worst(model: ModelReport) -> Iterator[Block]:
@@ -184,12 +203,12 @@ def _value(result: Result | None) -> Cell:
     return Cell("–") if result is None else Cell(number(result.value), result.verdict)
 
 
-def _definitions(models: Sequence[ModelReport], sources: Mapping[str, str]) -> Folded:
+def _definitions(models: Sequence[ModelReport]) -> Folded:
     """Return what each metric is, its options, and where it is defined."""
     results = {result.metric: result for each in models for result in each.report.results}
     columns = (Column("metric"), Column("definition"), Column("options"), Column("source"))
     rows = tuple(
-        row_of(name, result.summary, _options(result), sources.get(name, "")) for name, result in results.items()
+        row_of(name, result.summary, _options(result), METRICS[name].info.source) for name, result in results.items()
     )
     return Folded(f"{len(rows)} metrics", (Table(columns, rows),))
 
