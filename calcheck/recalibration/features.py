@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 STD = "std"
+NUMBERS = "iuf"  # Kinds of data types
 KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
 FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
 GRID = 101  # Values over the range of a number, for a picture
@@ -90,7 +91,7 @@ def column_values(rows: Predictions, column: str, kind: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        The column is missing, or a number is missing or infinite.
+        The column is missing or has no numbers, or a number is missing or infinite.
     """
     if kind == "deviation":
         return np.log(rows.distributions().spread())
@@ -101,6 +102,9 @@ def column_values(rows: Predictions, column: str, kind: str) -> NDArray[Any]:
     values = np.asarray(rows.columns[column])
     if kind == "category":
         return values
+    if values.dtype.kind not in NUMBERS:
+        msg = f"column {column!r} has no numbers, to which the correction was fitted"
+        raise DataError(msg)
     values = values.astype(np.float64)
     if not np.isfinite(values).all():
         row = int(rows.row_numbers()[np.argmin(np.isfinite(values))])
@@ -119,7 +123,7 @@ def _fit_feature(rows: Predictions, column: str) -> Feature:
         values = column_values(rows, column, "deviation")
         return Feature(column, "deviation", low=float(values.min()), high=float(values.max()))
     raw = rows.columns.get(column)
-    if raw is not None and np.asarray(raw).dtype.kind not in "iuf":
+    if raw is not None and np.asarray(raw).dtype.kind not in NUMBERS:
         return _category(column, np.asarray(raw))
     values = column_values(rows, column, "number")
     center, scale = float(values.mean()), float(values.std()) or 1.0

@@ -67,8 +67,19 @@ def _shared(labels: NDArray[np.intp], order: NDArray[np.intp], folds: int) -> ND
 
 
 def _labels(rows: Predictions, column: str) -> NDArray[np.intp]:
-    """Return the number of each row's group, in the order of the values, (n,)."""
+    """Return the number of each row's group, in the order of the values, (n,).
+
+    Raises
+    ------
+    DataError
+        A value is missing.
+    """
     values: NDArray[Any] = np.asarray(rows.columns[column])
+    missing = values != values  # noqa: PLR0124 - NaN and NaT differ from themselves
     if values.dtype.kind == "O":
-        values = values.astype(str)
+        missing, values = np.array([each is None for each in values]) | missing, values.astype(str)
+    if missing.any():
+        row = int(rows.row_numbers()[np.argmax(missing)])
+        msg = f"column {column!r} has no value in row {row:,}. Fill it, or remove such rows (--filter)"
+        raise DataError(msg)
     return np.unique(values, return_inverse=True)[1].reshape(len(values))

@@ -279,6 +279,22 @@ def test_a_group_that_one_fold_lacks_is_refused(calcheck, tmp_path):
     assert "the group 'b' of column 'sex' is in one fold only" in why
 
 
+@pytest.mark.parametrize("option", ["--cluster", "--time"])
+def test_rows_without_a_cluster_or_a_time_are_refused(calcheck, tmp_path, option):
+    rows = forecasts(60, 11)
+    days = rows["day"].astype("datetime64[D]").astype("datetime64[s]")
+    days[7] = "NaT"
+    names = np.array([f"c{day}" if day != 7 else None for day in rows["day"]], dtype=object)
+    val = write(tmp_path / "val.parquet", rows | {"day": days if option == "--time" else names})
+    assert "column 'day' has no value in row 7" in calcheck("recalibrate", val, option, "day", *FEW).refused()
+
+
+def test_a_map_of_numbers_is_not_applied_to_text(calcheck, val, tmp_path):
+    calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", "map.json", *FEW)
+    text = write(tmp_path / "text.parquet", forecasts(60, 12) | {"day": np.array(["x"] * 60)})
+    assert "column 'day' has no numbers" in calcheck("recalibrate", text, "--map", "map.json", *FEW).refused()
+
+
 def test_rows_of_the_fit_are_not_judged(calcheck, val, tmp_path):
     assert "400 rows are also among those" in calcheck("recalibrate", val, "--to", val, *FEW).refused()
     part = write(tmp_path / "part.parquet", {name: column[:5] for name, column in forecasts(400, 1).items()})
