@@ -54,6 +54,7 @@ MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in 
 MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
 SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
 MOST_FAR = 0.1  # Maximum share of targets so far out that their probability is 0 or 1, which ends the known quantiles
+FEW_FAR = 3  # Number of such targets that are always allowed
 FLOOR = 1e-300  # Smallest mass of a target
 ROUNDING = 1e-9  # Tolerance for rounding of a rank
 
@@ -230,7 +231,7 @@ def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
     require_known_shape(predictive)
     left, right = pit(rows)
     far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
-    if far > MOST_FAR * len(rows):
+    if far > max(MOST_FAR * len(rows), FEW_FAR):
         msg = (
             f"{far:,} of {len(rows):,} targets are so far out that their predicted probabilities are 0 or 1. Scale the"
             " uncertainties first, as in local+pit"
