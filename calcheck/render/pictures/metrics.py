@@ -24,6 +24,7 @@ from calcheck.charts.picture import (
 from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.render.cells import name_with_unit, number, p_value
 from calcheck.render.pictures.parts import NAN, numbers
+from calcheck.report import SPREAD, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from calcheck.report import Curve, CurveName, Input, Report, Result
 
 OBSERVED = "observed"
+SPREADS = (SPREAD, WIDTH)
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
-X_LABELS = {"std": "predicted standard deviation [y]", "width": "width of the interval [y]"}
 BIN_LABELS = {
     "lzms": "mean squared z-score",
     "lrce": "relative calibration error",
@@ -64,7 +65,8 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
-    return Picture(panels, _title(result), _expected(result), result.summary)
+    title = _title(result)
+    return Picture(panels, title, _expected(result), f"{title}. {result.summary}")
 
 
 def metric_pictures(report: Report) -> tuple[Picture, ...]:
@@ -111,6 +113,12 @@ def _titled(text: str, curve: Curve) -> str:
     return text if curve.p_value is None else f"{text}, p {curve.p_value:.2g}"
 
 
+def _bin_sizes(curve: Curve) -> str:
+    """Return the number of bins, and of their rows."""
+    least, most = (f"{rows:,.0f}" for rows in (min(curve.rows), max(curve.rows)))
+    return f"{len(curve.rows)} bins of {least if least == most else f'{least} to {most}'} rows"
+
+
 def _shares(curve: Curve, band: str, title: str, y_label: str) -> list[Panel]:
     """Return the panel of shares against levels, and that of their differences."""
     x, y = _positions(curve), numbers(curve.y)
@@ -151,12 +159,12 @@ def _spread(_: Result, curve: Curve, band: str) -> list[Panel]:
         Axis("root mean predicted variance [y]", log=log),
         Axis("root mean squared error [y]", log=log),
     )
-    return [Panel(marks, predicted, observed, _titled("observed against predicted spread", curve))]
+    return [Panel(marks, predicted, observed, _titled(f"spread in {_bin_sizes(curve)}", curve))]
 
 
 def _spread_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
     bars = _bars(curve, numbers(curve.y), OBSERVED)
-    x = Axis(X_LABELS[curve.x_name], log=_is_wide([*bars.start, *bars.stop]))
+    x = Axis(_x_label(curve), log=_is_wide([*bars.start, *bars.stop]))
     return [Panel((bars,), x, Axis("rows", low=0), "predicted standard deviations")]
 
 
@@ -167,7 +175,7 @@ def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
     x, y = _positions(curve), numbers(curve.y)
     points = Points(x, y, OBSERVED, low, high) if has_limits else Points(x, y, OBSERVED)
     zeta = "" if result.zeta is None else f", ζ {number(result.zeta)}"
-    title = _titled(f"bins{zeta}", curve)
+    title = _titled(f"{_bin_sizes(curve)}{zeta}", curve)
     return [
         Panel((*_band(curve, band), *_reference(curve), points), _x_axis(curve), Axis(BIN_LABELS[result.metric]), title)
     ]
@@ -179,7 +187,7 @@ def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
     worst: list[Mark] = [
         Points(_positions(each), numbers(each.y), "largest") for each in result.curves if each.name == "worst"
     ]
-    title = _titled(f"{result.metric} by bins of rows", curve)
+    title = _titled(f"{result.metric} in {_bin_sizes(curve)}", curve)
     return [
         Panel(
             (*_band(curve, band), *_reference(curve), observed, *worst),
@@ -273,8 +281,12 @@ def _has_names(curve: Curve) -> bool:
 def _x_axis(curve: Curve) -> Axis:
     """Return the axis of a curve along predictions or a column."""
     names = tuple(x for x in curve.x if isinstance(x, str))
-    is_spread = curve.x_name in X_LABELS
-    return Axis(X_LABELS.get(curve.x_name, curve.x_name), log=is_spread and _is_wide(_positions(curve)), names=names)
+    return Axis(_x_label(curve), log=curve.x_name in SPREADS and _is_wide(_positions(curve)), names=names)
+
+
+def _x_label(curve: Curve) -> str:
+    """Return what the positions are, with the unit if it is known."""
+    return f"{curve.x_name} [y]" if curve.x_name in SPREADS else curve.x_name
 
 
 def _is_wide(values: Sequence[float]) -> bool:
@@ -290,7 +302,7 @@ def _band(curve: Curve, name: str, subtracted: Sequence[float] = ()) -> list[Mar
     low, high = (
         [limit - each for limit, each in zip(numbers(side), away, strict=True)] for side in (curve.low, curve.high)
     )
-    kind = Intervals if _has_names(curve) else Band
+    kind = Intervals if _has_names(curve) or len(curve.x) == 1 else Band
     return [kind(_positions(curve), low, high, name)]
 
 
