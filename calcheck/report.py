@@ -47,6 +47,9 @@ CurveName = Literal[
 ]
 """What a curve shows."""
 
+SPREAD, WIDTH = "predicted standard deviation", "interval width"
+"""Names of the positions of curves along the size of the uncertainty, which is in the unit of y."""
+
 ADDED: dict[str, bool] = {"added": True}
 """Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
 
@@ -117,7 +120,8 @@ class Curve:
     name : str
         What the curve shows.
     x_name : str
-        What the positions are: a column, ``"std"``, or a quantity that the name implies; empty for inputs.
+        What the positions are: a column, ``"predicted standard deviation"`` or ``"interval width"``; empty if the name
+        implies it, and for inputs.
     x : tuple of float or str
         Positions, k of them; the smallest values of intervals if ``stop`` is not empty; names of categories.
     stop : tuple of float

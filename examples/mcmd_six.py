@@ -10,7 +10,6 @@ asks ``calcheck mcmd`` about each pair, and prints a table. In the folder stay t
 distance at each input beside what it is where distributions are equal.
 """
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,9 @@ import pyarrow.parquet as pq
 
 from calcheck.charts.image import draw
 from calcheck.charts.picture import Picture
-from calcheck.render.pictures.two_samples import discrepancy_picture
+from calcheck.render.pictures.metrics import metric_pictures
+from calcheck.report import Report
+from calcheck.storage.report_json import read_report
 
 ROWS, OTHER_ROWS, SEED = 500, 600, 0
 NOISE = 0.3
@@ -58,11 +59,12 @@ def sample(rng: np.random.Generator, rows: int, mean: Curve, noise: Curve) -> pa
     return pa.table({"x": x, "y": mean(x) + noise(x) * rng.normal(size=rows)})
 
 
-def mcmd(first: Path, second: Path, pointwise: Path) -> dict:
-    """Ask the program; what it says of each input goes to a file."""
-    command = [sys.executable, "-m", "calcheck", "mcmd", str(first), str(second), "--inputs", "x", "--format", "json"]
-    said = subprocess.run([*command, "--pointwise", str(pointwise)], capture_output=True, text=True, check=True)
-    return json.loads(said.stdout)["results"][0]
+def mcmd(first: Path, second: Path, name: str) -> Report:
+    """Return the report of the program; with a picture, it has the curve of the picture."""
+    report, plot = first.with_name(f"{name}.json"), first.with_name(f"{name}.svg")
+    command = [sys.executable, "-m", "calcheck", "mcmd", str(first), str(second), "--inputs", "x"]
+    subprocess.run([*command, "--format", "json", "-o", str(report), "--plot", str(plot)], check=True)
+    return read_report(str(report))
 
 
 def main(folder: Path) -> None:
@@ -75,12 +77,10 @@ def main(folder: Path) -> None:
     for name, (mean, noise) in SAMPLES.items():
         second = folder / f"{name.replace(' ', '_')}.parquet"
         pq.write_table(sample(rng, OTHER_ROWS, mean, noise), second)
-        pointwise = folder / f"{second.stem}_mcmd.parquet"
-        found = mcmd(first, second, pointwise)
-        print(f"{name:<20} {found['value']:.4f} {found['reference']:.4f} {found['p_value']:6.3f}  {found['verdict']}")
-        curve = pq.read_table(pointwise)
-        columns = {column: curve[column].to_numpy() for column in curve.column_names}
-        panels += [replace(panel, title=name) for panel in discrepancy_picture(columns.pop("x"), columns).panels]
+        report = mcmd(first, second, f"{second.stem}_mcmd")
+        (found,), (picture,) = report.results, metric_pictures(report)
+        print(f"{name:<20} {found.value:.4f} {found.reference:.4f} {found.p_value:6.3f}  {found.verdict}")
+        panels += [replace(panel, title=name) for panel in picture.panels]
     plot = folder / "mcmd_six.svg"
     plot.write_bytes(draw(Picture(tuple(panels), "MCMD of two samples"), str(plot)))
 

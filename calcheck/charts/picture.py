@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_MARKS = 20_000  # maximum number of points, rectangles and vertices of lines in a picture
-PERFECT = "perfect models"
-"""Name of the marks that show what perfect models score; they are gray."""
+PERFECT, EQUAL = "perfect models", "equal distributions"
+"""Ends of the names of marks that show what is expected; these marks are gray."""
 
 
 @dataclass(frozen=True)

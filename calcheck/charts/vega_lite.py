@@ -11,6 +11,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any, assert_never
 
 from calcheck.charts.picture import (
+    EQUAL,
     PERFECT,
     Axis,
     Band,
@@ -129,7 +130,7 @@ def _name(mark: Mark) -> str:
 
 
 def _is_reference(name: str) -> bool:
-    return name.endswith(PERFECT)
+    return name.endswith((PERFECT, EQUAL))
 
 
 def _title(picture: Picture, width: float) -> Spec:

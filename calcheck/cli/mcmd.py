@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
@@ -22,17 +23,13 @@ from calcheck.cli.options import (
     PlotOptions,
     PointwiseOptions,
 )
-from calcheck.cli.output import deliver, draw
+from calcheck.cli.output import deliver, draw_metrics
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
 
 if TYPE_CHECKING:
-    from calcheck.charts.picture import Picture
     from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions
-    from calcheck.results import RowResults
 
 STDIN = "-"
 SAMPLE_OPTIONS = (
@@ -57,21 +54,14 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
     first, second = _samples((a, b), given, narrow=narrow)
     at = _at(places.at, first, second, narrow=narrow) if places.at else None
     report_to, pointwise = require_outputs(given, first, second, at)
-    if plot:
-        _require_curve(first)
-    kept: list[tuple[Predictions, RowResults]] = []
-
-    def keep(metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
-        pointwise.take(metric, shown, rows)
-        kept.append((shown, rows))
-
     with run_context({**given, "replicates": build(PermutationOptions, given).permutations}) as run:
-        sink = keep if pointwise.path or plot else None
+        sink = pointwise.take if pointwise.path else None
+        run = replace(run, curves=bool(plot))
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
     require_nothing_skipped(report, first, second)
     pointwise.write()
     if plot:
-        draw(_curve(*kept[0], first.roles.described_columns().get("x", "x")), plot)
+        draw_metrics(report, plot)
     deliver(report, report_to)
 
 
@@ -91,20 +81,6 @@ def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> Fi
         if os.path.realpath(name) == os.path.realpath(source.file.name):
             return source
     return read_inputs(name, first, narrow=narrow)
-
-
-def _require_curve(source: FileSource) -> None:
-    """Raise, before computing, if no curve over the inputs can be drawn."""
-    x = source.predictions().x
-    if x is not None and x.shape[1] > 1:
-        msg = f"--plot needs one-dimensional inputs, and these have {x.shape[1]} dimensions: omit --plot"
-        raise OptionError(msg)
-
-
-def _curve(shown: Predictions, rows: RowResults, called: str) -> Picture:
-    from calcheck.render.pictures.two_samples import discrepancy_picture
-
-    return discrepancy_picture(shown.inputs()[:, 0], rows.columns, called)
 
 
 mcmd_command = make_command(

@@ -29,7 +29,7 @@ from calcheck.cli.options import (
     RowOptions,
     WorstBestOptions,
 )
-from calcheck.cli.output import deliver, draw
+from calcheck.cli.output import deliver, draw_metrics
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
@@ -38,7 +38,6 @@ from calcheck.inference.metric_protocol import HasCurves
 if TYPE_CHECKING:
     from calcheck.cli.typer_bridge import Command
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
 
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
@@ -110,7 +109,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     require_nothing_skipped(report, source)
     pointwise.write()
     if plot:
-        _draw(report, plot)
+        draw_metrics(report, plot)
     deliver(report, report_to)
 
 
@@ -121,10 +120,3 @@ def _picture_options(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]
         msg = "--plot-by sets what the picture shows: also pass --plot FILE"
         raise OptionError(msg)
     return plot, by
-
-
-def _draw(report: Report, plot: str) -> None:
-    from calcheck.render.pictures.metrics import metric_pictures
-
-    for picture in metric_pictures(report):
-        draw(picture, plot)

@@ -80,6 +80,14 @@ def draw(picture: Picture, path: str) -> None:
     write_bytes(path, image.draw(picture, path))
 
 
+def draw_metrics(report: Report, path: str) -> None:
+    """Draw the picture of a report of one metric to a file."""
+    from calcheck.render.pictures.metrics import metric_pictures
+
+    for picture in metric_pictures(report):
+        draw(picture, path)
+
+
 def deliver(report: Report, output: AnyReportOptions, build: Callable[[Report], Document] | None = None) -> None:
     """Print the report, or write it to its output file.
 

@@ -57,7 +57,9 @@ def _bins_by_columns(shown: Predictions, by: Sequence[str]) -> tuple[CurveBins, 
     keys = [sort_keys(shown, name) for name in by]
     numeric = all(key.dtype.kind in NUMBERS for key in keys)
     places = np.stack(keys, axis=1).astype(np.float64) if numeric else None
-    if places is None or len(by) == 1:
+    if len(by) == 1:
+        return bins_along_values(keys[0], by[0], ROWS_PER_CELL), places
+    if places is None:
         return bins_along(shown, by), places
     return cells_along(places[:, 0], places[:, 1], tuple(by), ROWS_PER_CELL), places
 
@@ -70,7 +72,7 @@ def _bins_of_inputs(shown: Predictions) -> tuple[CurveBins, Values]:
         return cells_along(places[:, 0], places[:, 1], names, ROWS_PER_CELL), places
     places = shown.inputs().astype(np.float64)
     if shown.width == 1:
-        return bins_along_values(places[:, 0], ""), places
+        return bins_along_values(places[:, 0], "", ROWS_PER_CELL), places
     return cells_along(places[:, 0], places[:, 1], ("", ""), ROWS_PER_CELL), places
 
 

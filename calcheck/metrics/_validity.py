@@ -80,6 +80,7 @@ class ValidBinsMetric(BinnedMetric):
         """Return the statistic of each bin."""
         import numpy as np
 
+        from calcheck.report import SPREAD
         from calcheck.statistics.curves import curve_by_bin
 
         data = source.predictions()
@@ -87,7 +88,7 @@ class ValidBinsMetric(BinnedMetric):
         counts = fit.sums(None)
         means = {name: fit.sums(column) / counts for name, column in columns.items()}
         values, expected = self.bin_statistic(means), np.full(len(counts), reference)
-        return (curve_by_bin(fit, self.sort_key(data), values, self.by or "std", expected),)
+        return (curve_by_bin(fit, self.sort_key(data), values, self.by or SPREAD, expected),)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

@@ -354,13 +354,13 @@ class BinnedMetric(Metric["Bins"]):
         """Return the observed spread against the predicted one, and the histogram of predicted spreads."""
         import numpy as np
 
-        from calcheck.statistics.curves import curve_of, histogram
+        from calcheck.statistics.curves import curve_of, spread_histogram
         from calcheck.statistics.moments import uncertainties
 
         found = (rows or self.evaluate(fit, source, run)).details["bins"]
         rmv, rmse, counts = (np.array([each[name] for each in found]) for name in ("rmv", "rmse", "rows"))
-        spread = curve_of("spread", rmv, rmse, x_name="rmv", rows=counts)
-        return spread, histogram("spread-histogram", uncertainties(source.predictions()), "std")
+        spread = curve_of("spread", rmv, rmse, rows=counts)
+        return spread, spread_histogram(uncertainties(source.predictions()))
 
 
 def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:

@@ -142,12 +142,13 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
 
     def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
         """Return the coverage of each bin."""
+        from calcheck.report import WIDTH
         from calcheck.statistics.curves import curve_by_bin
 
         found = (rows or self.evaluate(fit, source, run)).details["bins"]
         coverage, expected = ([each[name] for each in found] for name in ("coverage", "expected"))
         keys = self.sort_key(source.predictions())
-        return (curve_by_bin(fit, keys, coverage, self.by or "width", expected),)
+        return (curve_by_bin(fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
     def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError
 from calcheck.metric_info import BINS
-from calcheck.report import Curve
+from calcheck.report import SPREAD, WIDTH, Curve
 from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups, Means
@@ -139,9 +139,9 @@ def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
     return bins_along_values(*_uncertainties(predictive))
 
 
-def bins_along_values(keys: NDArray[Any], x_name: str) -> CurveBins:
-    """Return bins of equal counts along sort keys, (n,), or one for each category."""
-    count = bin_count(len(keys)) if keys.dtype.kind in NUMBERS + DATES else BINS
+def bins_along_values(keys: NDArray[Any], x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
+    """Return bins of about equal counts along sort keys, (n,), or one for each category."""
+    count = bin_count(len(keys), rows_per_bin) if keys.dtype.kind in NUMBERS + DATES else BINS
     return _along(make_bins(keys, count, x_name), keys, x_name)
 
 
@@ -192,23 +192,23 @@ def _require_numbers(keys: NDArray[Any], name: str) -> Values:
     return keys.astype(np.float64, copy=False)
 
 
-def histogram(name: CurveName, values: Values, x_name: str) -> Curve:
-    """Return the counts of positive values in bins whose edges have equal ratios."""
+def spread_histogram(values: Values) -> Curve:
+    """Return the counts of predicted standard deviations, (n,), in bins whose edges have equal ratios."""
     edges = np.geomspace(values.min(), values.max(), HISTOGRAM_BINS + 1)
     edges = np.unique(edges) if values.min() < values.max() else values.min() * np.array([0.9, 1.1])
     edges[[0, -1]] = min(edges[0], values.min()), max(edges[-1], values.max())
     counts, _ = np.histogram(values, edges)
-    return curve_of(name, edges[:-1], counts, x_name=x_name, stop=edges[1:])
+    return curve_of("spread-histogram", edges[:-1], counts, x_name=SPREAD, stop=edges[1:])
 
 
 def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
     """Return the predicted standard deviations, or for intervals their widths, (n,), and their name."""
     levels = predictive.interval_levels
     if levels is None:
-        return spreads(predictive), "std"
-    return interval_widths(predictive, float(levels[0])), "width"
+        return spreads(predictive), SPREAD
+    return interval_widths(predictive, float(levels[0])), WIDTH
 
 
-def bin_count(n: int) -> int:
+def bin_count(n: int, rows_per_bin: int) -> int:
     """Return the number of bins of a curve of n rows."""
-    return min(n, MAX_BINS, max(LEAST_BINS, n // ROWS_PER_BIN))
+    return min(n, MAX_BINS * ROWS_PER_BIN // rows_per_bin, max(LEAST_BINS, n // rows_per_bin))

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.bernoulli import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -13,7 +14,7 @@ from calcheck.linalg.principal_components import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.coverage import LEVELS, coverage_by_level
-from calcheck.statistics.curves import bins_along, cells_along, histogram
+from calcheck.statistics.curves import bins_along, cells_along, spread_histogram
 from calcheck.statistics.moments import covered
 from tests.families import FAMILIES, calibrated
 
@@ -65,6 +66,13 @@ def test_coverage_by_level_of_three_draws_by_hand():
     assert_allclose([at[0.5], at[0.2], at[0.98]], [1, 0.4, 1], atol=1e-12)
 
 
+def test_a_quantile_is_inside_its_interval():
+    """With P(Y = 0) = 1/4, the quantile at 1/4 is 0, so the interval at the level 1/2 contains 0 and 1."""
+    rows = Predictions(y=np.array([0.0, 1.0]), predictive=Bernoulli(np.array([0.75, 0.75])))
+    levels, shares = coverage_by_level(rows, ())
+    assert shares[levels == 0.5] == covered(rows, 0.5).mean() == 1
+
+
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in ("samples", "quantiles")])
 def test_coverage_by_level_is_that_of_the_intervals(family):
     rows = calibrated(family, n=200)
@@ -96,7 +104,7 @@ def test_bins_and_rows_along_their_uncertainty_by_hand():
     """Mean squared z-scores of two rows each: (1 + 9) / 2, 4 / 2, 1, 4."""
     (curve,) = curves_of("zms", BINS)
     assert curve.name == "along"
-    assert (curve.x, curve.x_name) == ((1, 2, 3, 4), "std")
+    assert (curve.x, curve.x_name) == ((1, 2, 3, 4), "predicted standard deviation")
     assert_allclose(curve.y, [5, 2, 1, 4], rtol=1e-12)
     assert curve.expected == (1, 1, 1, 1)
     (same,) = curves_of("lzms", BINS, Run(curves=True, replicates=0), bins=4)
@@ -147,7 +155,7 @@ def test_the_confidence_curve_and_its_oracle_by_hand():
 
 
 def test_equal_uncertainties_make_one_bar():
-    curve = histogram("spread-histogram", np.full(5, 2.0), "std")
+    curve = spread_histogram(np.full(5, 2.0))
     assert curve.y == (5,)
     assert curve.x[0] < 2 < curve.stop[0]
 
@@ -159,8 +167,8 @@ def test_cce_along_one_input_is_the_mean_of_its_values_and_the_worst_inputs_are_
     kept = []
     evaluate(InMemory(rows), [METRICS["cce"]()], run=NO_NULL, sink=lambda *found: kept.append(found[2].columns["cce"]))
     curve, worst = curves_of("cce", rows)
-    assert_allclose(curve.y, kept[0].reshape(4, 10).mean(axis=1), rtol=1e-10)
-    assert_allclose(curve.x, x.reshape(4, 10).mean(axis=1), rtol=1e-10)
+    assert_allclose(curve.y, kept[0].reshape(8, 5).mean(axis=1), rtol=1e-10)
+    assert_allclose(curve.x, x.reshape(8, 5).mean(axis=1), rtol=1e-10)
     assert_allclose(worst.y, np.sort(kept[0])[::-1][:5], rtol=1e-10)
     assert set(worst.x) <= set(x.tolist())
 

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import (
+    EQUAL,
     PERFECT,
     Axis,
     Band,
@@ -20,8 +21,10 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
+from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.render.cells import name_with_unit, number, p_value
 from calcheck.render.pictures.parts import NAN, numbers
+from calcheck.report import SPREAD, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
     from calcheck.report import Curve, CurveName, Input, Report, Result
 
 OBSERVED = "observed"
+SPREADS = (SPREAD, WIDTH)
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
-X_LABELS = {"std": "predicted standard deviation [y]", "width": "width of the interval [y]"}
 BIN_LABELS = {
     "lzms": "mean squared z-score",
     "lrce": "relative calibration error",
@@ -50,7 +53,7 @@ EXPECTED: dict[CurveName, str] = {
     "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
 }
 """What a right model would look like, by the first curve of a picture."""
-NO_BAND = "There is no band of perfect models, as there are no or too few replicates."
+EXPECTED_OF_SAMPLES = "Equal distributions of both samples: the distance stays inside the band at all inputs."
 NO_EVIDENCE = "The values depend on the predictions only, so they are no evidence for or against a model."
 
 
@@ -58,11 +61,12 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     """Return the picture of a result of a report; None if it has no curves."""
     if not result.curves:
         return None
-    band = f"{100 * report.settings['confidence']:.4g} % of {PERFECT}"
+    band = f"{100 * report.settings['confidence']:.4g} % of {_compared(result)}"
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
-    return Picture(panels, _title(result), _expected(result), result.summary)
+    title = _title(result)
+    return Picture(panels, title, _expected(result), f"{title}. {result.summary}")
 
 
 def metric_pictures(report: Report) -> tuple[Picture, ...]:
@@ -75,8 +79,16 @@ def _expected(result: Result) -> str:
     """Return what a right model would look like, or why that is not shown."""
     if result.alternative == "none":
         return NO_EVIDENCE
-    expected = EXPECTED[result.curves[0].name]
-    return expected if any(curve.low for curve in result.curves) else f"{expected} {NO_BAND}"
+    compared = _compared(result)
+    expected = EXPECTED[result.curves[0].name] if compared == PERFECT else EXPECTED_OF_SAMPLES
+    if any(curve.low for curve in result.curves):
+        return expected
+    return f"{expected} There is no band of {compared}, as there are no or too few replicates."
+
+
+def _compared(result: Result) -> str:
+    """Return what the band is made of: perfect models, or samples of equal distributions."""
+    return EQUAL if result.metric in TWO_SAMPLE_METRICS else PERFECT
 
 
 def _with_input_names(curve: Curve, read: Input) -> Curve:
@@ -146,7 +158,7 @@ def _spread(_: Result, curve: Curve, band: str) -> list[Panel]:
 
 def _spread_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
     bars = _bars(curve, numbers(curve.y), OBSERVED)
-    x = Axis(X_LABELS[curve.x_name], log=_is_wide([*bars.start, *bars.stop]))
+    x = Axis(_x_label(curve), log=_is_wide([*bars.start, *bars.stop]))
     return [Panel((bars,), x, Axis("rows", low=0), "predicted standard deviations")]
 
 
@@ -187,7 +199,7 @@ def _map(result: Result, curve: Curve, band: str) -> list[Panel]:
     marked = ", points: largest values" if worst else ""
     maps = [_cells(result, curve, values, worst, _titled(f"{result.metric}{marked}", curve))]
     if len(set(expected)) > 1:
-        maps.append(_cells(result, curve, expected, [], PERFECT))
+        maps.append(_cells(result, curve, expected, [], _compared(result)))
     outside = _outside(curve)
     if any(isfinite(value) for value in outside):
         maps.append(_cells(result, curve, outside, [], f"outside {band}"))
@@ -263,8 +275,12 @@ def _has_names(curve: Curve) -> bool:
 def _x_axis(curve: Curve) -> Axis:
     """Return the axis of a curve along predictions or a column."""
     names = tuple(x for x in curve.x if isinstance(x, str))
-    is_spread = curve.x_name in X_LABELS
-    return Axis(X_LABELS.get(curve.x_name, curve.x_name), log=is_spread and _is_wide(_positions(curve)), names=names)
+    return Axis(_x_label(curve), log=curve.x_name in SPREADS and _is_wide(_positions(curve)), names=names)
+
+
+def _x_label(curve: Curve) -> str:
+    """Return what the positions are, with the unit if it is known."""
+    return f"{curve.x_name} [y]" if curve.x_name in SPREADS else curve.x_name
 
 
 def _is_wide(values: Sequence[float]) -> bool:
