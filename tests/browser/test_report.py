@@ -14,7 +14,7 @@ from tests.files import write
 N = 3000
 SETTLED = 250  # Milliseconds after which a selection is drawn
 QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %
-FAST = ("--metrics", "zms,pit,coverage,ece", "--no-bootstrap", "--replicates", "39")
+FAST = ("--metrics", "zms,coverage,pit", "--no-bootstrap", "--replicates", "39")
 
 
 def report(folder, parts, *options, names=("preds",)):
