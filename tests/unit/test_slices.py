@@ -8,6 +8,7 @@ from scipy.stats import binom, chi2
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
@@ -181,7 +182,7 @@ def test_a_map_counts_each_row_once_in_the_cell_of_its_values():
 
 
 def test_binomial_quantiles_are_those_of_scipy():
-    n, share = np.meshgrid([1, 7, 60, 10_000], [1e-6, 0.05, 0.5, 0.9, 1.0])
+    n, share = np.meshgrid([1, 7, 60, 10_000], [0.0, 1e-6, 0.05, 0.5, 0.9, 1.0])
     for level in (1e-9, 0.00125, 0.3, 0.975, 0.99875):
         assert_array_equal(binomial_quantiles(level, n, share), binom.ppf(level, n, share))
 
@@ -229,3 +230,18 @@ def test_distributions_without_moments_are_drawn_by_their_central_halves():
     x, y = default_variables(Predictions(y=np.zeros(2), predictive=cauchy), ())
     assert (x.name, y.name) == ("middle of the 50 % interval", "width of the 50 % interval")
     assert_allclose([x.values, y.values], [[0, 5], [2, 4]], atol=1e-12)
+
+
+def test_limits_are_unknown_where_no_replicate_varies():
+    """Of counts with a mean of 1e-9, all replicates are 0."""
+    found = sums_of(Predictions(y=np.zeros(9), predictive=Poisson(np.full(9, 1e-9))))
+    assert np.isnan(found.squares.variance).all()
+    limits = mean_square_limits(found.n, found.squares.expected, found.squares.variance, 0.95)
+    assert np.isnan(limits).all()
+
+
+def test_variables_of_any_size_have_edges():
+    values = np.array([-1e308, -1.0, 0, 1, 1e308])
+    axis = make_axis(Variable("a", values), 4)
+    assert np.isfinite(axis.edges).all()
+    assert axis.assign(values)[[0, -1]].tolist() == [0, 3]
