@@ -100,7 +100,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     from calcheck.version import __version__
 
     run = run or Run()
-    run = replace(run, keep_rows=bool(sink or worst or best or run.curves))
+    run = replace(run, keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
     info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
@@ -281,9 +281,11 @@ def _computed(
 
 def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:
     """Return the curves of a metric that has a value at each input."""
-    values = next(iter(computed.rows.columns.values()))
-    at_inputs = None if computed.null is None else computed.null.at_inputs
-    return curves_at_inputs(shown, values, at_inputs, run.curves_by)
+    values, null, numbers = next(iter(computed.rows.columns.values())), computed.null, computed.rows.numbers
+    at_inputs = None if null is None else null.at_inputs if null.at_sample is None else null.at_sample
+    if at_inputs is not None and at_inputs.shape[1] != len(values):
+        at_inputs = None  # rows were kept, and replicates evaluated at a sample of them
+    return curves_at_inputs(shown if numbers is None else shown.take(numbers), values, at_inputs, run.curves_by)
 
 
 def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:

@@ -45,6 +45,8 @@ class NullDistribution:
         Value for the data computed like those of the replicates, if that differs from the reported value.
     at_inputs : (1 + R, m), optional
         Values at each of m inputs: of the data in row 0, then of the replicates.
+    at_sample : (1 + R, e), optional
+        The same at a sample of the inputs, for pictures, if there are no values at all of them.
     floor : (m,), optional
         Smallest possible value at each input; None if ``at_inputs`` holds distances.
     details : dict
@@ -58,6 +60,7 @@ class NullDistribution:
     values: NDArray[np.float64]
     data_value: float | None = None
     at_inputs: NDArray[np.float64] | None = None
+    at_sample: NDArray[np.float64] | None = None
     floor: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[Message, ...] = ()
@@ -90,6 +93,8 @@ class RowResults:
         Mean score of a perfect model, if it is known for distributions of any shape.
     inference : IntervalInference, optional
         Result of an inference method specific to the metric, which replaces the bootstrap of its means.
+    numbers : (n,), optional
+        Row numbers of the results, if these are of a sample of the rows.
     count : int
         Number of rows if there are no columns: 1 for a result for all rows together.
     """
@@ -101,6 +106,7 @@ class RowResults:
     warnings: tuple[Message, ...] = ()
     reference: float | None = None
     inference: IntervalInference | None = None
+    numbers: NDArray[np.intp] | None = None
     count: int = 1
 
     @property

@@ -14,7 +14,11 @@ from calcheck.statistics.curves import plain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.report import Alternative, Curve
+    from calcheck.report import Alternative, Curve, CurveName
+
+
+UNCOMPARED: frozenset[CurveName] = frozenset({"spread-histogram", "oracle", "worst"})
+"""Curves that have no band: they describe the data only."""
 
 
 @dataclass(eq=False)
@@ -34,7 +38,7 @@ class CurveBands:
     curves: tuple[Curve, ...]
     limit: int
     alternative: Alternative = "two-sided"
-    _replicates: list[list[NDArray[np.float64]]] = field(default_factory=list)
+    _replicates: list[dict[CurveName, NDArray[np.float64]]] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -43,16 +47,17 @@ class CurveBands:
 
     def add(self, curves: tuple[Curve, ...]) -> None:
         """Add the curves of a replicate."""
-        self._replicates.append([_numbers(curve) for curve in curves])
+        self._replicates.append({curve.name: _numbers(curve) for curve in curves if curve.name not in UNCOMPARED})
 
     def with_bands(self, confidence: float) -> tuple[Curve, ...]:
         """Return the curves of the data with their bands; without bands if there are no replicates."""
-        if not self._replicates:
-            return self.curves
-        samples = zip(*self._replicates, strict=True)
         return tuple(
-            with_band(curve, np.stack(lines), confidence, self.alternative)
-            for curve, lines in zip(self.curves, samples, strict=True)
+            curve
+            if curve.name in UNCOMPARED or not self._replicates
+            else with_band(
+                curve, np.stack([each[curve.name] for each in self._replicates]), confidence, self.alternative
+            )
+            for curve in self.curves
         )
 
 

@@ -48,7 +48,7 @@ def curves_at_inputs(shown: Predictions, values: Values, at_inputs: Values | Non
     worst = _worst(places, values, bins.position)
     bands = CurveBands((bins.curve(bins.means(own)), worst), len(replicates), "greater")
     for each in replicates:
-        bands.add((bins.curve(bins.means(each)), worst))
+        bands.add((bins.curve(bins.means(each)),))
     return bands
 
 

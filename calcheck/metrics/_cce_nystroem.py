@@ -91,10 +91,14 @@ class CceNystroem:
         }
         correction = found.measured.means[0] - values.mean()
         warnings = nystroem_warnings(found.measured, found.landmarks, landmarks, residual_warnings(found.bounds))
-        return RowResults(columns, fixed={"correction": correction}, details=details, warnings=warnings)
+        numbers = None if len(values) == found.landmarks.rows else found.places
+        fixed = {"correction": correction}
+        return RowResults(columns, fixed=fixed, details=details, warnings=warnings, numbers=numbers)
 
     def null_distribution(self, _: NullSimulator, __: Run) -> NullDistribution:
         """Return cce of the replicates, which were fitted together with the data."""
         near = self.embedding.fitted(self.options.lambda_)
         details = {"columns": near.groups[1], "landmarks": len(near.landmarks.landmarks)}
-        return NullDistribution(near.measured.means[1:], at_inputs=near.at_inputs(), details=details)
+        at_inputs = near.at_inputs()
+        at_sample = near.values.T if at_inputs is None else None
+        return NullDistribution(near.measured.means[1:], at_inputs=at_inputs, at_sample=at_sample, details=details)

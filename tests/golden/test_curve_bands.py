@@ -72,6 +72,15 @@ def test_a_wrong_model_leaves_its_band():
         assert result.curves[-1 if name == "pit" else 0].p_value == 0.01
 
 
+def test_curves_that_describe_the_data_have_no_band():
+    """Draws that are exchanged with targets change the predicted standard deviations of replicates."""
+    run = Run(curves=True, replicates=39, resamples=0)
+    for name in ("ence", "confidence-curve", "cce"):
+        banded, alone = evaluate(InMemory(calibrated("samples", n=60)), [METRICS[name]()], run=run).results[0].curves
+        assert banded.replicates == 39
+        assert (alone.low, alone.p_value, alone.replicates) == ((), None, 0)
+
+
 def test_too_few_replicates_make_no_band():
     """Of 39 replicates and the data, none is among 1 % of the most extreme; 99 replicates are enough."""
     rows = calibrated("gaussian", n=40)
@@ -82,6 +91,14 @@ def test_too_few_replicates_make_no_band():
     assert few.low == ()
     assert few.p_value is None
     assert len(enough.low) == 99
+
+
+def test_replicates_that_an_open_verdict_adds_are_not_in_the_band():
+    """With seed 5 the verdict of 199 replicates is open; the band is exact for a number that is fixed beforehand."""
+    rows = calibrated("gaussian", n=30, seed=5)
+    result = evaluate(InMemory(rows), [METRICS["zms"]()], run=Run(curves=True, resamples=0)).results[0]
+    assert result.details["null"]["replicates"] > 199
+    assert result.curves[0].replicates == 199
 
 
 def test_the_band_of_a_metric_is_made_of_the_replicates_of_its_verdict():

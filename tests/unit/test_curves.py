@@ -10,6 +10,7 @@ from calcheck.distributions.bernoulli import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.limits import Limits
 from calcheck.linalg.principal_components import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -173,6 +174,23 @@ def test_cce_along_one_input_is_the_mean_of_its_values_and_the_worst_inputs_are_
     assert set(worst.x) <= set(x.tolist())
 
 
+@pytest.mark.parametrize("evaluated", [600, 200])
+def test_cce_on_landmarks_is_shown_at_the_inputs_that_are_evaluated(evaluated):
+    """The mean over the cells, weighted by rows, is the value; the band has the replicates of the same inputs."""
+    limits = Limits(
+        evaluated_rows=evaluated, full_validation_rows=100, validation_rows=60, min_landmarks=32, pilot_rows=150
+    )
+    rows = calibrated("gaussian", n=600)
+    run = Run(curves=True, replicates=39, limits=limits)
+    result = evaluate(InMemory(rows), [METRICS["cce"](solver="nystroem")], run=run).results[0]
+    cells, worst = result.curves
+    assert sum(cells.rows) == evaluated
+    assert_allclose(np.average(cells.y, weights=cells.rows), result.value, rtol=0.02)
+    assert cells.replicates == 39
+    assert len(cells.low) == len(cells.y)
+    assert max(worst.y) >= max(cells.y)
+
+
 def test_many_inputs_are_shown_by_their_first_two_principal_components():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 4)) * [1, 3, 0.1, 0.1]
@@ -191,3 +209,13 @@ def test_principal_components_are_those_of_the_singular_value_decomposition():
     left, values, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     assert_allclose(np.abs(scores), np.abs(left * values)[:, :2], rtol=1e-9)
     assert_allclose(shares, (values**2 / (values**2).sum())[:2], rtol=1e-12)
+
+
+def test_principal_components_have_a_defined_sign():
+    """The largest entry of a direction is positive, so the scores grow with the feature that dominates."""
+    rng = np.random.default_rng(2)
+    for column in range(3):
+        x = rng.normal(size=(50, 3))
+        x[:, column] *= 9
+        scores, _ = principal_components(x, 1)
+        assert np.corrcoef(scores[:, 0], x[:, column])[0, 1] > 0.9

@@ -113,6 +113,12 @@ def _titled(text: str, curve: Curve) -> str:
     return text if curve.p_value is None else f"{text}, p {curve.p_value:.2g}"
 
 
+def _bin_sizes(curve: Curve) -> str:
+    """Return the number of bins, and of their rows."""
+    least, most = (f"{rows:,.0f}" for rows in (min(curve.rows), max(curve.rows)))
+    return f"{len(curve.rows)} bins of {least if least == most else f'{least} to {most}'} rows"
+
+
 def _shares(curve: Curve, band: str, title: str, y_label: str) -> list[Panel]:
     """Return the panel of shares against levels, and that of their differences."""
     x, y = _positions(curve), numbers(curve.y)
@@ -153,7 +159,7 @@ def _spread(_: Result, curve: Curve, band: str) -> list[Panel]:
         Axis("root mean predicted variance [y]", log=log),
         Axis("root mean squared error [y]", log=log),
     )
-    return [Panel(marks, predicted, observed, _titled("observed against predicted spread", curve))]
+    return [Panel(marks, predicted, observed, _titled(f"spread in {_bin_sizes(curve)}", curve))]
 
 
 def _spread_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
@@ -169,7 +175,7 @@ def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
     x, y = _positions(curve), numbers(curve.y)
     points = Points(x, y, OBSERVED, low, high) if has_limits else Points(x, y, OBSERVED)
     zeta = "" if result.zeta is None else f", ζ {number(result.zeta)}"
-    title = _titled(f"bins{zeta}", curve)
+    title = _titled(f"{_bin_sizes(curve)}{zeta}", curve)
     return [
         Panel((*_band(curve, band), *_reference(curve), points), _x_axis(curve), Axis(BIN_LABELS[result.metric]), title)
     ]
@@ -181,7 +187,7 @@ def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
     worst: list[Mark] = [
         Points(_positions(each), numbers(each.y), "largest") for each in result.curves if each.name == "worst"
     ]
-    title = _titled(f"{result.metric} by bins of rows", curve)
+    title = _titled(f"{result.metric} in {_bin_sizes(curve)}", curve)
     return [
         Panel(
             (*_band(curve, band), *_reference(curve), observed, *worst),
@@ -296,7 +302,7 @@ def _band(curve: Curve, name: str, subtracted: Sequence[float] = ()) -> list[Mar
     low, high = (
         [limit - each for limit, each in zip(numbers(side), away, strict=True)] for side in (curve.low, curve.high)
     )
-    kind = Intervals if _has_names(curve) else Band
+    kind = Intervals if _has_names(curve) or len(curve.x) == 1 else Band
     return [kind(_positions(curve), low, high, name)]
 
 
