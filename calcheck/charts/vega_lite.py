@@ -55,6 +55,7 @@ CONFIG: Spec = {
     "font": FONT,
     "background": "white",
     "view": {"stroke": "transparent"},
+    "scale": {"invalid": {"fill": {"value": "#d9d9d9"}}},
     "axis": {"gridColor": "#e6e6e6", "domainColor": "#595959", "tickColor": "#595959", **PLAIN},
     "legend": {"orient": "bottom", "title": None, "labelLimit": 0, **PLAIN},
     "title": {
@@ -207,11 +208,12 @@ def _cells(mark: Cells, panel: Panel) -> Spec:
     x, y = _positions(panel.x), _positions(panel.y)
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
     scale: Spec = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
-    limits = {"domainMin": mark.low, "domainMax": mark.high, "clamp": True}
-    scale |= {name: limit for name, limit in limits.items() if limit is not None}
+    limits = {"domainMin": mark.low, "domainMax": mark.high}
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    scale |= {"clamp": True} | ({"domain": [mark.low, mark.high]} if len(known) == len(limits) else known)
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40, "format": ".3~g"}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
-    drawn = {"type": "rect", "strokeWidth": 0, "aria": len(mark.value) <= MAX_LABELED}
+    drawn = {"type": "rect", "strokeWidth": 0, "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
 

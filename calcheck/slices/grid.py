@@ -9,6 +9,7 @@ import numpy as np
 
 from calcheck.slices.sums import Membership, group_sums
 from calcheck.statistics.digitize import digitize
+from calcheck.statistics.moments import LARGEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,10 +126,11 @@ def make_axis(variable: Variable, bins: int) -> Axis:
     >>> make_axis(Variable("age", np.array([1.0, 2, 2, 4])), 4).edges.tolist()
     [0.5, 1.5, 3.0, 5.0]
     """
-    distinct = np.unique(variable.values)
+    values = np.clip(variable.values, -LARGEST, LARGEST)
+    distinct = np.unique(values)
     if len(distinct) <= bins:
         return Axis(variable.name, _edges_between(distinct), is_log=False)
-    low, middle, high = np.quantile(variable.values, [TAIL, 0.5, 1 - TAIL])
+    low, middle, high = np.quantile(values, [TAIL, 0.5, 1 - TAIL])
     if not low < high:
         low, high = distinct[0], distinct[-1]
     is_log = _is_log(float(low), float(middle), float(high))

@@ -29,12 +29,14 @@ def coverage_limits(n: Counts, expected: Values, confidence: float) -> Limits:
     confidence : float
         Probability between the limits, at least.
     """
-    low, high = _binomial_limits(n, expected / n, 1 - confidence)
+    low, high = _binomial_limits(n, np.minimum(expected / n, 1.0), 1 - confidence)
     return low / n, high / n
 
 
 def mean_square_limits(n: Counts, expected: Values, variance: Values, confidence: float) -> Limits:
     """Return the limits of the mean squared z-score of a right model, (g,) each: gamma quantiles with its moments.
+
+    They are NaN if the variance is not known, or the expected sum is 0.
 
     Parameters
     ----------
@@ -49,8 +51,8 @@ def mean_square_limits(n: Counts, expected: Values, variance: Values, confidence
     ----------
     Wilson, Hilferty (1931), "The distribution of chi-square".
     """
-    mean = expected / n
-    spread = variance / (9 * expected**2)  # 2 / (9 dof) of a chi-square distribution with these moments
+    mean, known = expected / n, np.where(expected > 0, expected, np.nan)
+    spread = variance / (9 * known**2)  # 2 / (9 dof) of a chi-square distribution with these moments
     step = ndtri((1 + confidence) / 2) * np.sqrt(spread)
     low, high = (mean * np.maximum(1 - spread + sign * step, 0) ** 3 for sign in (-1, 1))
     return low, high
@@ -88,6 +90,6 @@ def binomial_quantiles(level: float, n: Counts, share: Values) -> Values:
 
     The import of :mod:`scipy.stats`, which has these quantiles, takes longer than a page.
     """
-    above = np.ceil(bdtrik(level, n, share))
+    above = np.where(share > 0, np.ceil(bdtrik(level, n, share)), 0.0)
     below = np.maximum(above - 1, 0)
     return np.asarray(np.where(bdtr(below, n, share) >= level, below, above))

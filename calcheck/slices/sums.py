@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BINS = 20  # Number of bins of a PIT histogram
 DRAWS = 400_000  # Number of targets to draw for all replicates together
 MIN_REPLICATES, MAX_REPLICATES = 2, 39
+NEGLIGIBLE = 1e-12  # Variance of a sum, relative to its squared mean, that is rounding
 NORMAL_VARIANCE = 2.0  # Variance of a squared standard normal number
 
 
@@ -58,7 +59,8 @@ class SquareSums:
     total : (g,)
         Sum of squared z-scores.
     expected, variance : (g,), optional
-        Mean and variance of this sum if the distributions are right; None without replicates.
+        Mean and variance of this sum if the distributions are right; None without replicates. The variance is NaN where
+        no replicate differs from the others.
     """
 
     total: Values
@@ -193,7 +195,7 @@ def _expected_squares(
 ) -> tuple[Values, Values] | tuple[None, None]:
     """Return the mean and the variance of the sums of squared z-scores if the distributions are right, (g,) each.
 
-    The variance contains that of a mean that is estimated from the replicates.
+    The variance contains that of a mean that is estimated from the replicates; it is NaN if these do not vary.
     """
     n = groups.sizes().astype(np.float64)
     if rows.distributions().normal() is not None:
@@ -206,9 +208,9 @@ def _expected_squares(
         total += drawn
         squares += drawn**2
     variance = groups.sums((squares - total**2 / count) / (count - 1))
-    if not missing_reference_reason(rows):
-        return n, variance
-    return groups.sums(total) / count, variance * (1 + 1 / count)
+    expected = n if not missing_reference_reason(rows) else groups.sums(total) / count
+    estimated = 1.0 if expected is n else 1 + 1 / count
+    return expected, np.where(variance > NEGLIGIBLE * expected**2, variance * estimated, np.nan)
 
 
 def _pit_sums(rows: Predictions, groups: Membership, replicates: NullSimulator) -> PitSums:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.lazy_inputs import load
+from calcheck.linalg.principal_components import principal_components
 from calcheck.slices.grid import Variable
 
 if TYPE_CHECKING:
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
-MAX_ROWS = 20_000  # Number of rows from which principal components are computed
+HALF = 0.5  # Level of intervals of distributions without moments
 
 
 def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
@@ -48,7 +51,7 @@ def _numbers(rows: Predictions, name: str) -> NDArray[np.float64]:
 
 
 def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
-    """Return the first two inputs, the first two principal components of an embedding, or mean and uncertainty.
+    """Return the first two inputs, the first two principal components of an embedding, or what is predicted.
 
     Parameters
     ----------
@@ -57,39 +60,35 @@ def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable
     names : sequence of str
         Names of the inputs, one per feature, if they are columns of numbers; else ignored.
     """
-    mean, width = _stated(rows)
     if rows.x is None:
-        return mean, width
-    inputs = rows.inputs().astype(np.float64, copy=False)
-    if rows.has_embedding and inputs.shape[1] > 2:  # noqa: PLR2004 - of a map
-        first, second = principal_components(inputs).T
-        return Variable("first principal component", first), Variable("second principal component", second)
-    called = names if len(names) == inputs.shape[1] else [f"input {place + 1}" for place in range(inputs.shape[1])]
-    if inputs.shape[1] == 1:
-        return Variable(called[0], inputs[:, 0]), width
+        return _stated(rows)
+    x = rows.lazy_inputs()
+    if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
+        scores, shares = principal_components(x, 2)
+        first, second = (f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
+        return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
+    called = names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
+    inputs = load(x).astype(np.float64, copy=False)
+    if rows.width == 1:
+        return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
     return Variable(called[0], inputs[:, 0]), Variable(called[1], inputs[:, 1])
 
 
 def _stated(rows: Predictions) -> tuple[Variable, Variable]:
-    """Return the predicted mean and standard deviation; of intervals, their middle and width."""
+    """Return the predicted mean and standard deviation, or middles and widths of intervals if there are no moments."""
     predictive = rows.distributions()
-    if predictive.interval_levels is None:
-        return Variable("predicted mean", predictive.mean()), Variable("predicted std", predictive.std())
-    low, high = predictive.central_interval(float(predictive.interval_levels[0]))
-    return Variable("middle of the interval", (low + high) / 2), Variable("width of the interval", high - low)
+    if predictive.interval_levels is not None:
+        return _interval(predictive, float(predictive.interval_levels[0]))
+    try:
+        mean, std = predictive.mean(), predictive.std()
+    except DataError:  # Of Cauchy distributions
+        return _interval(predictive, HALF)
+    if not np.isfinite(mean + std).all():
+        return _interval(predictive, HALF)
+    return Variable("predicted mean", mean), Variable("predicted std", std)
 
 
-def principal_components(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the first two principal components of inputs, (n, 2), from at most 20,000 rows.
-
-    Parameters
-    ----------
-    inputs : (n, d)
-        Inputs, d >= 2. The signs are such that the largest loading of each component is positive.
-    """
-    sample = inputs[:: max(1, len(inputs) // MAX_ROWS)]
-    center = sample.mean(axis=0)
-    _, directions = np.linalg.eigh(np.cov(sample - center, rowvar=False))
-    loadings = directions[:, [-1, -2]]
-    largest = np.abs(loadings).argmax(axis=0)
-    return np.asarray((inputs - center) @ (loadings * np.sign(loadings[largest, [0, 1]])))
+def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]:
+    low, high = predictive.central_interval(level)
+    called = f"of the {100 * level:.4g} % interval"
+    return Variable(f"middle {called}", (low + high) / 2), Variable(f"width {called}", high - low)

@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import calcheck
 from calcheck.cli.app import make_program
+from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.predictions import Predictions
 from calcheck.slices.limits import mean_square_limits
 from tests.files import write
 
 N = 3000
 SETTLED = 250  # Milliseconds after which a selection is drawn
 QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %
-FAST = ("--metrics", "zms,pit,coverage,ece", "--no-bootstrap", "--replicates", "39")
+FAST = ("--metrics", "zms,coverage,pit", "--no-bootstrap", "--replicates", "39")
 
 
 def report(folder, parts, *options, names=("preds",)):
@@ -262,3 +266,19 @@ def test_the_script_computes_the_limits_of_draws_as_calcheck_does(tmp_path, visi
     plain, lively = visit(page, scripts=False), visit(page)
     assert region_table(plain) == region_table(lively)
     assert int(region_table(plain)["PIT bins beyond their limits"][0]) > 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(Predictions(y=np.zeros(60), predictive=Poisson(np.full(60, 1e-9))), id="zeros"),
+        pytest.param(Predictions(y=np.ones(60), predictive=Samples(np.zeros((60, 5)))), id="equal draws"),
+        pytest.param(Predictions(y=1e100 * np.arange(60.0), predictive=Gaussian(np.zeros(60), np.ones(60))), id="far"),
+    ],
+)
+def test_pages_of_rows_that_do_not_vary_are_quiet(tmp_path, visit, rows):
+    page = tmp_path / "page.html"
+    found = calcheck.evaluate(rows, ["coverage", "pit"], pictures=True, replicates=39, resamples=0)
+    page.write_text(found.to_html(), encoding="utf-8")
+    plain, lively = visit(page, scripts=False), visit(page)
+    assert region_table(plain) == region_table(lively)

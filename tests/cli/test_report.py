@@ -132,7 +132,7 @@ def test_intervals_have_a_map_of_their_coverage(page, tmp_path):
     text = page(path, "--level", "0.9", options=INTERVALS)
     data = json.loads(extract(text, "map")[0])
     assert [each["key"] for each in data["quantities"]] == ["coverage"]
-    assert data["y"]["name"] == "width of the interval"
+    assert data["y"]["name"] == "width of the 90 % interval"
     assert "histogram" not in data["specs"]
 
 
@@ -151,4 +151,4 @@ def test_rows_in_batches_have_a_page_without_a_map(page, preds, tmp_path):
 
 def test_an_embedding_is_drawn_by_its_principal_components(page, tmp_path):
     data = json.loads(extract(page(write(tmp_path / "wide.parquet", columns(n=60))), "map")[0])
-    assert data["x"]["name"] == "first principal component"
+    assert data["x"]["name"] == "principal component 1, 44%"

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, chi2
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
@@ -15,7 +17,7 @@ from calcheck.slices.grid import Variable, make_axis, make_map
 from calcheck.slices.groups import column_groups
 from calcheck.slices.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
 from calcheck.slices.sums import Membership, group_sums
-from calcheck.slices.variables import default_variables, principal_components
+from calcheck.slices.variables import default_variables
 from tests import families
 
 RUN = Run()
@@ -180,16 +182,9 @@ def test_a_map_counts_each_row_once_in_the_cell_of_its_values():
 
 
 def test_binomial_quantiles_are_those_of_scipy():
-    n, share = np.meshgrid([1, 7, 60, 10_000], [1e-6, 0.05, 0.5, 0.9, 1.0])
+    n, share = np.meshgrid([1, 7, 60, 10_000], [0.0, 1e-6, 0.05, 0.5, 0.9, 1.0])
     for level in (1e-9, 0.00125, 0.3, 0.975, 0.99875):
         assert_array_equal(binomial_quantiles(level, n, share), binom.ppf(level, n, share))
-
-
-def test_principal_components_are_those_of_the_covariance():
-    """Points on the line (3, 4) t / 5 with a little of (4, -3): the first component is t, the second the rest."""
-    t, rest = np.array([-2.0, -1, 0, 1, 2]), np.array([0.1, -0.2, 0.2, -0.2, 0.1])
-    x = np.outer(t, [0.6, 0.8]) + np.outer(rest, [0.8, -0.6])
-    assert_allclose(principal_components(x), np.stack([t, rest], axis=1), atol=1e-12)
 
 
 def test_groups_are_texts_truths_and_few_whole_numbers():
@@ -223,8 +218,30 @@ def test_the_variables_of_a_map_are_inputs_or_what_the_predictions_state():
     assert names() == ["predicted mean", "predicted std"]
     assert names(rng.normal(size=(n, 3)), "a", "b", "c") == ["a", "b"]
     assert names(rng.normal(size=(n, 1)), "a") == ["a", "predicted std"]
-    assert names(rng.normal(size=(n, 3)), "e", embedding=True) == [
-        "first principal component",
-        "second principal component",
-    ]
+    first, second = names(rng.normal(size=(n, 3)), "e", embedding=True)
+    assert first.startswith("principal component 1, ")
+    assert second.startswith("principal component 2, ")
     assert names(rng.normal(size=(n, 2)), "e", embedding=True) == ["input 1", "input 2"]
+
+
+def test_distributions_without_moments_are_drawn_by_their_central_halves():
+    """The quartiles of a Cauchy distribution are its location plus and minus its scale."""
+    cauchy = Cauchy(np.array([0.0, 5]), np.array([1.0, 2]))
+    x, y = default_variables(Predictions(y=np.zeros(2), predictive=cauchy), ())
+    assert (x.name, y.name) == ("middle of the 50 % interval", "width of the 50 % interval")
+    assert_allclose([x.values, y.values], [[0, 5], [2, 4]], atol=1e-12)
+
+
+def test_limits_are_unknown_where_no_replicate_varies():
+    """Of counts with a mean of 1e-9, all replicates are 0."""
+    found = sums_of(Predictions(y=np.zeros(9), predictive=Poisson(np.full(9, 1e-9))))
+    assert np.isnan(found.squares.variance).all()
+    limits = mean_square_limits(found.n, found.squares.expected, found.squares.variance, 0.95)
+    assert np.isnan(limits).all()
+
+
+def test_variables_of_any_size_have_edges():
+    values = np.array([-1e308, -1.0, 0, 1, 1e308])
+    axis = make_axis(Variable("a", values), 4)
+    assert np.isfinite(axis.edges).all()
+    assert axis.assign(values)[[0, -1]].tolist() == [0, 3]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from calcheck.errors import DataError
 from calcheck.evaluation import ranked_rows
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
@@ -74,7 +76,9 @@ def model_report(
 def _worst_rows(rows: Predictions, run: Run) -> list[dict[str, Any]]:
     """Return the rows with the largest squared z-scores; of intervals, with the largest interval scores."""
     for name in ("zms", "interval-score"):
-        if not inapplicable_reason(METRICS[name], rows):
-            metric, source = METRICS[name]().with_defaults(rows), InMemory(rows)
+        metric, source = METRICS[name]().with_defaults(rows), InMemory(rows)
+        if inapplicable_reason(METRICS[name], rows):
+            continue
+        with suppress(DataError):  # Some distributions have no moments
             return ranked_rows(metric.evaluate(metric.fit(source, run), source, run), rows, -WORST)
     return []

@@ -63,16 +63,21 @@ class Quantity:
         return Cell(number(self.values[group])), Cell(self._range(group)), self._judgement(group)
 
     def _range(self, group: int) -> str:
-        return ABSENT if self.limits is None else f"{number(self.limits[0][group])} to {number(self.limits[1][group])}"
+        limits = self._limits(group)
+        return " to ".join(map(number, limits)) or ABSENT
+
+    def _limits(self, group: int) -> tuple[float, ...]:
+        """Return the limits of a group; none if they are not known."""
+        found = tuple(float(side[group]) for side in self.limits or ())
+        return found if np.isfinite(found).all() else ()
 
     def _judgement(self, group: int) -> Cell:
         """Return whether the value of a group is inside its limits, and how the model is wrong if it is not."""
-        if self.limits is None:
+        if not (limits := self._limits(group)):
             return UNKNOWN
-        value, low, high = self.values[group], self.limits[0][group], self.limits[1][group]
-        if low <= value <= high:
-            return INSIDE
-        return Cell(self.below if value < low else self.above, "fail")
+        if self.values[group] < limits[0]:
+            return Cell(self.below, "fail")
+        return Cell(self.above, "fail") if self.values[group] > limits[1] else INSIDE
 
 
 def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:

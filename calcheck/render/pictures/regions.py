@@ -55,6 +55,11 @@ def deviations(sums: GroupSums) -> tuple[Values, str]:
     Errors are squared z-scores, by their cube roots, which are nearly normal (Wilson, Hilferty 1931); of intervals,
     the shares of targets outside. Where the expected errors are unknown, the deviations are NaN.
     """
+    with np.errstate(divide="ignore", invalid="ignore"):  # Nothing is expected to vary
+        return _deviations(sums)
+
+
+def _deviations(sums: GroupSums) -> tuple[Values, str]:
     if sums.squares is not None:
         total, expected, variance = sums.squares.total, sums.squares.expected, sums.squares.variance
         if expected is None or variance is None:

@@ -66,12 +66,13 @@
 
   const coverageLimits = (sums, data) => {
     if (sums.covered_expected === undefined) return null;
-    const share = sums.covered_expected / sums.n;
+    const share = Math.min(sums.covered_expected / sums.n, 1);
     return binomialLimits(sums.n, share, 1 - data.confidence).map((count) => count / sums.n);
   };
 
   const squareLimits = (sums, data) => {
     if (sums.squares_variance === undefined) return null;
+    if (!(sums.squares_expected > 0 && sums.squares_variance >= 0)) return null;
     const mean = sums.squares_expected / sums.n;
     const spread = sums.squares_variance / (9 * sums.squares_expected ** 2);
     const step = data.normal_quantile * Math.sqrt(spread);
@@ -94,7 +95,13 @@
 
   /* Regions of a map. */
 
-  const shown = (number) => String(Number(number.toPrecision(4)));
+  const shown = (number) => {
+    const rounded = Number(number.toPrecision(4));
+    const size = Math.abs(rounded);
+    if (size === 0 || (size >= 1e-4 && size < 1e4)) return String(rounded);
+    const [digits, power] = rounded.toExponential().split("e");
+    return `${digits}e${power[0]}${power.slice(1).padStart(2, "0")}`;
+  };
 
   const addUp = (columns, chosen) => {
     const sums = {};
@@ -103,7 +110,7 @@
       if (Array.isArray(values[0])) {
         sums[name] = values[0].map((_, bin) => chosen.reduce((sum, cell) => sum + values[cell][bin], 0));
       } else {
-        sums[name] = chosen.reduce((sum, cell) => sum + values[cell], 0);
+        sums[name] = chosen.reduce((sum, cell) => sum + (values[cell] ?? NaN), 0);
       }
     }
     return sums;
@@ -196,8 +203,8 @@
   const linkMap = async (block) => {
     const data = JSON.parse(block.querySelector("script").textContent);
     data.specs.map.layer[0].data.values = drawnCells(data);
-    const draw = (name) =>
-      window.vegaEmbed(block.querySelector(`.${name}`), data.specs[name], { actions: false, renderer: "svg", ast: true });
+    const options = { actions: false, renderer: "svg", ast: true };
+    const draw = (name) => window.vegaEmbed(block.querySelector(`.${name}`), data.specs[name], options);
     const map = await draw("map");
     const histogram = data.specs.histogram ? await draw("histogram") : null;
 
