@@ -25,8 +25,10 @@ from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibrated_report import Recalibration
 from calcheck.recalibration.methods import AUTO
+from calcheck.regions.cut import Cut
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
+from calcheck.render.builders.slices import slices_document
 from calcheck.render.builders.sweep import sweep_document
 from calcheck.render.cells import skip_reasons
 from calcheck.studies import compare as comparison
@@ -36,6 +38,7 @@ from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.recalibrate import RecalibrationOptions, judges
+from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
@@ -394,6 +397,64 @@ def reject(
             source, chosen, by=names, cce=criterion, at=others, steps=rejection.RejectionGrid(**grid), run=run
         )
     return InteractiveReport.from_report(_require_results(report), build=rejection_document)
+
+
+@keyword_messages()
+def slices(
+    data: Data = None,
+    by: str | Sequence[str] | None = None,
+    *,
+    metrics: Metrics | None = None,
+    min_rows: int | None = None,
+    **options: Unpack[Options],
+) -> InteractiveReport:
+    """Return metrics by groups of the rows, with p-values adjusted for the number of groups and metrics.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`.
+    by : str or sequence of str
+        Columns that form groups, and their combinations; numbers are cut into quantile bins, ``"age:5"``, or at edges,
+        ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics to compute, which are means over rows; by default bias, coverage and zms.
+    min_rows : int, optional
+        Minimum number of rows of a group that is judged; by default 30.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        One result per group and metric, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f", "rows": 207}``.
+
+    Raises
+    ------
+    DataError
+        A column is missing or cannot be cut into groups, or no metric applies.
+    OptionError
+        A keyword is invalid.
+
+    Examples
+    --------
+    >>> report = slices("examples/diabetes.parquet", "age:2", metrics="zms", replicates=99, resamples=0)
+    >>> report.to_frame()[["group", "rows", "value", "verdict"]].round(2)
+            group  rows  value verdict
+    0    all rows   442   0.98    pass
+    1  age<=0.007   227   0.98    pass
+    2   age>0.007   215   0.99    pass
+    """
+    if by is None:
+        msg = "by names the columns that form groups"
+        raise OptionError(msg)
+    cuts = [Cut.parse(text) for text in _listed(by)]
+    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, options)
+    source = _source(data, columns, chosen, also=file_columns(cuts))
+    fewest = None if min_rows is None else _count("min_rows", min_rows)
+    with source.error_names():
+        report = by_groups(source, cuts, metrics=chosen, min_rows=fewest, run=run)
+    return InteractiveReport.from_report(_require_results(report), build=slices_document)
 
 
 @keyword_messages()

@@ -28,6 +28,7 @@ PANELS: dict[str, dict[str, str]] = {
         "evaluate": "evaluate",
         "check": "check",
         "compare": "compare",
+        "slices": "slices",
         "recalibrate": "recalibrate",
         "prune": "evaluate",
         "reject": "reject",

@@ -405,6 +405,24 @@ class RejectOptions:
 
 
 @dataclass(frozen=True)
+class SliceOptions:
+    """Options for slices of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Columns that form groups, and their combinations: sex,region. Numbers are cut into quantile bins, age:5, or at"
+        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones.",
+        metavar="COLUMNS",
+    )
+    metrics: tuple[str, ...] | None = option(
+        None, "Metrics by group, which must be means over rows. Default: bias, coverage and zms.", metavar="NAMES"
+    )
+    min_rows: int | None = option(
+        None, "Minimum number of rows of a group that is judged. Default: 30.", metavar="ROWS"
+    )
+
+
+@dataclass(frozen=True)
 class SweepOptions:
     """Options for a sweep over settings."""
 

@@ -1,0 +1,76 @@
+"""Documents of slices: metrics by group, and what is wrong in which groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.builders.parts import note_blocks, source
+from calcheck.render.builders.report import ANSWERS, EXPECTED_LEGEND, FINDINGS
+from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
+from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Table, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.render.document import Emphasis
+    from calcheck.report import Conclusion, Report, Result
+
+GROUPS_QUESTION = "Can the uncertainties be trusted in every group?"
+ADJUSTED_LEGEND = (
+    "adjusted: p-value of the most extreme of all groups and metrics, by replicates of a perfect model; it decides the"
+    " verdict"
+)
+COLUMNS = (
+    Column("metric"),
+    Column("value", "right"),
+    Column("interval", "right", rank=3),
+    Column("expected", "right", rank=2),
+    Column("p", "right", rank=1),
+    Column("adjusted", "right"),
+    Column("verdict"),
+)
+
+
+def slices_document(report: Report) -> Document:
+    """Return the document of metrics by group."""
+    return Document(tuple(_blocks(report)), report.calcheck)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    if report.conclusion is not None:
+        yield _answer(report.conclusion)
+    if report.results:
+        yield _table(report.results)
+    yield Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND))
+    yield from note_blocks(notes(report))
+
+
+def _answer(conclusion: Conclusion) -> Answer:
+    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer])
+    findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
+    return Answer(GROUPS_QUESTION, answer, findings, conclusion.next)
+
+
+def _table(results: Sequence[Result]) -> Table:
+    """Return a table with one line per group and metric."""
+    columns = (Column("group"), Column("rows", "right"), *COLUMNS)
+    rows = tuple(_row(result) for result in results)
+    return Table(columns, rows, "", "omit", keys=3, groups="gap", remedy="--format csv")
+
+
+def _row(result: Result) -> tuple[Cell, ...]:
+    judged: Emphasis = "strong" if result.verdict != "none" else "none"
+    texts = (interval(result), short(result.reference), p_value(result), adjusted(result))
+    return (
+        *row_of(str(result.slice["group"]), f"{result.slice['rows']:,}"),
+        Cell(name_with_unit(result)),
+        Cell(number(result.value), judged),
+        *row_of(*texts),
+        Cell(result.verdict, result.verdict),
+    )
+
+
+def adjusted(result: Result) -> str:
+    """Return the adjusted p-value of a result."""
+    return ABSENT if result.p_value_adjusted is None else f"{result.p_value_adjusted:.2g}"
