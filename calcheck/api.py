@@ -38,6 +38,7 @@ from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.recalibrate import RecalibrationOptions, judges
+from calcheck.studies.region_search import SearchOptions, search_regions
 from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
@@ -96,6 +97,15 @@ class RecalibrationArguments(Options, total=False):
     bins: int
     levels: Sequence[float]
     relative: bool
+
+
+class SearchArguments(Options, total=False):
+    """Keywords for a search of regions, a run, and reading."""
+
+    columns: str | Sequence[str] | None
+    bins: int
+    min_rows: int | None
+    most: int
 
 
 @keyword_messages()
@@ -405,34 +415,42 @@ def slices(
     by: str | Sequence[str] | None = None,
     *,
     metrics: Metrics | None = None,
-    min_rows: int | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[SearchArguments],
 ) -> InteractiveReport:
-    """Return metrics by groups of the rows, with p-values adjusted for the number of groups and metrics.
+    """Return where the uncertainties are wrong: metrics by groups of the rows, or regions that a search finds.
 
     Parameters
     ----------
     data : path, DataFrame, table, Source or Predictions, optional
         Predictions with targets, as for :func:`evaluate`.
-    by : str or sequence of str
+    by : str or sequence of str, optional
         Columns that form groups, and their combinations; numbers are cut into quantile bins, ``"age:5"``, or at edges,
-        ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones.
+        ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
+        default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
-        Metrics to compute, which are means over rows; by default bias, coverage and zms.
-    min_rows : int, optional
-        Minimum number of rows of a group that is judged; by default 30.
+        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, coverage and
+        zms.
+    columns : str or sequence of str
+        Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
+    bins : int
+        Number of quantile bins per column of a search, from 2 to 32.
+    min_rows : int
+        Minimum number of rows of a group that is judged, or of a region.
+    most : int
+        Maximum number of regions to return.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 
     Returns
     -------
     InteractiveReport
-        One result per group and metric, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f", "rows": 207}``.
+        One result per metric and group or region, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f",
+        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions.
 
     Raises
     ------
     DataError
-        A column is missing or cannot be cut into groups, or no metric applies.
+        A column is missing or cannot be cut into groups, no metric applies, or the distributions are not stated.
     OptionError
         A keyword is invalid.
 
@@ -444,16 +462,24 @@ def slices(
     0    all rows   442   0.98    pass
     1  age<=0.007   227   0.98    pass
     2   age>0.007   215   0.99    pass
+    >>> report = slices("examples/diabetes.parquet", columns=["bmi", "bp"], metrics="zms", replicates=99)
+    >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
+    (680, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
-    if by is None:
-        msg = "by names the columns that form groups"
-        raise OptionError(msg)
-    cuts = [Cut.parse(text) for text in _listed(by)]
-    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, options)
-    source = _source(data, columns, chosen, also=file_columns(cuts))
-    fewest = None if min_rows is None else _count("min_rows", min_rows)
+    declared = {each.field: each for each in options_of(SearchOptions)}
+    given = {name: value for name, value in options.items() if name in declared}
+    given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
+    search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    further = {name: value for name, value in options.items() if name not in declared}
+    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
+    named = tuple(cut.column for cut in cuts) or search.columns
+    source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
     with source.error_names():
-        report = by_groups(source, cuts, metrics=chosen, min_rows=fewest, run=run)
+        if cuts:
+            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)
+        else:
+            report = search_regions(source, options=search, metrics=chosen, run=run)
     return InteractiveReport.from_report(_require_results(report), build=slices_document)
 
 
@@ -606,14 +632,23 @@ def _count(name: str, value: Any) -> int:
     return count
 
 
-def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
-    """Return the source of data, with the columns that metrics need."""
+def _source(
+    data: Data,
+    columns: dict[str, Any],
+    metrics: Sequence[AnyMetric],
+    also: Sequence[str] = (),
+    *,
+    narrow: bool = False,
+) -> Source:
+    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
         raise OptionError(msg)
     source = InMemory(data) if isinstance(data, Predictions) else data
     source = source if isinstance(source, Source) else read(source, **columns)
-    return evaluation.with_needed_columns(source, metrics, also=also) if isinstance(source, FileSource) else source
+    if not isinstance(source, FileSource):
+        return source
+    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also)
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:

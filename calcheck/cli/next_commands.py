@@ -63,14 +63,14 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     report, file, given
         As for :func:`next_commands`.
     columns : sequence of str
-        The columns that form the groups.
+        The columns that form the groups; none for regions.
     """
     failed = next((result for result in report.results if result.verdict == "fail"), None)
     if file == "-" or failed is None:
         return ()
     evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
     recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given), "--by", ",".join(columns)]
-    return (f"{evaluate} {failed.slice['filter']}".strip(), shlex.join(recalibrate))
+    return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
 
 
 def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:

@@ -411,14 +411,15 @@ class SliceOptions:
     by: tuple[str, ...] | None = option(
         None,
         "Columns that form groups, and their combinations: sex,region. Numbers are cut into quantile bins, age:5, or at"
-        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones.",
+        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones. Default: regions are"
+        " searched.",
         metavar="COLUMNS",
     )
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics by group, which must be means over rows. Default: bias, coverage and zms.", metavar="NAMES"
-    )
-    min_rows: int | None = option(
-        None, "Minimum number of rows of a group that is judged. Default: 30.", metavar="ROWS"
+        None,
+        "Metrics by group, which must be means over rows, or metrics that describe regions. Default: bias, coverage and"
+        " zms.",
+        metavar="NAMES",
     )
 
 

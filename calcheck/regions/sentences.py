@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from math import sqrt
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from calcheck.regions.columns import COMPUTED
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from calcheck.conditions import Condition
     from calcheck.report import Result
 
 DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
@@ -65,8 +69,8 @@ def sentence(label: str, rows: int, faults: str) -> str:
     return f"{label} ({rows:,} rows): {faults}"
 
 
-def filter_options(label_conditions: Iterator[str] | tuple[str, ...]) -> str:
-    """Return conditions as options that select the same rows, to be pasted into a shell."""
-    import shlex
-
-    return " ".join(f"--filter {shlex.quote(each)}" for each in label_conditions)
+def filter_options(conditions: Sequence[Condition]) -> str:
+    """Return conditions as options that select the same rows, to be pasted into a shell; empty if no option can."""
+    if any(each.column.startswith(f"{COMPUTED} ") for each in conditions):
+        return ""
+    return " ".join(f"--filter {shlex.quote(str(each))}" for each in conditions)

@@ -30,7 +30,7 @@ from calcheck.results import NullDistribution
 from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,9 +55,9 @@ def group_metrics() -> list[Metric[Any]]:
     return [METRICS[name]() for name in GROUP_METRICS]
 
 
-def file_columns(cuts: Sequence[Cut]) -> tuple[str, ...]:
+def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns to read, besides targets and predictions."""
-    return tuple(dict.fromkeys(cut.column for cut in cuts if cut.column not in PREDICTED))
+    return tuple(dict.fromkeys(column for column in columns if column not in PREDICTED))
 
 
 def by_groups(
@@ -117,8 +117,7 @@ class _Group:
     @property
     def slice(self) -> dict[str, Any]:
         """What the report states about the rows of the group."""
-        selected = filter_options(tuple(map(str, self.conditions)))
-        return {"group": self.label, "filter": selected, "rows": len(self.rows)}
+        return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
 
 
 class _Groups:
@@ -272,27 +271,26 @@ def _adjusted(computed: Sequence[FittedMetric[Metric[Any]]]) -> list[float | Non
     return found
 
 
-def results_by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
-    """Return results by group and metric."""
-    found: dict[str, dict[str, Result]] = {}
-    for result in results:
-        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
-    return found
-
-
 def _conclude(results: Sequence[Result]) -> Conclusion | None:
     """Return what is wrong in which groups; None if no group is judged."""
     if all(result.verdict == "none" for result in results):
         return None
-    findings = []
-    for label, by_metric in results_by_group(results).items():
-        faults = describe_faults(by_metric)
-        if faults:
-            first = next(each for each in by_metric.values() if each.verdict == "fail")
-            text = sentence(label, int(first.slice["rows"]), faults)
-            fault = first.direction
-            findings.append(Finding(topic="where", state="fault", fault=fault, text=text))
-    if not findings:
-        text = "no group differs from a perfect model by more than chance"
-        return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
-    return Conclusion(answer="no", findings=tuple(findings))
+    findings = fault_findings(results)
+    if findings:
+        return Conclusion(answer="no", findings=findings)
+    text = "no group differs from a perfect model by more than chance"
+    return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+
+
+def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:
+    """Return what is wrong in each group or region that fails."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
+    return tuple(_finding(label, by_metric) for label, by_metric in found.items() if describe_faults(by_metric))
+
+
+def _finding(label: str, results: Mapping[str, Result]) -> Finding:
+    first = next(each for each in results.values() if each.verdict == "fail")
+    text = sentence(label, int(first.slice["rows"]), describe_faults(results))
+    return Finding(topic="where", state="fault", fault=first.direction, text=text)

@@ -1,4 +1,4 @@
-"""`calcheck slices`: groups named by columns, their verdicts, and what is refused."""
+"""`calcheck slices`: groups named by columns, regions that a search finds, their verdicts, and what is refused."""
 
 import json
 import shlex
@@ -111,7 +111,12 @@ def test_the_table_names_groups_and_commands(calcheck, preds):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--by names the columns that form groups"),
+        (("--by", "sex", "--columns", "age"), "pass only one of them"),
+        (("--columns", "height"), "height"),
+        (("--bins", "1"), "--bins must be between 2 and 32, got 1"),
+        (("--most", "0"), "--most must be at least 1, got 0"),
+        (("--min-rows", "700"), "no region has 700 rows: there are 600, pass a smaller --min-rows"),
+        (("--no-null",), "0 replicates cannot show a fault at a confidence of 0.95"),
         (("--by", "height"), "height"),
         (("--by", "sex:3"), "column 'sex' holds text, which is not cut into bins"),
         (("--by", "sex", "--metrics", "ece"), "ece is no mean over rows"),
@@ -124,6 +129,55 @@ def test_bad_arguments_are_refused(calcheck, preds, arguments, message):
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, preds):
+    report = sliced(preds)
+    assert report["settings"]["columns"] == ["sex", "age", "day", "mean", "std"]
+    first = next(each for each in report["results"] if each["metric"] == "zms")
+    assert first["verdict"] == "fail"
+    assert "sex=f" in first["slice"]["group"]
+    selection = shlex.split(first["slice"]["filter"])
+    (alone,) = json.loads(calcheck("zms", preds, *selection, "--no-null", "--format", "json").out)["results"]
+    assert_allclose(first["value"], alone["value"], rtol=1e-12)
+    assert f"p = 0.005 over {report['settings']['regions']:,} regions" in report["conclusion"]["findings"][0]["text"]
+    assert report["conclusion"]["next"] == [f"calcheck evaluate {preds} {first['slice']['filter']}"]
+
+
+def test_a_search_without_a_find_states_which_faults_it_would_have_found(sliced, tmp_path):
+    report = sliced(write(tmp_path / "right.parquet", forecasts()), "--columns", "age,day,std")
+    assert report["conclusion"]["answer"] == "yes"
+    nothing, sizes = report["conclusion"]["findings"]
+    assert "no region differs from a perfect model by more than chance" in nothing["text"]
+    assert "times too small in 60 rows would be found in half of all files" in sizes["text"]
+    assert {each["verdict"] for each in report["results"]} <= {"pass", "none"}
+
+
+def test_draws_are_searched_without_their_means_and_texts_without_rare_values(sliced, tmp_path):
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(400, 12)) * np.where(np.arange(400) < 90, 2, 1)[:, None]
+    data = {"y": draws[:, 0], **{f"sample_{each}": draws[:, 1 + each] for each in range(11)}}
+    data["site"] = np.where(np.arange(400) < 90, "a", rng.choice(list("bcdefghijkl"), 400))
+    data["y"] = np.where(np.arange(400) < 90, 2 * data["y"], data["y"])
+    report = sliced(write(tmp_path / "draws.parquet", data))
+    assert report["settings"]["columns"] == ["site"]
+    assert report["settings"]["regions"] == 3  # all rows, site a, and all other sites
+    assert report["results"][0]["slice"]["group"] == "site=a"
+
+
+def test_files_that_do_not_state_distributions_are_not_searched(calcheck, tmp_path):
+    columns = {"y": [1.0, 2.0], "lower": [0.0, 1.0], "upper": [2.0, 3.0], "age": [1.0, 2.0]}
+    ended = calcheck("slices", write(tmp_path / "intervals.parquet", columns), "--level", "0.9")
+    assert ended.code == 2
+    assert "which the file does not state: compare groups with --by" in ended.err
+
+
+def test_slices_have_a_picture(calcheck, preds, tmp_path):
+    for options in (["--by", "sex"], []):
+        assert calcheck("slices", preds, *options, "--replicates", "39", "--plot", str(tmp_path / "a.svg")).code == 0
+        text = (tmp_path / "a.svg").read_text()
+        assert "differs from a perfect model" in text
+        assert "sex=f" in text
 
 
 def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
@@ -141,5 +195,5 @@ def test_python_takes_frames_and_returns_one_line_per_group_and_metric():
     frame = report.to_frame()
     assert len(frame) == 2 * (1 + 2 + 2 + 4)
     assert frame.query("group == 'sex=f' and metric == 'zms'").verdict.item() == "fail"
-    with pytest.raises(package.OptionError, match="by names the columns"):
-        package.slices(pd.DataFrame(forecasts()))
+    found = package.slices(pd.DataFrame(forecasts(wrong=1.6)), columns=["sex", "age"], bins=4)
+    assert found.results[0].slice["group"] == "sex=f"
