@@ -8,7 +8,7 @@ from calcheck.lazy_attributes import lazy_attributes
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
-    from calcheck.api import compare, evaluate, metric, recalibrate, reject, sweep
+    from calcheck.api import compare, evaluate, metric, recalibrate, reject, slices, sweep
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.interactive import InteractiveReport
     from calcheck.io import read
@@ -35,6 +35,7 @@ __all__ = [
     "read",
     "recalibrate",
     "reject",
+    "slices",
     "sweep",
     "write",
 ]
@@ -58,6 +59,7 @@ __getattr__ = lazy_attributes(
         "read": "calcheck.io",
         "recalibrate": "calcheck.api",
         "reject": "calcheck.api",
+        "slices": "calcheck.api",
         "sweep": "calcheck.api",
         "write": "calcheck.storage.predictions_writer",
     },

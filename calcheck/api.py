@@ -25,8 +25,10 @@ from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibrated_report import Recalibration
 from calcheck.recalibration.methods import AUTO
+from calcheck.regions.cut import Cut
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
+from calcheck.render.builders.slices import slices_document
 from calcheck.render.builders.sweep import sweep_document
 from calcheck.render.cells import skip_reasons
 from calcheck.render.pictures.comparison import comparison_picture
@@ -39,6 +41,8 @@ from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.recalibrate import RecalibrationOptions, judges
+from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
@@ -96,6 +100,15 @@ class RecalibrationArguments(Options, total=False):
     bins: int
     levels: Sequence[float]
     relative: bool
+
+
+class SearchArguments(Options, total=False):
+    """Keywords for a search of regions, a run, and reading."""
+
+    columns: str | Sequence[str] | None
+    bins: int
+    min_rows: int | None
+    most: int
 
 
 @keyword_messages()
@@ -411,6 +424,80 @@ def reject(
 
 
 @keyword_messages()
+def slices(
+    data: Data = None,
+    by: str | Sequence[str] | None = None,
+    *,
+    metrics: Metrics | None = None,
+    **options: Unpack[SearchArguments],
+) -> InteractiveReport:
+    """Return where the uncertainties are wrong: metrics by groups of the rows, or regions that a search finds.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`.
+    by : str or sequence of str, optional
+        Columns that form groups, and their combinations; numbers are cut into quantile bins, ``"age:5"``, or at edges,
+        ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
+        default, regions of the inputs are searched.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, coverage and
+        zms.
+    columns : str or sequence of str
+        Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
+    bins : int
+        Number of quantile bins per column of a search, from 2 to 32.
+    min_rows : int
+        Minimum number of rows of a group that is judged, or of a region.
+    most : int
+        Maximum number of regions to return.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        One result per metric and group or region, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f",
+        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions.
+
+    Raises
+    ------
+    DataError
+        A column is missing or cannot be cut into groups, no metric applies, or the distributions are not stated.
+    OptionError
+        A keyword is invalid.
+
+    Examples
+    --------
+    >>> report = slices("examples/diabetes.parquet", "age:2", metrics="zms", replicates=99, resamples=0)
+    >>> report.to_frame()[["group", "rows", "value", "verdict"]].round(2)
+            group  rows  value verdict
+    0    all rows   442   0.98    pass
+    1  age<=0.007   227   0.98    pass
+    2   age>0.007   215   0.99    pass
+    >>> report = slices("examples/diabetes.parquet", columns=["bmi", "bp"], metrics="zms", replicates=99)
+    >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
+    (680, 'bmi<=-0.007 and bp<=-0.005', 'fail')
+    """
+    declared = {each.field: each for each in options_of(SearchOptions)}
+    given = {name: value for name, value in options.items() if name in declared}
+    given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
+    search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    further = {name: value for name, value in options.items() if name not in declared}
+    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
+    named = tuple(cut.column for cut in cuts) or search.columns
+    source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
+    with source.error_names():
+        if cuts:
+            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)
+        else:
+            report = search_regions(source, options=search, metrics=chosen, run=run)
+    return InteractiveReport.from_report(_require_results(report), build=slices_document)
+
+
+@keyword_messages()
 def recalibrate(
     data: Data = None,
     method: str = AUTO,
@@ -559,14 +646,23 @@ def _count(name: str, value: Any) -> int:
     return count
 
 
-def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
-    """Return the source of data, with the columns that metrics need."""
+def _source(
+    data: Data,
+    columns: dict[str, Any],
+    metrics: Sequence[AnyMetric],
+    also: Sequence[str] = (),
+    *,
+    narrow: bool = False,
+) -> Source:
+    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
         raise OptionError(msg)
     source = InMemory(data) if isinstance(data, Predictions) else data
     source = source if isinstance(source, Source) else read(source, **columns)
-    return evaluation.with_needed_columns(source, metrics, also=also) if isinstance(source, FileSource) else source
+    if not isinstance(source, FileSource):
+        return source
+    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also)
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:

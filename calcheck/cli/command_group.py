@@ -29,6 +29,7 @@ PANELS: dict[str, dict[str, str]] = {
         "report": "report",
         "check": "check",
         "compare": "compare",
+        "slices": "slices",
         "recalibrate": "recalibrate",
         "prune": "evaluate",
         "reject": "reject",

@@ -12,7 +12,7 @@ from calcheck.metrics import METRICS
 from calcheck.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from calcheck.io.source import FileSource
     from calcheck.report import Report, Topic
@@ -53,6 +53,24 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
         shlex.join(["calcheck", name, file, *_given_options(name, given), *further])
         for name, further in list(_suggestions(report, source))[:MOST]
     )
+
+
+def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the commands that show more about the first group that fails, and that correct the predictions by group.
+
+    Parameters
+    ----------
+    report, file, given
+        As for :func:`next_commands`.
+    columns : sequence of str
+        The columns that form the groups; none for regions.
+    """
+    failed = next((result for result in report.results if result.verdict == "fail"), None)
+    if file == "-" or failed is None:
+        return ()
+    evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
+    recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given), "--by", ",".join(columns)]
+    return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
 
 
 def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:

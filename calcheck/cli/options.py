@@ -434,6 +434,25 @@ class RejectOptions:
 
 
 @dataclass(frozen=True)
+class SliceOptions:
+    """Options for slices of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Columns that form groups, and their combinations: sex,region. Numbers are cut into quantile bins, age:5, or at"
+        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones. Default: regions are"
+        " searched.",
+        metavar="COLUMNS",
+    )
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics by group, which must be means over rows, or metrics that describe regions. Default: bias, coverage and"
+        " zms.",
+        metavar="NAMES",
+    )
+
+
+@dataclass(frozen=True)
 class SweepOptions:
     """Options for a sweep over settings."""
 

@@ -230,6 +230,14 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
+def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of times or dates as local times without a zone, in microseconds; nulls stay null."""
+    column = _decoded(column)
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = pc.local_timestamp(column)
+    return column.cast(pa.timestamp("us"), safe=False)
+
+
 def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     """Return a column of vectors (n, d), float32 if stored in single precision; null rows become NaN.
 

@@ -402,6 +402,12 @@ class FileSource(Source):
         numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
         return numbers, [field.name for field in fields if is_vector(field.type)]
 
+    def feature_columns(self) -> list[str]:
+        """Return the columns with one value per row that are inputs or have no role."""
+        roles = self.roles
+        used = {*roles.target, *columns_of(roles.predictive), *roles.keys, roles.id}
+        return [name for name in roles.narrow if name not in used]
+
     def explicit(self) -> list[str]:
         """Return explicit options for everything that was inferred."""
         options = self.options

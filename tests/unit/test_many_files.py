@@ -160,6 +160,8 @@ def test_files_excluded_by_a_partition_filter_are_not_opened(tmp_path):
     source = read(folder, filter=("day=1",))
     assert len(source.predictions()) == 100
     assert source.input_info().files[0].files == 1
+    assert len(read(folder, filter=("day<2",)).predictions()) == 200
+    assert len(read(folder, filter=("day!=2", "day>1")).predictions()) == 200
     with pytest.raises(FileError, match=r"no file has day=9 \(values found: '0', '1', '2', … 5 in all\)"):
         read(folder, filter=("day=9",))
 
