@@ -175,13 +175,46 @@ def _slopes(means: Mapping[str, Values]) -> Values | None:
 
 
 COMPONENTS = 4  # Bias, dispersion, skewness and tails
+NODES = COMPONENTS // 2 + 1  # Of a Gauss-Legendre quadrature that is exact for these polynomials
+
+
+def component(degree: int) -> Legendre:
+    """Return a Legendre polynomial on [0, 1] with mean 0 and mean square 1, for a degree of at least 1.
+
+    The means of the first four over a PIT are Neyman's smooth components: bias (positive if targets are above the
+    predictions), dispersion (positive if distributions are too narrow), skewness (positive if targets are more skewed
+    to the right), and tails (positive if those of the targets are heavier).
+
+    References
+    ----------
+    Neyman (1937), "Smooth test for goodness of fit".
+    """
+    size = float(np.sqrt(2 * degree + 1))
+    return Legendre([0.0] * degree + [size], domain=[0, 1])
+
+
+def mean_component(left: Values, right: Values, degree: int) -> Values:
+    """Return the mean of a :func:`component` between the limits of the PIT of each row, (n,), exactly.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit`.
+    degree : int
+        The degree, at most ``COMPONENTS``.
+    """
+    polynomial = component(degree)
+    if left is right:
+        return np.asarray(polynomial(right))
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    middle, half = (left + right) / 2, (right - left) / 2
+    return np.asarray(
+        sum(weight / 2 * polynomial(middle + node * half) for node, weight in zip(nodes, weights, strict=True))
+    )
 
 
 def components(levels: Values, below: Values) -> Values:
-    """Return the means of the first orthonormal polynomials of the PIT, (4,); 0 if the PIT is uniform.
-
-    They are Neyman's smooth components: bias (positive if targets are above the predictions), dispersion (positive if
-    distributions are too narrow), skewness, and tails (positive if those of the targets are heavier).
+    """Return the mean of each :func:`component` of the PIT, (4,); 0 if the PIT is uniform.
 
     Parameters
     ----------
@@ -189,20 +222,11 @@ def components(levels: Values, below: Values) -> Values:
         Increasing levels in [0, 1].
     below : (q,)
         Share of PIT values up to each level; linear between levels, 0 at level 0 and 1 at level 1.
-
-    References
-    ----------
-    Neyman (1937), "Smooth test for goodness of fit".
     """
     edges = np.concatenate([[0.0], levels, [1.0]])
     gaps = np.concatenate([[0.0], below - levels, [0.0]])
-    polynomials = [Legendre.basis(degree, domain=[0, 1]) for degree in range(1, COMPONENTS + 1)]
-    return np.array(
-        [
-            -np.sqrt(2 * degree + 1) * np.trapezoid(polynomial.deriv()(edges) * gaps, edges)
-            for degree, polynomial in enumerate(polynomials, 1)
-        ]
-    )
+    polynomials = map(component, range(1, COMPONENTS + 1))
+    return np.array([-np.trapezoid(polynomial.deriv()(edges) * gaps, edges) for polynomial in polynomials])
 
 
 SHARE = 0.8  # Minimum size of a component, relative to the largest, to precede those of higher degree
