@@ -14,7 +14,7 @@ from calcheck.statistics.moments import targets
 from calcheck.statistics.tie_groups import TieGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.report import Direction
 
     Values = NDArray[np.float64]
+    Slope = Values | float
 
 
 @cached
@@ -246,7 +247,7 @@ def direction(levels: Values, below: Values) -> Direction:
     return "wrong-shape"
 
 
-def distance_from_uniform(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
+def cramer_von_mises(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
     """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
     Parameters
@@ -258,13 +259,57 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values, *, block:
     block : int
         Intervals per block.
     """
+
+    def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
+        widths = stop - start
+        last = first + slope * widths
+        return np.asarray((first**2 + first * last + last**2) * widths)
+
+    inner = _integrate(integral, means, places, block)
+    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
+
+
+NEAREST = 2.0**-53  # Distance from 0 and 1 of a PIT that rounds to them: there the weight of a step is infinite
+
+
+def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
+    """Return the integral of (F(u) - u)^2 / (u (1 - u)) over [0, 1], (...); parameters as :func:`cramer_von_mises`.
+
+    PIT values of 0 and 1, which are rounded, count as ``NEAREST`` and 1 - ``NEAREST``.
+
+    References
+    ----------
+    Anderson, Darling (1952), "Asymptotic theory of certain goodness of fit criteria based on stochastic processes".
+    """
+
+    def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
+        at_zero, at_one = first - slope * start, first + slope * (1 - start)  # F(u) - u, extrapolated
+        widths = stop - start
+        below, above = np.log1p(widths / start), np.log1p(widths / (1 - stop))
+        return np.asarray(at_zero**2 * below + at_one**2 * above - slope**2 * widths)
+
+    places = np.clip(places, NEAREST, 1 - NEAREST)
+    first, last = places[0], places[-1]
+    ends = -np.log1p(-first) - first - np.log(last) - (1 - last)
+    return np.asarray(_integrate(integral, means, places, block) + ends)
+
+
+def _integrate(
+    integral: Callable[[Values, Slope, Values, Values], Values],
+    means: Mapping[str, Values],
+    places: Values,
+    block: int,
+) -> Values:
+    """Return the sum of integrals over the intervals between breakpoints, (...).
+
+    ``integral`` takes F(u) - u at the start of each interval, its slope, and the start and the stop of the intervals.
+    """
     above = cumulate(means, places) - places
     slopes = _slopes(means)
-    inner = np.zeros(above.shape[:-1])
+    total = np.zeros(above.shape[:-1])
     for start in range(0, len(places) - 1, block):
-        pieces = slice(start, min(start + block, len(places) - 1))  # Intervals between consecutive breakpoints
-        widths = np.diff(places[pieces.start : pieces.stop + 1])
-        first = above[..., pieces]
-        last = first + ((0.0 if slopes is None else slopes[..., pieces]) - 1) * widths
-        inner += np.sum((first**2 + first * last + last**2) * widths, axis=-1)
-    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
+        pieces = slice(start, min(start + block, len(places) - 1))
+        ends = places[pieces.start : pieces.stop + 1]
+        slope = (0.0 if slopes is None else slopes[..., pieces]) - 1
+        total += np.sum(integral(above[..., pieces], slope, ends[:-1], ends[1:]), axis=-1)
+    return total
