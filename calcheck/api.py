@@ -19,7 +19,7 @@ from calcheck.io.arrays import matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
-from calcheck.metrics import METRICS, canonical_name
+from calcheck.metrics import DEFAULT_METRICS, METRICS, canonical_name
 from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
@@ -575,9 +575,9 @@ def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric],
 
 
 def _selected(metrics: Metrics | None) -> list[AnyMetric]:
-    """Return metrics by name or with options; all for None."""
+    """Return metrics by name or with options; the default metrics for None."""
     if metrics is None:
-        return [metric(name) for name in METRICS]
+        return [metric(name) for name in DEFAULT_METRICS]
     chosen = _listed(metrics)
     for each in chosen:
         if not isinstance(each, (str, Metric)):

@@ -20,13 +20,17 @@ Direction = Literal[
     "predictions-too-low",
     "predictions-too-high",
     "wrong-shape",
+    "heavy-tails",
+    "light-tails",
+    "skewed-right",
+    "skewed-left",
     "wrong-in-bins",
     "wrong-distribution",
     "worse-than-promised",
     "better-than-promised",
 ]
 """How a model is wrong if a verdict is ``"fail"``."""
-Fault = Literal[Direction, "heavy-tails", "light-tails", "skewed", "ranking-lost"]
+Fault = Literal[Direction, "skewed", "ranking-lost"]
 Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others", "where"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]

@@ -381,7 +381,9 @@ class MetricSelectionOptions:
     """Options that select metrics."""
 
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute, e.g. zms,rce. Default: all that apply to the file.", metavar="NAMES"
+        None,
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without the components of pit.",
+        metavar="NAMES",
     )
 
 
@@ -390,7 +392,9 @@ class ComparisonOptions:
     """Options for the comparison of models."""
 
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute, e.g. zms,rce. Default: all that apply to every file.", metavar="NAMES"
+        None,
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without the components of pit.",
+        metavar="NAMES",
     )
     names: tuple[str, ...] | None = option(
         None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"

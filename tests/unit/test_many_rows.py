@@ -18,7 +18,7 @@ from calcheck.execution.context import Run
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import median
-from calcheck.statistics.pit import distance_from_uniform, distribution
+from calcheck.statistics.pit import cramer_von_mises, distribution
 from calcheck.statistics.tie_groups import CutTieGroups, TieGroups
 from tests.families import cauchy, gaussian, laplace, student_t
 from tests.files import limited
@@ -101,8 +101,8 @@ def test_the_pit_distance_does_not_depend_on_the_size_of_parts(jumps):
     left = rng.random(100) * 0.9
     terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
     means = Averages(terms, 100).means()
-    whole = distance_from_uniform(means, places)
-    assert_allclose(distance_from_uniform(means, places, block=7), whole, rtol=1e-13)
+    whole = cramer_von_mises(means, places)
+    assert_allclose(cramer_von_mises(means, places, block=7), whole, rtol=1e-13)
 
 
 def test_groups_are_summed_in_parts():
