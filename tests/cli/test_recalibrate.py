@@ -2,7 +2,6 @@
 
 import json
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -11,8 +10,8 @@ from numpy.testing import assert_allclose
 import calcheck as package
 from calcheck.recalibration.features import Feature
 from calcheck.recalibration.steps import Local
-from calcheck.render.schema import map_schema, report_schema
 from tests.files import write
+from tests.schemas import validate
 
 FEW = ("--no-bootstrap", "--no-null")
 
@@ -51,7 +50,7 @@ def recalibrated(calcheck):
         ended = calcheck("recalibrate", *arguments, *FEW, "--format", "json")
         assert ended.code == 0, ended.err
         report = json.loads(ended.out)
-        jsonschema.validate(report, report_schema())
+        validate(report)
         return report
 
     return run
@@ -106,7 +105,7 @@ def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test,
     assert calcheck("recalibrate", val, *both, *FEW).code == 0
     assert calcheck("recalibrate", test, "--map", stored, "-o", second, *FEW).code == 0
     assert pq.read_table(first).equals(pq.read_table(second))
-    jsonschema.validate(json.loads(stored.read_text()), map_schema())
+    validate(json.loads(stored.read_text()), "map")
 
 
 def test_files_without_targets_are_corrected_by_a_map(calcheck, val, tmp_path):
