@@ -8,7 +8,7 @@ from calcheck.lazy_attributes import lazy_attributes
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
-    from calcheck.api import compare, evaluate, metric, reject, sweep
+    from calcheck.api import compare, evaluate, metric, recalibrate, reject, slices, sweep
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.interactive import InteractiveReport
     from calcheck.io import read
@@ -33,7 +33,9 @@ __all__ = [
     "evaluate",
     "metric",
     "read",
+    "recalibrate",
     "reject",
+    "slices",
     "sweep",
     "write",
 ]
@@ -55,7 +57,9 @@ __getattr__ = lazy_attributes(
         "evaluate": "calcheck.api",
         "metric": "calcheck.api",
         "read": "calcheck.io",
+        "recalibrate": "calcheck.api",
         "reject": "calcheck.api",
+        "slices": "calcheck.api",
         "sweep": "calcheck.api",
         "write": "calcheck.storage.predictions_writer",
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.conclusion import conclude
@@ -19,22 +19,30 @@ from calcheck.io.arrays import matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
-from calcheck.metrics import METRICS, canonical_name
+from calcheck.metrics import DEFAULT_METRICS, METRICS, canonical_name
 from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.recalibrated_report import Recalibration
+from calcheck.recalibration.methods import AUTO
+from calcheck.regions.cut import Cut
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
+from calcheck.render.builders.slices import slices_document
 from calcheck.render.builders.sweep import sweep_document
 from calcheck.render.cells import skip_reasons
 from calcheck.render.pictures.comparison import comparison_picture
 from calcheck.render.pictures.rejection import rejection_picture
 from calcheck.render.pictures.sweep import sweep_picture
 from calcheck.studies import compare as comparison
+from calcheck.studies import recalibrate as recalibration
 from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
+from calcheck.studies.recalibrate import RecalibrationOptions, judges
+from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
@@ -79,6 +87,28 @@ SETTINGS = {
 
 class Options(RunArguments, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
+
+
+class RecalibrationArguments(Options, total=False):
+    """Keywords for a recalibration, a run, and reading."""
+
+    by: str | Sequence[str]
+    folds: int
+    cluster: str | None
+    time: str | None
+    score: Literal["crps", "nll", "interval"]
+    bins: int
+    levels: Sequence[float]
+    relative: bool
+
+
+class SearchArguments(Options, total=False):
+    """Keywords for a search of regions, a run, and reading."""
+
+    columns: str | Sequence[str] | None
+    bins: int
+    min_rows: int | None
+    most: int
 
 
 @keyword_messages()
@@ -393,6 +423,150 @@ def reject(
     )
 
 
+@keyword_messages()
+def slices(
+    data: Data = None,
+    by: str | Sequence[str] | None = None,
+    *,
+    metrics: Metrics | None = None,
+    **options: Unpack[SearchArguments],
+) -> InteractiveReport:
+    """Return where the uncertainties are wrong: metrics by groups of the rows, or regions that a search finds.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`.
+    by : str or sequence of str, optional
+        Columns that form groups, and their combinations; numbers are cut into quantile bins, ``"age:5"``, or at edges,
+        ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
+        default, regions of the inputs are searched.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, coverage and
+        zms.
+    columns : str or sequence of str
+        Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
+    bins : int
+        Number of quantile bins per column of a search, from 2 to 32.
+    min_rows : int
+        Minimum number of rows of a group that is judged, or of a region.
+    most : int
+        Maximum number of regions to return.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        One result per metric and group or region, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f",
+        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions.
+
+    Raises
+    ------
+    DataError
+        A column is missing or cannot be cut into groups, no metric applies, or the distributions are not stated.
+    OptionError
+        A keyword is invalid.
+
+    Examples
+    --------
+    >>> report = slices("examples/diabetes.parquet", "age:2", metrics="zms", replicates=99, resamples=0)
+    >>> report.to_frame()[["group", "rows", "value", "verdict"]].round(2)
+            group  rows  value verdict
+    0    all rows   442   0.98    pass
+    1  age<=0.007   227   0.98    pass
+    2   age>0.007   215   0.99    pass
+    >>> report = slices("examples/diabetes.parquet", columns=["bmi", "bp"], metrics="zms", replicates=99)
+    >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
+    (680, 'bmi<=-0.007 and bp<=-0.005', 'fail')
+    """
+    declared = {each.field: each for each in options_of(SearchOptions)}
+    given = {name: value for name, value in options.items() if name in declared}
+    given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
+    search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    further = {name: value for name, value in options.items() if name not in declared}
+    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
+    named = tuple(cut.column for cut in cuts) or search.columns
+    source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
+    with source.error_names():
+        if cuts:
+            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)
+        else:
+            report = search_regions(source, options=search, metrics=chosen, run=run)
+    return InteractiveReport.from_report(_require_results(report), build=slices_document)
+
+
+@keyword_messages()
+def recalibrate(
+    data: Data = None,
+    method: str = AUTO,
+    *,
+    to: Data = None,
+    metrics: Metrics | None = None,
+    **options: Unpack[RecalibrationArguments],
+) -> Recalibration:
+    """Return a correction of the uncertainties, chosen by cross-validation, with metrics before and after.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`, to which the correction is fitted.
+    method : str
+        ``"auto"``, or a method: ``"scale"``, ``"shift-scale"``, ``"bias"``, ``"local"``, ``"isotonic-variance"``,
+        ``"bvs"``, ``"beta"``, ``"pit"``, ``"conformal"``, or steps in order, joined by ``+``: ``"bias+local+pit"``.
+    to : path, DataFrame, table, Source or Predictions, optional
+        Other predictions with targets, which are judged before and after as well.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics before and after.
+    by : str or sequence of str
+        Columns, and ``"std"`` for the predicted uncertainty, on which ``bias`` and ``local`` depend.
+    folds : int
+        Number of folds, from 2 to 100.
+    cluster, time : str, optional
+        Column whose groups stay in one fold, or by which folds are blocks of time.
+    score : str
+        ``"crps"``, ``"nll"`` or ``"interval"``, by which methods are compared.
+    bins : int
+        Number of bins of ``bvs``.
+    levels : sequence of float
+        Levels of the intervals that ``conformal`` makes of distributions, in (0, 1).
+    relative : bool
+        Whether conformal scores are relative to the widths of intervals.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    Recalibration
+        A report with ``apply``, which corrects other predictions, ``save``, and ``table``, the scores of the methods.
+
+    Raises
+    ------
+    DataError
+        There are too few rows, the method does not apply, or ``to`` has rows of ``data``.
+    OptionError
+        A keyword has an invalid value.
+
+    Examples
+    --------
+    >>> found = recalibrate("examples/diabetes.parquet", "scale", metrics="zms", replicates=0)
+    >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
+    (('uncertainties × 0.9923',), [0.985, 1.001])
+    """
+    declared = {each.field: each for each in options_of(RecalibrationOptions)}
+    given = {"method": method, **{name: value for name, value in options.items() if name in declared}}
+    given |= {name: _listed(value) for name, value in given.items() if declared[name].listed}
+    settings = RecalibrationOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    further = {name: value for name, value in options.items() if name not in declared}
+    chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    source = _source(data, columns, chosen, also=settings.columns)
+    other = None if to is None else _new_rows(to, source, settings.columns)
+    with source.error_names():
+        report, found = recalibration.recalibrate(source, options=settings, other=other, metrics=chosen, run=run)
+    return Recalibration.from_study(report, found, source)
+
+
 def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
     """Return the metrics, the settings of the run and the keywords of reading."""
     columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
@@ -401,9 +575,9 @@ def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric],
 
 
 def _selected(metrics: Metrics | None) -> list[AnyMetric]:
-    """Return metrics by name or with options; all for None."""
+    """Return metrics by name or with options; the default metrics for None."""
     if metrics is None:
-        return [metric(name) for name in METRICS]
+        return [metric(name) for name in DEFAULT_METRICS]
     chosen = _listed(metrics)
     for each in chosen:
         if not isinstance(each, (str, Metric)):
@@ -472,14 +646,23 @@ def _count(name: str, value: Any) -> int:
     return count
 
 
-def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
-    """Return the source of data, with the columns that metrics need."""
+def _source(
+    data: Data,
+    columns: dict[str, Any],
+    metrics: Sequence[AnyMetric],
+    also: Sequence[str] = (),
+    *,
+    narrow: bool = False,
+) -> Source:
+    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
         raise OptionError(msg)
     source = InMemory(data) if isinstance(data, Predictions) else data
     source = source if isinstance(source, Source) else read(source, **columns)
-    return evaluation.with_needed_columns(source, metrics, also=also) if isinstance(source, FileSource) else source
+    if not isinstance(source, FileSource):
+        return source
+    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also)
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:

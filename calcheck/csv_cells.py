@@ -19,14 +19,3 @@ def protect(text: str) -> str:
     '=cmd|A1 ''=cmd|A1 a = b
     """
     return re.sub(COMPUTED, r"'\1", text)
-
-
-def unprotect(text: str) -> str:
-    """Return the original text of a cell, without the apostrophe added by :func:`protect`.
-
-    Examples
-    --------
-    >>> unprotect("'=cmd|A1"), unprotect("'a'")
-    ('=cmd|A1', "'a'")
-    """
-    return re.sub(PROTECTED, r"\1", text)

@@ -104,7 +104,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     source = group_by_input(source, map(type, metrics))
     info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
-        source = InMemory(_subsample(source.predictions(), subsample, run))
+        source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
     if at is not None:
         other = at.input_info()
@@ -131,7 +131,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         if sink is not None:
             sink(metric, shown, computed.rows)
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
-        if run.curves and metric.info.conditional and computed.rows.columns:
+        if run.needs_curves(metric.info.name) and metric.info.conditional and computed.rows.columns:
             computed.bands = _curves_at_inputs(computed, shown, run)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
@@ -226,8 +226,14 @@ def _versions(run: Run) -> dict[str, str]:
     return {library: version(library) for library in libraries}
 
 
-def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
-    """Return a random subset of the rows, in their original order."""
+def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
+    """Return a random subset of the rows, in their original order.
+
+    Raises
+    ------
+    OptionError
+        There are fewer rows.
+    """
     if not 1 <= size <= len(rows):
         msg = f"--subsample must be between 1 and the number of rows, {len(rows):,}, got {size}"
         raise OptionError(msg)
@@ -266,7 +272,7 @@ def _computed(
         computed = fitted_metric(metric, fit, rows, basis)
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
-        if run.curves and isinstance(metric, HasCurves):
+        if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
             computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
@@ -331,14 +337,24 @@ def _extremes(
     """Return the requested lists of rows, by their names in ``details``."""
     found = {
         "most_significant": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
-        "worst": _ranked(rows, shown, -worst),
-        "best": _ranked(rows, shown, best),
+        "worst": ranked_rows(rows, shown, -worst),
+        "best": ranked_rows(rows, shown, best),
     }
     return {name: listed for name, listed in found.items() if listed}
 
 
-def _ranked(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
-    """Return the rows with the smallest values of the first column, or with the largest if count < 0."""
+def ranked_rows(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
+    """Return the rows with the smallest values of the first column, or with the largest if count < 0.
+
+    Parameters
+    ----------
+    rows : RowResults
+        Results of a metric for each row.
+    shown : Predictions
+        The rows, whose other columns are shown.
+    count : int
+        Number of rows to return, in its absolute value.
+    """
     if not count or not rows.columns:
         return []
     values = next(iter(rows.columns.values()))

@@ -12,6 +12,7 @@ import numpy as np
 from calcheck.charts import image
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.errors import OptionError
+from calcheck.execution.context import Run
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.metrics import canonical_name
@@ -19,7 +20,10 @@ from calcheck.pointwise import with_input_columns
 from calcheck.render import terminal
 from calcheck.render.builders.report import report_document
 from calcheck.render.csv import NUMBERS, metric_lines
-from calcheck.render.html import render_fragment
+from calcheck.render.html import render, render_fragment
+from calcheck.render.pages import html as pages_html
+from calcheck.render.pages.models import model_report
+from calcheck.render.pages.report import ModelReport, page_of
 from calcheck.render.pictures.metrics import metric_pictures
 from calcheck.report import Report
 from calcheck.storage.atomic_write import write_bytes
@@ -65,7 +69,7 @@ class PointwiseResults:
         """Return the keys of the rows, their results, and the other columns of the input."""
         import pandas as pd
 
-        columns = with_input_columns(self.columns, self._rows())
+        columns = with_input_columns(self.columns, self.rows())
         zones = self._time_zones()
         frame = pd.DataFrame({name: _typed(pd.Series(values)) for name, values in columns.items()})
         for name in frame.columns.intersection(list(zones)):
@@ -73,7 +77,15 @@ class PointwiseResults:
         index = self._index()
         return frame.set_axis(index, axis=0).drop(columns=[name for name in index.names if name in frame])
 
-    def _rows(self) -> Predictions:
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the inputs, if they are columns."""
+        return tuple(self.source.roles.x) if isinstance(self.source, FileSource) else ()
+
+    def used_columns(self) -> set[str]:
+        """Return the columns with a role."""
+        return self.source.used_columns() if isinstance(self.source, FileSource) else set()
+
+    def rows(self) -> Predictions:
         """Return the rows, with all columns of one value per row."""
         source = replace(self.source, narrow=True) if isinstance(self.source, FileSource) else self.source
         rows = source.predictions()
@@ -229,6 +241,48 @@ class InteractiveReport(Report):
         if metric in results:
             return "the report does not hold the results of rows. They come from evaluate, with pointwise=True"
         return f"the report has no metric {metric!r} (metrics: {', '.join(dict.fromkeys(results))})"
+
+    def to_html(self, plot_by: Sequence[str] = ()) -> str:
+        """Return the report as one HTML page that needs no network, like that of ``calcheck report``.
+
+        Parameters
+        ----------
+        plot_by : sequence of str
+            Two columns for the map of a report from :func:`calcheck.evaluate`; by default two inputs, or what the
+            predictions state.
+
+        Returns
+        -------
+        str
+            The page, with the pictures of ``evaluate(…, pictures=True)``, a map to explore, and the worst rows.
+            Studies, and reports with ``pointwise=False``, have tables only.
+
+        Raises
+        ------
+        DataError, OptionError
+            There are no two columns of numbers with these names.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> page = calcheck.evaluate("examples/diabetes.parquet", ["zms", "coverage"], pictures=True).to_html()
+        >>> page[:15]
+        '<!DOCTYPE html>'
+        """
+        if not self._pointwise:
+            return render(self._document())
+        return pages_html.render(page_of([self._model(plot_by)]))
+
+    def _model(self, plot_by: Sequence[str]) -> ModelReport:
+        """Return what a page shows of the model."""
+        held, name = self._pointwise[0], self.input.files[0].path if self.input.files else "predictions"
+        if any(file.role == "evaluation_points" for file in self.input.files):
+            return ModelReport(name, self, no_map="the metrics are evaluated at other inputs")
+        if any(message.code == "grouped-rows" for result in self.results for message in result.warnings):
+            return ModelReport(name, self, no_map="rows are grouped by their keys")
+        settings = {key: self.settings[key] for key in ("seed", "confidence", "replicates")}
+        inputs, used = held.input_names(), held.used_columns()
+        return model_report(name, self, held.rows(), Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
 
     def __repr__(self) -> str:
         """Return the report as a table for terminals."""

@@ -60,6 +60,7 @@ Code = Literal[
     "matched-without-targets",
     "ranking-changes",
     "streamed",
+    "outside-range",
 ]
 """Codes of messages. Their texts may change between versions; the codes do not."""
 

@@ -20,14 +20,18 @@ Direction = Literal[
     "predictions-too-low",
     "predictions-too-high",
     "wrong-shape",
+    "heavy-tails",
+    "light-tails",
+    "skewed-right",
+    "skewed-left",
     "wrong-in-bins",
     "wrong-distribution",
     "worse-than-promised",
     "better-than-promised",
 ]
 """How a model is wrong if a verdict is ``"fail"``."""
-Fault = Literal[Direction, "heavy-tails", "light-tails", "skewed", "ranking-lost"]
-Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others"]
+Fault = Literal[Direction, "skewed", "ranking-lost"]
+Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others", "where"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -180,6 +184,8 @@ class Inference:
         Distance between value and reference in units of the interval, and its Monte Carlo error.
     p_value, p_value_mc_error : float or None
         Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
+    p_value_adjusted : float or None
+        The same for the most extreme of several results: the p-value adjusted for their number.
     verdict : str
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
     direction : str or None
@@ -203,6 +209,7 @@ class Inference:
     zeta_mc_error: float | None = None
     p_value: float | None = None
     p_value_mc_error: float | None = None
+    p_value_adjusted: float | None = field(default=None, metadata=ADDED)
     verdict: Verdict = "none"
     direction: Direction | None = field(default=None, metadata=ADDED)
     details: dict[str, Any] = field(default_factory=dict)

@@ -21,11 +21,13 @@ GUIDES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *RO
 CHECKS = (
     ["ruff format --check ."],
     ["ruff check ."],
-    ["python -m tests.names"],
-    ["mypy"],
-    ["lint-imports"],
-    ["python -m tests.reference --check"],
-    [f"cog --check {guide}" for guide in GUIDES if "[[[cog" in (ROOT / guide).read_text(encoding="utf-8")],
+    [
+        "mypy",
+        "python -m tests.names",
+        "lint-imports",
+        "python -m tests.reference --check",
+        *(f"cog --check {guide}" for guide in GUIDES if "[[[cog" in (ROOT / guide).read_text(encoding="utf-8")),
+    ],
 )
 """Commands; those of one check run at the same time, one a core."""
 TESTS = "pytest -n auto --dist worksteal"

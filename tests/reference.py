@@ -23,7 +23,9 @@ from calcheck.messages import Code
 from calcheck.metric_info import REMEDIES
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
-from calcheck.render.schema import diff_schema, report_schema
+from calcheck.recalibration.recalibration_map import RecalibrationMap
+from calcheck.recalibration.steps import AnyStep
+from calcheck.render.schema import diff_schema, map_schema, report_schema
 from calcheck.report import Report, Result
 from calcheck.storage.column_writer import WRITERS
 from calcheck.streaming.registry import accumulator_of
@@ -366,21 +368,35 @@ def _blocks(text):
 
 
 def json_fields():
-    """Return path, type and description of each field of reports and of changes between reports."""
+    """Return path, type and description of each field of reports, of changes between them and of stored maps."""
     report, changes = report_schema(), diff_schema()
     report["properties"]["results"]["items"] = report["properties"]["results"]["items"]["oneOf"][0]
     result = report["properties"]["results"]["items"]["properties"]
     result["metric"], result["options"], result["details"] = {"type": "string"}, {"type": "object"}, {"type": "object"}
     result["warnings"]["items"]["properties"]["code"] = {"type": "string"}
-    return list(_fields(report, Report, "")), list(_fields(changes, Diff, ""))
+    return list(_fields(report, Report, "")), list(_fields(changes, Diff, "")), list(_map_fields())
+
+
+def _map_fields():
+    """Yield path, type and description of each field of maps; those of steps with the kinds that have them."""
+    schema = map_schema()
+    kinds = schema["properties"]["steps"]["items"]["anyOf"]
+    schema["properties"]["steps"] = {"type": "array", "items": {"type": "object"}}
+    yield from _fields(schema, RecalibrationMap, "")
+    found = {}
+    for owner, kind in zip(get_args(AnyStep), kinds, strict=True):
+        for path, type_, text in _fields(kind, owner, "steps[]."):
+            found.setdefault((path, type_, text), []).append(owner.method)
+    for (path, type_, text), methods in found.items():
+        yield path, type_, f"{text} ({', '.join(methods)})" if path != "steps[].kind" else text
 
 
 def _json():
-    report, changes = json_fields()
+    report, changes, maps = json_fields()
     lines = [
         "# JSON",
         "",
-        f"Every field of the reports and of the differences that calcheck writes as JSON. {GENERATED}",
+        f"Every field of the reports, differences and recalibration maps that calcheck writes as JSON. {GENERATED}",
         "",
         "`calcheck schema` prints the JSON Schema of reports, `calcheck schema diff` that of `calcheck diff`.",
         "`[]` after a name marks a list: the fields are those of each item.",
@@ -423,6 +439,12 @@ def _json():
         "## Differences between two reports",
         "",
         *_field_table(changes),
+        "",
+        "## Recalibration map",
+        "",
+        "`calcheck recalibrate --save-map` writes it; `calcheck schema map` prints its JSON Schema.",
+        "",
+        *_field_table(maps),
     ]
     return "\n".join(lines) + "\n"
 
@@ -433,7 +455,7 @@ def _fields(schema, owner, prefix):
     hints = get_type_hints(owner)
     for name, part in schema["properties"].items():
         path = prefix + name
-        text = described.get(name) or FIELDS.get(path) or _described(Result).get(name, "")
+        text = described.get(name) or FIELDS.get(path) or part.get("description") or _described(Result).get(name, "")
         yield path, _type(part), re.sub(r"\bNone\b", "null", text)
         part = next((kind for kind in part.get("anyOf", ()) if "properties" in kind), part)
         inner = part.get("items", part)

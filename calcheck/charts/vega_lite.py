@@ -44,6 +44,7 @@ LINE_HEIGHT = 26  # height of a line that has a name, in pixels
 SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in pixels
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
+MAX_LABELED = 100  # maximum cells of a map that are labeled one by one for screen readers
 LONGEST = 60  # maximum characters of a name
 DIGITS = 9  # significant digits of coordinates
 PADDING = 8  # between marks and the ends of an axis without limits, in pixels
@@ -54,6 +55,7 @@ CONFIG: Spec = {
     "font": FONT,
     "background": "white",
     "view": {"stroke": "transparent"},
+    "scale": {"invalid": {"fill": {"value": "#d9d9d9"}}},
     "axis": {"gridColor": "#e6e6e6", "domainColor": "#595959", "tickColor": "#595959", **PLAIN},
     "legend": {"orient": "bottom", "title": None, "labelLimit": 0, **PLAIN},
     "title": {
@@ -207,10 +209,11 @@ def _cells(mark: Cells, panel: Panel) -> Spec:
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
     scale: Spec = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
     limits = {"domainMin": mark.low, "domainMax": mark.high}
-    scale |= {name: limit for name, limit in limits.items() if limit is not None}
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    scale |= {"clamp": True} | ({"domain": [mark.low, mark.high]} if len(known) == len(limits) else known)
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40, "format": ".3~g"}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
-    drawn = {"type": "rect", "strokeWidth": 0}
+    drawn = {"type": "rect", "strokeWidth": 0, "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
 

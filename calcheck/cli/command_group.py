@@ -26,8 +26,11 @@ MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
 PANELS: dict[str, dict[str, str]] = {
     "Reports": {
         "evaluate": "evaluate",
+        "report": "report",
         "check": "check",
         "compare": "compare",
+        "slices": "slices",
+        "recalibrate": "recalibrate",
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",

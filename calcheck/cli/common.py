@@ -21,7 +21,7 @@ from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.metrics import METRICS
+from calcheck.metrics import DEFAULT_METRICS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def files_argument(metavar: str, text: str) -> Parameter:
 def select_metrics(
     names: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None = None
 ) -> list[Metric[Any]]:
-    """Return the named metrics with their configured options; all metrics for None.
+    """Return the named metrics with their configured options; the default metrics for None.
 
     Metrics of intervals are at the first of the levels that the command names, if it names levels.
 
@@ -64,7 +64,7 @@ def select_metrics(
     OptionError
         A name is not a metric.
     """
-    named = dict.fromkeys(METRICS if names is None else map(metric_name, dict.fromkeys(names)))
+    named = dict.fromkeys(DEFAULT_METRICS if names is None else map(metric_name, dict.fromkeys(names)))
     for name in named:
         METRICS.named(name, "--metrics: ")
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]

@@ -61,15 +61,17 @@ def _compare(files: list[str], **given: Any) -> None:
     deliver(report, report_to, comparison_document)
 
 
-def open_models(files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]]) -> list[FileSource]:
-    """Return the source of each file, with the same column options.
+def open_models(
+    files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool = False
+) -> list[FileSource]:
+    """Return the source of each file, with the same column options; narrow ones read the other scalar columns, too.
 
     Raises
     ------
     FileError
         A file cannot be read, or the options fit only some of the files; the message says how to convert these.
     """
-    sources = [open_source(file, given, metrics, narrow=False) for file in files]
+    sources = [open_source(file, given, metrics, narrow=narrow) for file in files]
     problems = {source.name: problem for source in sources if (problem := _problem(source))}
     fit = [source for source in sources if source.name not in problems]
     if not problems or not fit or fit[0].options == ColumnOptions():

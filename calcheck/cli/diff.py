@@ -31,8 +31,10 @@ diff_command = make_command(
     "diff",
     _diff,
     [
-        argument("old", "OLD.json", "A report written with --format json; - reads standard input."),
-        argument("new", "NEW.json", "A later report, written with --format json."),
+        argument(
+            "old", "OLD.json", "A report written with --format json, or a page of calcheck report; - reads stdin."
+        ),
+        argument("new", "NEW.json", "A later report, in the same formats."),
         *parameters(DiffReportOptions, "Output"),
     ],
     example="calcheck diff old.json new.json",

@@ -27,17 +27,21 @@ from calcheck.cli.options import (
     PlotOptions,
     PointwiseOptions,
     PruneOptions,
-    ReportOptions,
     RowOptions,
 )
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
+from calcheck.render.builders.report import report_document
 from calcheck.render.cells import skip_reasons
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.evaluation import Sink
     from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
     from calcheck.report import Report
 
 
@@ -52,39 +56,86 @@ def _evaluate(file: str, **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
+    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
+    source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
+    report_to, pointwise = require_outputs(given, source)
+    report = evaluate_file(file, source, metrics, given, sink=pointwise.take)
+    pointwise.write()
+    deliver(report, report_to, partial(report_document, brief=build(BriefOptions, given).brief))
+
+
+def evaluate_file(
+    file: str,
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    given: dict[str, Any],
+    *,
+    sink: Sink | None = None,
+    curves: frozenset[str] = frozenset(),
+) -> Report:
+    """Return the report of a file with its conclusion, and with the commands to run next.
+
+    Parameters
+    ----------
+    file : str
+        Name of the file, as given.
+    source : FileSource
+        The file.
+    metrics : sequence of Metric
+        Metrics to compute.
+    given : dict
+        Options of the command.
+    sink : callable, optional
+        Receives the results of rows, unless the file is streamed.
+    curves : frozenset of str
+        Metrics whose results have the curves of their pictures, unless the file is streamed.
+
+    Raises
+    ------
+    FileError
+        No metric applies, or one that was asked for does not apply.
+    """
+    from calcheck.conclusion import conclude
+
+    reason = stream_reason(source, metrics, given)
+    report = (
+        _evaluate_in_memory(source, metrics, given, sink, curves=curves)
+        if reason is None
+        else stream_metrics(metrics, file, given, reason)
+    )
+    report = conclude(report)
+    if report.conclusion is None:
+        return report
+    commands = next_commands(report, file, source, given)
+    return replace(report, conclusion=replace(report.conclusion, next=commands))
+
+
+def stream_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> str | None:
+    """Return why a file is streamed, "" if the user wants it; None if it is not."""
+    return "" if streaming_requested(given) else streaming_reason(source, metrics, given) or None
+
+
+def _evaluate_in_memory(
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    given: dict[str, Any],
+    sink: Sink | None,
+    *,
+    curves: frozenset[str],
+) -> Report:
     from calcheck.evaluation import evaluate
 
-    named = build(MetricSelectionOptions, given).metrics
-    metrics = select_metrics(named, given["settings"], given[LEVEL])
-    source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
-    reason = "" if streaming_requested(given) else streaming_reason(source, metrics, given)
-    if reason or streaming_requested(given):
-        _deliver(stream_metrics(metrics, file, given, reason), file, source, given)
-        return
-    _, pointwise = require_outputs(given, source)
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
-        report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
-    if named:
+        report = evaluate(
+            source, metrics, subsample=subsample, run=replace(run, curves=bool(curves), curves_of=curves), sink=sink
+        )
+    if build(MetricSelectionOptions, given).metrics:
         require_nothing_skipped(report, source)
     if not report.results:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
-    pointwise.write()
-    _deliver(report, file, source, given)
-
-
-def _deliver(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> None:
-    """Print a report with its conclusion, and with the commands to run next."""
-    from calcheck.conclusion import conclude
-    from calcheck.render.builders.report import report_document
-
-    report = conclude(report)
-    if report.conclusion is not None:
-        commands = next_commands(report, file, source, given)
-        report = replace(report, conclusion=replace(report.conclusion, next=commands))
-    brief = build(BriefOptions, given).brief
-    deliver(report, build(ReportOptions, given), partial(report_document, brief=brief))
+    return report
 
 
 def _prune(file: str, **given: Any) -> None:

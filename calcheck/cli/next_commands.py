@@ -12,7 +12,7 @@ from calcheck.metrics import METRICS
 from calcheck.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from calcheck.io.source import FileSource
     from calcheck.report import Report, Topic
@@ -28,7 +28,8 @@ OUTPUT = re.compile(
     r"(?i)err|resid|uncert|uct|std|sigma|var|pred|lower|upper|quantile|prob|count|rate|^(lo|hi|q)[\\W_\\d]*$"
 )
 """Names of columns that are rather outputs of a model than its inputs."""
-MOST = 2  # maximum number of commands
+MOST = 3  # maximum number of commands
+FEWEST_ROWS = 30  # minimum number of rows to suggest a recalibration
 MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, the choice is the user's
 
 
@@ -52,6 +53,24 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
         shlex.join(["calcheck", name, file, *_given_options(name, given), *further])
         for name, further in list(_suggestions(report, source))[:MOST]
     )
+
+
+def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the commands that show more about the first group that fails, and that correct the predictions by group.
+
+    Parameters
+    ----------
+    report, file, given
+        As for :func:`next_commands`.
+    columns : sequence of str
+        The columns that form the groups; none for regions.
+    """
+    failed = next((result for result in report.results if result.verdict == "fail"), None)
+    if file == "-" or failed is None:
+        return ()
+    evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
+    recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given), "--by", ",".join(columns)]
+    return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
 
 
 def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:
@@ -80,6 +99,8 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield "cce", ["--worst", "5"]
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
+    if faults and len(source.roles.target) == 1 and report.input.n >= FEWEST_ROWS:
+        yield "recalibrate", []
     if states.get("inputs") == "untested" and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes" and all(result.verdict != "fail" for result in report.results):

@@ -73,6 +73,34 @@ class BriefOptions:
 
 
 @dataclass(frozen=True)
+class PageOptions:
+    """Options for a page."""
+
+    output: str = option(
+        "report.html",
+        "HTML file to write; - writes to standard output.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
+    )
+    plot_by: tuple[str, ...] | None = option(
+        None,
+        "Two columns of numbers for the map, e.g. lat,lon. Default: the first two inputs, the first two principal"
+        " components of an embedding, or the predicted mean and uncertainty.",
+        metavar="COLUMNS",
+    )
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
+    validation: str | None = option(
+        None,
+        "Other predictions of the same model with targets. A correction is fitted to them, and the page shows FILE "
+        "before and after it, as calcheck recalibrate does.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
 class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 
@@ -140,8 +168,9 @@ class AgainstOptions:
 
     against: str | None = option(
         None,
-        "Baseline report (--format json). Its metrics are computed again with the stored options. Fail if a value "
-        "changed by more than the tolerance. With --no-worse, also the predictions of another model.",
+        "Baseline report (--format json, or a page of calcheck report). Its metrics are computed again with the stored "
+        "options. Fail if a value changed by more than the tolerance. With --no-worse, also the predictions of another "
+        "model.",
         metavar="BASE.json",
     )
     no_worse: bool = option(
@@ -194,6 +223,55 @@ class ConvertOptions:
         short="-o",
         by_hand=OVERWRITTEN,
     )
+
+
+@dataclass(frozen=True)
+class CorrectionOptions:
+    """Options for the files of ``calcheck recalibrate``."""
+
+    to: str | None = option(
+        None,
+        "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
+        "judged before and after.",
+        metavar="FILE",
+    )
+    corrected: str | None = option(
+        None,
+        "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
+    )
+    save_map: str | None = option(
+        None, "Write the fitted correction, to be applied later with --map.", metavar="MAP.json", by_hand=OVERWRITTEN
+    )
+    map: str | None = option(
+        None, "Apply a stored correction to FILE, instead of fitting one.", metavar="MAP.json", by_hand="a fitted file"
+    )
+
+    def __post_init__(self) -> None:
+        if self.map is not None and (self.to is not None or self.save_map is not None):
+            other = "--to" if self.to is not None else "--save-map"
+            msg = f"--map applies a stored correction, and {other} needs a new one: pass only one of them"
+            raise OptionError(msg)
+        if self.corrected is not None and self.map is None and self.to is None:
+            msg = (
+                "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
+                " correction with --save-map and apply it with --map"
+            )
+            raise OptionError(msg)
+
+
+@dataclass(frozen=True)
+class PrintedReportOptions:
+    """Options for the format of a report that is written to standard output only."""
+
+    format: str = option("table", "Format of the report.", choices=format_names("report"))
+    quiet: bool = option(default=False, text="Omit the legend below the table.")
+
+    @property
+    def output(self) -> None:
+        """No output file."""
 
 
 @dataclass(frozen=True)
@@ -303,7 +381,9 @@ class MetricSelectionOptions:
     """Options that select metrics."""
 
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute, e.g. zms,rce. Default: all that apply to the file.", metavar="NAMES"
+        None,
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without the components of pit.",
+        metavar="NAMES",
     )
 
 
@@ -312,7 +392,9 @@ class ComparisonOptions:
     """Options for the comparison of models."""
 
     metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute, e.g. zms,rce. Default: all that apply to every file.", metavar="NAMES"
+        None,
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without the components of pit.",
+        metavar="NAMES",
     )
     names: tuple[str, ...] | None = option(
         None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
@@ -352,6 +434,25 @@ class RejectOptions:
     max_percent: float = option(90.0, "Maximum percentage of the rows to reject.")
     coverage: float | None = option(
         None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
+    )
+
+
+@dataclass(frozen=True)
+class SliceOptions:
+    """Options for slices of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Columns that form groups, and their combinations: sex,region. Numbers are cut into quantile bins, age:5, or at"
+        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones. Default: regions are"
+        " searched.",
+        metavar="COLUMNS",
+    )
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics by group, which must be means over rows, or metrics that describe regions. Default: bias, coverage and"
+        " zms.",
+        metavar="NAMES",
     )
 
 

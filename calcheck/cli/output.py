@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.charts.picture import Picture
-    from calcheck.cli.options import AnyReportOptions, DiffReportOptions
+    from calcheck.cli.options import AnyReportOptions, DiffReportOptions, PageOptions, PrintedReportOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
@@ -88,7 +88,9 @@ def draw_metrics(report: Report, path: str) -> None:
         draw(picture, path)
 
 
-def deliver(report: Report, output: AnyReportOptions, build: Callable[[Report], Document] | None = None) -> None:
+def deliver(
+    report: Report, output: AnyReportOptions | PrintedReportOptions, build: Callable[[Report], Document] | None = None
+) -> None:
     """Print the report, or write it to its output file.
 
     Parameters
@@ -106,7 +108,7 @@ def deliver(report: Report, output: AnyReportOptions, build: Callable[[Report], 
     deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions | PageOptions | PrintedReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 

@@ -38,10 +38,10 @@ def _description(metric: type[Metric[Any]]) -> str:
 
 def print_schema(
     of: Annotated[
-        str, typer.Argument(metavar="[report|diff]", help="Which schema to print.", show_default=False)
+        str, typer.Argument(metavar="[report|diff|map]", help="Which schema to print.", show_default=False)
     ] = "report",
 ) -> None:
-    """Print the JSON Schema of reports or of the output of calcheck diff."""
+    """Print the JSON Schema of reports, of the output of calcheck diff, or of recalibration maps."""
     from calcheck.render.schema import SCHEMAS
 
     if of not in SCHEMAS:

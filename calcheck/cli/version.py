@@ -6,7 +6,7 @@ from calcheck.version import __version__
 
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "scoringrules", "torch", "array-api-compat", "threadpoolctl"),
-    *("typer", "rich", "vl-convert-python"),
+    *("typer", "pydantic", "rich", "vl-convert-python"),
     *("h5py", "distributed"),
 )
 """The dependencies, with those of extras last."""

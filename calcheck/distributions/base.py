@@ -157,6 +157,28 @@ class Predictive(ABC):
         same = [(mine == theirs).reshape(len(self), -1).all(axis=1) for mine, theirs in pairs]
         return np.asarray(np.logical_and.reduce(same))
 
+    def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Predictive:  # noqa: ARG002 - for overrides
+        """Return distributions that are moved, and stretched about their centers.
+
+        Parameters
+        ----------
+        shift : (n,)
+            Added to each distribution, in the unit of the targets.
+        factor : (n,)
+            Factors of the deviations from the center, > 0.
+
+        Raises
+        ------
+        DataError
+            The family is not closed under these operations.
+        """
+        msg = f"{self.display_name} cannot be scaled: the result would be of another family"
+        raise DataError(msg)
+
+    def spread(self) -> NDArray[np.float64]:
+        """Return the unit of :meth:`rescale`, (n,), > 0: scales of location-scale families, else deviations."""
+        return self.std()
+
     @abstractmethod
     def mean(self) -> NDArray[np.float64]:
         """Return the means, (n,)."""

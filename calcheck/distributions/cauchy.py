@@ -40,7 +40,7 @@ class Cauchy(LocationScale):
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scale (z (2 F(z) - 1) - log((1 + z^2) / 4) / pi), which is finite although there is no mean."""
-        z = self._standard(y)
+        z = self.standardize(y)
         centered = 2 * np.arctan(z) / np.pi
         return np.asarray(self.scale * (z * centered - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
 
@@ -54,8 +54,9 @@ class Cauchy(LocationScale):
     def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(-2 * np.log(np.hypot(1, z)) - np.log(np.pi))
 
-    def standard_quantile(self, p: float) -> float:
-        return float(-1 / np.tan(np.pi * p) if p < 1 / 2 else 1 / np.tan(np.pi * (1 - p)))
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        p = np.asarray(p, dtype=np.float64)
+        return np.asarray(np.where(p < 1 / 2, -1 / np.tan(np.pi * p), 1 / np.tan(np.pi * (1 - p))))
 
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.standard_cauchy((len(self), size))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from calcheck.distributions.base import Predictive
+from calcheck.errors import DataError
 from calcheck.validation import require_finite, require_positive
 
 if TYPE_CHECKING:
@@ -71,15 +73,38 @@ class LocationScale(Continuous):
         """Return the log density of Z_i at z_i, (n,)."""
 
     @abstractmethod
-    def standard_quantile(self, p: float) -> NDArray[np.float64] | float:
-        """Return the quantile of Z_i at level p, (n,), or a scalar if it is equal for all rows."""
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """Return the quantiles of Z_i at levels p, (n,), or in the shape of p if they are equal for all rows."""
+
+    def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - for overrides
+        """Return the integral of x f_i(x) from -inf to z_i for the density f_i of Z_i, (n,), <= 0.
+
+        Raises
+        ------
+        DataError
+            The family has no means.
+        """
+        msg = f"distributions of the family {self.family} have no partial means"
+        raise DataError(msg)
 
     @abstractmethod
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         """Return ``size`` draws of each Z_i, (n, size)."""
 
-    def _standard(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def standardize(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (y_i - loc_i) / scale_i, (n,)."""
         return (y - self.loc) / self.scale
+
+    @property
+    def has_standard_form(self) -> bool:
+        """Whether Z_i has the same distribution in all rows, symmetric and with a mean."""
+        return False
+
+    def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Self:
+        return replace(self, loc=self.loc + shift, scale=self.scale * factor)
+
+    def spread(self) -> NDArray[np.float64]:
+        return self.scale
 
     def mean(self) -> NDArray[np.float64]:
         return self.loc
@@ -88,12 +113,19 @@ class LocationScale(Continuous):
         return self.loc
 
     def batches(self) -> Iterator[tuple[slice, Self]]:
-        for start in range(0, len(self), PART):
-            rows = slice(start, min(start + PART, len(self)))
-            part = copy(self)  # skips validation, which was done for self
-            for field in fields(self):
-                object.__setattr__(part, field.name, getattr(self, field.name)[rows])
-            yield rows, part
+        return iter(self._batches)
+
+    @cached_property
+    def _batches(self) -> list[tuple[slice, Self]]:
+        """The batches, as views; statistics of them are cached as long as these distributions exist."""
+        starts = range(0, len(self), PART)
+        return [(rows, self._view(rows)) for rows in (slice(start, min(start + PART, len(self))) for start in starts)]
+
+    def _view(self, rows: slice) -> Self:
+        part = copy(self)  # skips validation, which was done for self
+        for field in fields(self):
+            object.__setattr__(part, field.name, getattr(self, field.name)[rows])
+        return part
 
     def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
         if len(self) <= PART:
@@ -104,7 +136,7 @@ class LocationScale(Continuous):
         return values
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.map_batches(lambda part, rows: part.standard_cdf(part._standard(y[rows])))  # noqa: SLF001 - same class
+        return self.map_batches(lambda part, rows: part.standard_cdf(part.standardize(y[rows])))
 
     def central_mass(self, level: float) -> NDArray[np.float64]:
         low, high = (self.standard_cdf(np.asarray(self.standard_quantile((1 + sign * level) / 2))) for sign in (-1, 1))
@@ -114,11 +146,15 @@ class LocationScale(Continuous):
         return self.map_batches(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - same class
 
     def _log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.standard_log_density(self._standard(y)) - np.log(self.scale)
+        return self.standard_log_density(self.standardize(y)) - np.log(self.scale)
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # for scales near the largest float
             return np.asarray(self.loc + self.scale * self.standard_quantile(p))
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        return self.loc[:, None] + self.scale[:, None] * self.standard_draws(rng, size)
+        drawn = self.standard_draws(rng, size)
+        with np.errstate(over="ignore"):  # for scales near the largest float
+            drawn *= self.scale[:, None]
+            drawn += self.loc[:, None]
+        return drawn

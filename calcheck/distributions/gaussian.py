@@ -40,6 +40,10 @@ class Gaussian(LocationScale):
     def std(self) -> NDArray[np.float64]:
         return self.scale
 
+    @property
+    def has_standard_form(self) -> bool:
+        return True
+
     def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import ndtr
 
@@ -48,10 +52,13 @@ class Gaussian(LocationScale):
     def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(-0.5 * z**2 - 0.5 * np.log(2 * np.pi))
 
-    def standard_quantile(self, p: float) -> float:
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
         from scipy.special import ndtri
 
-        return float(ndtri(p))
+        return np.asarray(ndtri(p))
+
+    def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-np.exp(self.standard_log_density(z)))
 
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.standard_normal((len(self), size))

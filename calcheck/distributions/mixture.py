@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -69,6 +69,12 @@ class Mixture(Continuous):
     def std(self) -> NDArray[np.float64]:
         away = self.loc - self.mean()[:, None]
         return np.asarray(np.sqrt(np.sum(self.weight * (self.scale**2 + away**2), axis=1)))
+
+    def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Mixture:
+        """Return the mixtures with means moved, and deviations from them scaled."""
+        center = self.mean()[:, None]
+        loc = center + shift[:, None] + factor[:, None] * (self.loc - center)
+        return replace(self, loc=loc, scale=factor[:, None] * self.scale)
 
     def _standard(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return (y[:, None] - self.loc) / self.scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -77,6 +77,13 @@ class Samples(Predictive):
             raise DataError(msg)
         away = self.draws - self.draws[:, :1]  # exactly 0 for equal draws
         return np.asarray(away.std(axis=1, ddof=1))
+
+    def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Samples:
+        """Return the draws moved and stretched about their means, member by member; ranks do not change."""
+        if self.targets > 1:
+            return super().rescale(shift, factor)  # type: ignore[return-value]
+        center = self.mean()[:, None]
+        return replace(self, draws=center + shift[:, None] + factor[:, None] * (self.draws - center))
 
     def median(self) -> NDArray[np.float64]:
         return np.asarray(np.median(self.draws, axis=1))

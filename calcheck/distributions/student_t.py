@@ -87,6 +87,10 @@ class StudentT(LocationScale):
         self._require_df_above(2, "finite standard deviation")
         return np.asarray(self.scale * np.sqrt(self.df / (self.df - 2)))
 
+    @property
+    def has_standard_form(self) -> bool:
+        return bool(self.df[0] > 1 and (self.df == self.df[0]).all())
+
     def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import stdtr
 
@@ -96,10 +100,22 @@ class StudentT(LocationScale):
         log_power = np.log1p(z**2 / self.df)
         return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + log_half_step(self.df / 2))
 
-    def standard_quantile(self, p: float) -> NDArray[np.float64]:
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
         from scipy.special import stdtrit
 
         return np.asarray(stdtrit(self.df, p))
+
+    def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the integral of x f(x) up to z, (n,): -(df + z^2) / (df - 1) f(z).
+
+        Raises
+        ------
+        DataError
+            Some distributions have no mean.
+        """
+        self._require_df_above(1, "mean")
+        near = np.clip(z, -FARTHEST, FARTHEST)
+        return np.asarray(-(self.df + near**2) / (self.df - 1) * np.exp(self.standard_log_density(near)))
 
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.standard_t(self.df[:, None], (len(self), size))
@@ -117,7 +133,7 @@ class StudentT(LocationScale):
             Some distributions have no mean.
         """
         self._require_df_above(1, "mean, and so no CRPS")
-        z, df = self._standard(y), self.df
+        z, df = self.standardize(y), self.df
         far, half = log_half_step(df - 0.5), log_half_step(df / 2)
         pairs = df / (df - 1) * np.sqrt(df / (df - 0.5) / np.pi) * np.exp(2 * half - far)
         ratio = np.where(df < CLOSE, _log_beta_ratio(df), np.log(2 - 1 / df) / 2 + far - half)

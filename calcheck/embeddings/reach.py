@@ -56,7 +56,7 @@ def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda
     weights /= weights.max(axis=0)  # avoid underflow of the squares
     shares = (weights**2 / np.sum(weights**2, axis=0)).ravel()
     distances = cdist(x, x).ravel()
-    order = np.argsort(distances, kind="stable")
+    order = np.argsort(distances)  # the order of ties does not matter
     cumulative = np.cumsum(shares[order])
     distance = float(distances[order[np.searchsorted(cumulative, SHARE * cumulative[-1])]])
     near = float(np.mean(distances <= distance))

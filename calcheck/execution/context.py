@@ -128,6 +128,8 @@ class Run:
         Whether to return the results of each row, besides the value.
     curves : bool
         Whether to return the curves of pictures.
+    curves_of : frozenset of str, optional
+        The metrics whose curves are returned; by default all.
     curves_by : tuple of str
         Columns along which curves show rows, in place of the predicted standard deviation.
     fdr : float
@@ -156,6 +158,7 @@ class Run:
     fdr: float = 0.05
     keep_rows: bool = False
     curves: bool = False
+    curves_of: frozenset[str] | None = None
     curves_by: tuple[str, ...] = ()
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
@@ -192,6 +195,10 @@ class Run:
             amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
             msg = f"{what} takes {amounts}: use fewer, or increase --memory"
             raise OptionError(msg)
+
+    def needs_curves(self, metric: str) -> bool:
+        """Return whether the curves of a metric are returned."""
+        return self.curves and (self.curves_of is None or metric in self.curves_of)
 
     def quiet(self) -> Run:
         """Return the run without progress."""

@@ -35,6 +35,7 @@ FIELDS = {
     "zeta_mc_error": "only a zeta estimated by resampling has a Monte Carlo error",
     "p_value": "the null distribution was not simulated",
     "p_value_mc_error": "only a p-value estimated from replicates has a Monte Carlo error",
+    "p_value_adjusted": "only p-values of several results on the same replicates are adjusted for their number",
 }
 """Reasons for absent fields that no warning explains."""
 UNKNOWN = "the report has no value, and states no reason"

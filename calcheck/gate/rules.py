@@ -134,10 +134,6 @@ class Rule:
         """Return the metrics in the rule, without duplicates."""
         return tuple(dict.fromkeys(name.path[0] for name in self.names() if name.path[0] != INPUT))
 
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons in the rule."""
-        return tuple(node for node in _nodes(self.condition) if isinstance(node, Comparison))
-
     def reject(self, at: int, problem: str) -> NoReturn:
         """Raise an error about a position in the rule.
 

@@ -16,7 +16,7 @@ from calcheck.results import IntervalInference
 from calcheck.statistics.groups import Averages, MeanTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,25 +69,15 @@ def infer(found: Sequence[MetricRows], run: Run) -> list[IntervalInference]:
     run : Run
         Seed, confidence, number of resamples, progress.
     """
-    inferred: list[IntervalInference | None] = [_without_bootstrap(metric, rows, run) for metric, rows, _ in found]
-    plain = {
-        place: MeanInterval(rows, statistic_of(metric, rows), run)
-        for place, (metric, rows, _) in enumerate(found)
-        if inferred[place] is None and metric.info.interval == "bca"
-    }
-    shared = [each for each in plain.values() if not each.is_smooth]
-    if shared:
-        replicates = Replicates([each.statistic for each in shared], run)
-        replicates.draw(run.resamples or RESAMPLES)
-        for each, values in zip(shared, replicates.values, strict=True):
-            each.replicates = values
-    for place, (metric, rows, basis) in enumerate(found):
-        if place in plain:
-            inferred[place] = plain[place].inference(decides=basis.kind == "interval")
-        elif inferred[place] is None:
-            inferred[place] = _by_percentiles(metric, statistic_of(metric, rows), run)
+    inferred = {place: _without_bootstrap(metric, rows, run) for place, (metric, rows, _) in enumerate(found)}
+    resampled = {place: found[place] for place, each in inferred.items() if each is None}
+    of_means = {place: each for place, each in resampled.items() if each[0].info.interval == "bca"}
+    others = {place: each for place, each in resampled.items() if place not in of_means}
+    inferred |= _mean_intervals(of_means, run) | _percentile_intervals(others, run)
     return [
-        _with_reference(each, rows, run) for each, (_, rows, _) in zip(inferred, found, strict=True) if each is not None
+        _with_reference(each, rows, run)
+        for each, (_, rows, _) in zip(inferred.values(), found, strict=True)
+        if each is not None
     ]
 
 
@@ -128,10 +118,41 @@ def percentile_resamples(n: int) -> int:
     return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
 
 
-def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> IntervalInference:
-    replicates = Replicates([statistic], run, stage=f"{metric.info.name}: resamples")
-    replicates.draw(run.resamples or percentile_resamples(statistic.averages.n))
-    values, details, reason = check_replicates(replicates.values[0], statistic.estimate())
+def _mean_intervals(found: Mapping[int, MetricRows], run: Run) -> dict[int, IntervalInference]:
+    """Return the inference of metrics that are functions of column means, which share their resamples."""
+    intervals = {
+        place: MeanInterval(rows, statistic_of(metric, rows), run) for place, (metric, rows, _) in found.items()
+    }
+    shared = [each for each in intervals.values() if not each.is_smooth]
+    if shared:
+        replicates = Replicates([each.statistic for each in shared], run)
+        replicates.draw(run.resamples or RESAMPLES)
+        for each, values in zip(shared, replicates.values, strict=True):
+            each.replicates = values
+    return {place: each.inference(decides=found[place][2].kind == "interval") for place, each in intervals.items()}
+
+
+def _percentile_intervals(found: Mapping[int, MetricRows], run: Run) -> dict[int, IntervalInference]:
+    """Return the percentile intervals of metrics.
+
+    Metrics share their resamples, except those whose resamples are multinomial counts of classes, which is faster.
+    """
+    statistics = {place: statistic_of(metric, rows) for place, (metric, rows, _) in found.items()}
+    alone = [[place] for place, each in statistics.items() if each.averages.counts_classes]
+    shared = [place for place in statistics if [place] not in alone]
+    inferred = {}
+    for places in [*alone, *([shared] if shared else [])]:
+        replicates = Replicates([statistics[place] for place in places], run)
+        replicates.draw(run.resamples or percentile_resamples(statistics[places[0]].averages.n))
+        for place, values in zip(places, replicates.values, strict=True):
+            inferred[place] = _percentile_interval(found[place][0], statistics[place], values, run)
+    return inferred
+
+
+def _percentile_interval(
+    metric: InferableMetric, statistic: Statistic, resampled: NDArray[np.float64], run: Run
+) -> IntervalInference:
+    values, details, reason = check_replicates(resampled, statistic.estimate())
     if metric.info.conditional_on:
         details["bootstrap"]["held_fixed"] = metric.info.conditional_on
     if reason:
@@ -144,7 +165,7 @@ def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> 
         interval="percentile",
         details=details,
         warnings=warnings,
-        resamples=replicates.values.shape[1],
+        resamples=len(resampled),
     )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from calcheck.errors import DataError, ValuesError
+from calcheck.io import compute as pc
 from calcheck.validation import finite_rows, require
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
 
 def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> NDArray[np.floating[Any]]:
     """Return numbers with a floating type; nulls become NaN."""
-    floats = column.cast(kind, safe=False)
+    floats = column if column.type == kind else column.cast(kind, safe=False)  # a cast imports pyarrow.compute
     return to_numpy(pc.fill_null(floats, np.nan) if floats.null_count else floats)
 
 
@@ -182,7 +182,8 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
             f"column {name!r} holds {column.type}, but a key is one number or text per row. Pass another column as --id"
         )
         raise DataError(msg)
-    require(f"key {name!r}", ~to_numpy(column.is_null(nan_is_null=True)), "must be present")
+    if column.null_count or pa.types.is_floating(column.type):  # NaN
+        require(f"key {name!r}", ~to_numpy(column.is_null(nan_is_null=True)), "must be present")
     return to_scalars(column)
 
 
@@ -227,6 +228,14 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         as_integer = pc.if_else(is_integral, column, None).cast(pa.int64()).cast(pa.string())
         return pc.coalesce(as_integer, column.cast(pa.string()))
     return column.cast(pa.string())
+
+
+def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of times or dates as local times without a zone, in microseconds; nulls stay null."""
+    column = _decoded(column)
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = pc.local_timestamp(column)
+    return column.cast(pa.timestamp("us"), safe=False)
 
 
 def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from urllib.parse import unquote
 
+from calcheck.conditions import parse_all
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
 from calcheck.io.limits import ReadLimits
 from calcheck.io.object_store import open_object
@@ -312,7 +313,7 @@ class Files:
         return hashlib.sha256(digests.encode()).hexdigest()
 
     def prune_partitions(self, filters: Iterable[str]) -> Self:
-        """Return only the files whose partition keys match the filters ``KEY=VALUE``.
+        """Return only the files whose partition keys meet the filters, such as ``KEY=VALUE``.
 
         Raises
         ------
@@ -320,12 +321,13 @@ class Files:
             No file matches.
         """
         members = self.members
-        for key, value in (text.split("=", 1) for text in filters):
-            matching = tuple(member for member in members if member.keys.get(key, value) == value)
+        for condition in parse_all(list(filters), list(dict.fromkeys(key for one in members for key in one.keys))):
+            key = condition.column
+            matching = tuple(one for one in members if key not in one.keys or condition.holds_for(one.keys[key]))
             if not matching:
                 known = dict.fromkeys(member.keys.get(key) or "" for member in members)
                 shown = named_some(known, most=MAX_SHOWN)
-                msg = f"{self.name}: no file has {key}={value} (values found: {shown})"
+                msg = f"{self.name}: no file has {condition} (values found: {shown})"
                 raise FileError(msg)
             members = matching
         return replace(self, members=members)

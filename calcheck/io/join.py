@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from calcheck.errors import DataError, FileError, listed_columns, named_some
+from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
 from calcheck.io.columns.options import TARGETS
 from calcheck.io.files import SUFFIXES, is_uri, kind_of, resolve, suffix_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from calcheck.errors import DataError
+from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import key_text
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from calcheck.errors import DataError
+from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import inner_length, is_scalar, key_text, natural, to_floats, to_matrix
 from calcheck.io.columns.names import Nested, level_name, level_of
 from calcheck.io.rows import TableLayout, require_one

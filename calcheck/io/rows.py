@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from calcheck.conditions import DIFFERENT, EQUAL, Condition, parse_all
 from calcheck.errors import DataError, listed_columns, named_some
-from calcheck.io.arrow_arrays import is_scalar, key_text
+from calcheck.io import compute as pc
+from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, times, to_floats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,25 +28,65 @@ if TYPE_CHECKING:
 EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
 MODELS = ("model", "model_id")  # Known names of the column of models
 TARGET = "target_name"  # Chronos's column of target names
+COMPARISONS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Condition that a column equals a value.
+    """Selection of the rows whose value in a column meets a condition.
 
     Parameters
     ----------
-    column, value : str
-        Column name and value, as text.
+    condition : Condition
+        The condition.
     """
 
-    column: str
-    value: str
+    condition: Condition
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows pass, (n,)."""
-        value = key_text(pa.chunked_array([[self.value]]))[0]
-        return np.asarray(pc.fill_null(pc.equal(key_text(table[self.column]), value), fill_value=False))
+        """Return which rows pass, (n,). A missing value meets ``=`` and ``!=`` only.
+
+        Raises
+        ------
+        DataError
+            The condition is on order, and the value cannot be compared with those of the column.
+        """
+        column, condition = table[self.condition.column], self.condition
+        if condition.operator in (EQUAL, DIFFERENT):
+            return np.asarray(_equal(column, condition.value) == (condition.operator == EQUAL))
+        values, limit = _comparable(column, condition)
+        return np.asarray(pc.fill_null(COMPARISONS[condition.operator](values, limit), fill_value=False))
+
+
+def _equal(column: pa.ChunkedArray, value: str) -> NDArray[np.bool_]:
+    """Return which values equal a value given as text, (n,); missing values equal the empty text."""
+    text = key_text(column)
+    same = np.asarray(pc.fill_null(pc.equal(text, key_text(pa.chunked_array([[value]]))[0]), fill_value=False))
+    return same if value else same | np.asarray(column.is_null(nan_is_null=True))
+
+
+def _comparable(column: pa.ChunkedArray, condition: Condition) -> tuple[pa.ChunkedArray, pa.Scalar]:
+    """Return values and the limit of a condition as numbers, times or texts."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if is_text(kind) and not _is_number(condition.value):
+        return key_text(column), key_text(pa.chunked_array([[condition.value]]))[0]
+    wanted = "times" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else "numbers"
+    try:
+        if wanted == "times":
+            return times(column), pa.scalar(np.datetime64(condition.value, "us"))
+        limit = pa.scalar(float(condition.value))
+    except ValueError:
+        msg = f"--filter {condition}: the column holds {wanted}, and {condition.value!r} is none"
+        raise DataError(msg) from None
+    return pa.chunked_array([to_floats(column.cast(kind), condition.column)]), limit
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -78,21 +119,21 @@ class Filters:
         DataError
             A column does not exist, or does not have one value per row.
         """
-        conditions = [Filter(*text.split("=", 1)) for text in filters]
+        conditions = [Filter(condition) for condition in parse_all(filters, schema.names)]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
         if model and chosen_model not in (None, EVERY):
-            conditions.append(Filter(model, str(chosen_model)))
-        for filter_ in conditions:
-            if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
-                shown = listed_columns(schema.names, filter_.column)
-                msg = f"--filter {filter_.column}: there is no such column with one value per row {shown}"
+            conditions.append(Filter(Condition(model, EQUAL, str(chosen_model))))
+        for column in (filter_.condition.column for filter_ in conditions):
+            if column not in schema.names or not is_scalar(schema.field(column).type):
+                shown = listed_columns(schema.names, column)
+                msg = f"--filter {column}: there is no such column with one value per row {shown}"
                 raise DataError(msg)
         return cls(tuple(conditions), model, chosen_model, TARGET if TARGET in schema.names else None)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the filters need."""
-        named = [*(filter_.column for filter_ in self.conditions), self.model, self.target]
+        named = [*(filter_.condition.column for filter_ in self.conditions), self.model, self.target]
         return tuple(dict.fromkeys(filter(None, named)))
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_] | None:
@@ -126,7 +167,7 @@ class Filters:
 
     def no_rows_message(self) -> str:
         """Return the message that no row passes."""
-        shown = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.conditions)
+        shown = ", ".join(str(filter_.condition) for filter_ in self.conditions)
         return f"no row has {shown}" if shown else "there are no rows"
 
 

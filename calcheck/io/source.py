@@ -237,10 +237,10 @@ class FileSource(Source):
         names = self.table.schema.names
         for name in self.also:
             if name not in names:
-                msg = f"there is no column {name!r} to order rows by {listed_columns(names, name)}"
+                msg = f"there is no column {name!r} {listed_columns(names, name)}"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
-                msg = f"column {name!r} does not have one value per row, so it cannot order rows"
+                msg = f"column {name!r} does not have one value per row"
                 raise DataError(msg)
         return self.also
 
@@ -390,13 +390,23 @@ class FileSource(Source):
         used = (*columns_of(self.roles.predictive), *self.roles.x)
         return read_truth(self.options, self.layout, self.roles, used, self._values_of)
 
+    def used_columns(self) -> set[str]:
+        """Return the columns with a role: targets, predictions, inputs and keys."""
+        roles = self.roles
+        return {*roles.target, *columns_of(roles.predictive), *roles.x, *roles.keys, *filter(None, [roles.id])}
+
     def unused_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns without a role: those of real numbers, and those of vectors."""
-        roles = self.roles
-        used = {*roles.target, *columns_of(roles.predictive), *roles.x, *roles.keys, roles.id}
+        roles, used = self.roles, self.used_columns()
         fields = [field for field in self.table.schema if field.name not in used]
         numbers = [field.name for field in fields if field.name in roles.narrow and pa.types.is_floating(field.type)]
         return numbers, [field.name for field in fields if is_vector(field.type)]
+
+    def feature_columns(self) -> list[str]:
+        """Return the columns with one value per row that are inputs or have no role."""
+        roles = self.roles
+        used = {*roles.target, *columns_of(roles.predictive), *roles.keys, roles.id}
+        return [name for name in roles.narrow if name not in used]
 
     def explicit(self) -> list[str]:
         """Return explicit options for everything that was inferred."""

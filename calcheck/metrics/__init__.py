@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
 
-__all__ = ["ALIASES", "METRICS", "TWO_SAMPLE_METRICS", "Alias", "canonical_name"]
+__all__ = ["ALIASES", "DEFAULT_METRICS", "METRICS", "TWO_SAMPLE_METRICS", "Alias", "canonical_name"]
 
 
 class Registry(Mapping[str, "type[Metric[Any]]"]):
@@ -72,15 +72,19 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
         return Registry(*self, *other)
 
 
+PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
 METRICS = Registry(
     *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
-    *("ece", "pit", "coverage", "stratified-coverage", "ence", "uce"),  # marginal calibration
+    *("ece", "pit", *PIT_COMPONENTS, "coverage", "stratified-coverage", "ence", "uce"),  # marginal calibration
     *("cce", "jmmd", "ammd", "cmmd", "fid"),  # conditional calibration
     *("nll", "crps", "interval-score", "wis", "pinball"),  # proper scores
     *("mae", "rmse", "bias", "confidence-curve"),  # accuracy
     *("sharpness", "width", "cv"),  # properties of the predictions
 )
 """All metrics by name, in the order of reports."""
+
+DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in PIT_COMPONENTS))
+"""The metrics that are computed if none is named: all but the components of ``pit``, which split its finding."""
 
 TWO_SAMPLE_METRICS = Registry("mcmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""

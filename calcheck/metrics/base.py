@@ -292,7 +292,11 @@ class OrderedMetric(RowMetric):
 class BinnedMetric(Metric["Bins"]):
     """Base class of metrics over bins: of equal counts by predicted uncertainty or a column, or of categories."""
 
-    bins: int = option(BINS, "Number of bins with equal counts. A column of categories has one bin per category.")
+    bins: int = option(
+        BINS,
+        "Number of bins with equal counts. A column of categories, or of no more different numbers than bins, has one"
+        " bin for each.",
+    )
     by: str | None = option(
         None,
         "Column of numbers or dates used to sort rows into bins, or of categories. Default: the predicted standard"

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
-    from calcheck.statistics.groups import Means
+    from calcheck.statistics.groups import Groups, Means
+
 LEVELS = 100  # points of the curve, in percent
 REPORTED_LEVELS = range(0, LEVELS, 10)
 
@@ -89,13 +90,25 @@ class ConfidenceCurve(OrderedMetric):
 
         return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
 
+    def compute(self, rows: Predictions) -> RowResults:
+        from calcheck.statistics.sort_keys import cut_spreads
+
+        by_std = cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
+        return self._curve(self.sort_keys(rows), by_std)
+
     def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
+        from calcheck.statistics.tie_groups import CutTieGroups
+
+        return self._curve(columns, CutTieGroups(columns["std"], self._remaining_shares()))
+
+    def _curve(self, columns: dict[str, NDArray[np.float64]], by_std: Groups) -> RowResults:
+        """Return the columns of each row, given its group of equal standard deviations."""
         from calcheck.statistics.groups import Averages, MeanTerm
         from calcheck.statistics.tie_groups import CutTieGroups
 
         error, std = columns["absolute_error"], columns["std"]
         loss = error if self.score == "mae" else error**2
-        by_std, by_error = CutTieGroups(std, self._remaining_shares()), CutTieGroups(loss, self._remaining_shares())
+        by_error = CutTieGroups(loss, self._remaining_shares())
         terms = {
             "rows_by_std": MeanTerm(groups=by_std),
             "error_by_std": MeanTerm(loss, by_std),

@@ -28,7 +28,7 @@ class Lrce(ValidBinsMetric):
     Parameters
     ----------
     bins
-        Number of bins N. A column of categories has one bin per category.
+        Number of bins N. A column of categories, or of no more different numbers than bins, has one bin for each.
     by
         Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
         column of categories, which are the bins.

@@ -86,13 +86,14 @@ class Pinball(MeanMetric):
         from scoringrules import quantile_score
 
         from calcheck.statistics.moments import targets
+        from calcheck.statistics.quantile_scores import quantiles
 
         predictive, y = rows.distributions(), targets(rows)
         known = predictive.quantile_levels
         levels = self.levels or (LEVELS if known is None else tuple(known.tolist()))
         total, by_level = np.zeros(len(y)), []
-        for level in levels:
-            scores = np.asarray(quantile_score(y, predictive.quantile(level), level, backend="numpy"))
+        for level, predicted in zip(levels, quantiles(predictive, levels), strict=True):
+            scores = np.asarray(quantile_score(y, predicted, level, backend="numpy"))
             total += scores
             by_level.append({"level": level, "score": float(scores.mean())})
         return RowResults({"pinball": total / len(levels)}, details={"by_level": by_level})

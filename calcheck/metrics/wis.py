@@ -106,13 +106,13 @@ class Wis(LocalMetric):
 
         from calcheck.statistics.groups import MeanTerm
         from calcheck.statistics.moments import targets
+        from calcheck.statistics.quantile_scores import interval_score_parts
 
-        predictive, y = rows.distributions(), targets(rows)
-        levels, warnings = self._used(predictive)
-        parts = np.concatenate([_components(part, y[each], levels) for each, part in predictive.batches()], axis=1)
+        levels, warnings = self._used(rows.distributions())
+        parts = interval_score_parts(rows.distributions(), targets(rows), levels)
         components = dict(zip(COMPONENTS, parts, strict=True))
         return RowResults(
-            {"wis": parts.sum(axis=0), **components},
+            {"wis": parts[0] + parts[1] + parts[2], **components},
             {name: MeanTerm(values) for name, values in components.items()},
             fixed={"levels": np.array(levels)},
             details=_details({name: values.mean() for name, values in components.items()}, levels),
@@ -146,24 +146,6 @@ class Wis(LocalMetric):
 def _unpaired(levels: Sequence[float]) -> list[float]:
     """Return the levels p without a level 1 - p; the level 1/2 is its own counterpart."""
     return [level for level in levels if min(abs(1 - level - other) for other in levels) > LEVEL_TOLERANCE]
-
-
-def _components(predictive: Predictive, y: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:
-    """Return overprediction, underprediction and dispersion of each row, (3, n).
-
-    The median is an interval of width 0 with weight 1/2; K + 1/2, or K without it, is half the number of levels.
-    """
-    import numpy as np
-
-    ordered = sorted(levels)
-    total = np.zeros((3, len(y)))
-    for place in range((len(ordered) + 1) // 2):
-        outer, opposite = ordered[place], ordered[-1 - place]
-        lower = predictive.quantile(outer)
-        upper = lower if outer == opposite else predictive.quantile(opposite)
-        parts = np.stack([np.maximum(lower - y, 0), np.maximum(y - upper, 0), outer * (upper - lower)])
-        total += parts / 2 if outer == opposite else parts
-    return total / (len(ordered) / 2)
 
 
 def _details(means: Mapping[str, Any], levels: Sequence[float]) -> dict[str, Any]:

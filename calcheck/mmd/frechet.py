@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, NumericalError
 from calcheck.execution.backend import namespace
 
 if TYPE_CHECKING:
@@ -113,11 +113,19 @@ def frechet(one: Moments, other: Moments) -> Array:
     Returns
     -------
     () array
+
+    Raises
+    ------
+    NumericalError
+        A covariance overflows.
     """
     xp: Any = namespace(one.root)
     overlap = qr_factor(one.root) @ qr_factor(other.root).T
     gap = one.mean - other.mean
     squares = xp.sum(gap * gap) + xp.sum(one.root * one.root) + xp.sum(other.root * other.root)
+    if not bool(xp.isfinite(squares)) or not bool(xp.all(xp.isfinite(overlap))):
+        msg = "the covariances of inputs and targets overflow. Check the unit of the predictions and targets"
+        raise NumericalError(msg)
     return squares - 2 * xp.sum(xp.linalg.svdvals(overlap))
 
 

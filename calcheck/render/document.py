@@ -131,6 +131,8 @@ class Table:
         tables of their own, with this cell as the title; ``""`` for no groups.
     remedy : str
         Option that shows the columns that are left out.
+    sortable : bool
+        Whether readers of a page can sort the rows by a column.
     """
 
     columns: tuple[Column, ...]
@@ -140,6 +142,7 @@ class Table:
     keys: int = 0
     groups: Literal["", "gap", "title"] = ""
     remedy: str = ""
+    sortable: bool = False
 
 
 @dataclass(frozen=True)

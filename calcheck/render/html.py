@@ -41,7 +41,7 @@ PAGE = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="generator" content="{generator}">
 <title>{title}</title>
 <style>
@@ -63,23 +63,25 @@ NOTEBOOK = """<div class="calcheck">
 {body}
 </div>
 """
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 MARKS = {"best": "bold", "second": "underlined"}
 
 
 def render(document: Document) -> str:
     """Return a document as an HTML page: best values are bold, second best values underlined."""
-    head = [_element("h1", escape(document.title))] if document.title else []
+    head = [element("h1", escape(document.title))] if document.title else []
     return PAGE.format(
         generator=escape(f"calcheck {document.calcheck}"),
         title=escape(document.title or "calcheck"),
+        policy=POLICY,
         style=STYLE,
-        body="\n".join([*head, *(line for block in document.blocks for line in _lines(block))]),
+        body="\n".join([*head, *(line for block in document.blocks for line in block_lines(block))]),
     )
 
 
 def render_fragment(document: Document, drawings: Iterable[str] = ()) -> str:
     """Return a document as a part of a page, for notebooks, above drawings in SVG."""
-    lines = [line for block in document.blocks for line in _lines(block)]
+    lines = [line for block in document.blocks for line in block_lines(block)]
     return NOTEBOOK.format(style=NOTEBOOK_STYLE, body="\n".join([*lines, *map("<figure>{}</figure>".format, drawings)]))
 
 
@@ -94,43 +96,44 @@ def escape(text: str) -> str:
     return escape_html(strip_control(text))
 
 
-def _lines(block: Block) -> Iterator[str]:
+def block_lines(block: Block) -> Iterator[str]:
+    """Yield the lines of a block."""
     match block:
         case Source():
             files = ", ".join(map(escape, block.files))
-            yield _element("p", f"<strong>{files}</strong>: {escape(block.text)}")
+            yield element("p", f"<strong>{files}</strong>: {escape(block.text)}")
         case Answer():
-            answer = _element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
-            yield _element("p", f"<strong>{escape(block.question)}</strong> {answer}")
+            answer = element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
+            yield element("p", f"<strong>{escape(block.question)}</strong> {answer}")
             yield _definitions((topic, cell.text) for topic, cell in block.findings)
             if block.commands:
-                yield _element("p", f"Next: {' · '.join(_element('code', escape(each)) for each in block.commands)}")
+                yield element("p", f"Next: {' · '.join(element('code', escape(each)) for each in block.commands)}")
         case Paragraph():
-            yield _element("p", escape(block.text))
+            yield element("p", escape(block.text))
         case Details():
             yield _definitions(block.items)
         case Table():
             yield from _table(block)
         case Marks():
-            meanings = (_element("span", f"{MARKS[mark]}: {escape(text)}", mark) for mark, text in block.meanings)
-            yield _element("p", " · ".join(meanings), "legend")
+            meanings = (element("span", f"{MARKS[mark]}: {escape(text)}", mark) for mark, text in block.meanings)
+            yield element("p", " · ".join(meanings), "legend")
         case Legend():
-            yield from (_element("p", escape(line), "legend") for line in block.lines)
+            yield from (element("p", escape(line), "legend") for line in block.lines)
         case Notes():
-            yield _element("ul", "".join(_element("li", escape(line)) for line in block.lines))
+            yield element("ul", "".join(element("li", escape(line)) for line in block.lines))
 
 
 def _definitions(items: Iterable[tuple[str, str]]) -> str:
     """Return a list of names with their texts."""
-    return _element("dl", "".join(_element("dt", escape(name)) + _element("dd", escape(text)) for name, text in items))
+    return element("dl", "".join(element("dt", escape(name)) + element("dd", escape(text)) for name, text in items))
 
 
 def _table(table: Table) -> Iterator[str]:
     """Yield the lines of a table, one per row."""
-    yield "<table>"
+    yield '<table class="sortable">' if table.sortable else "<table>"
     if table.title:
-        yield _element("caption", escape(table.title))
-    yield _element("thead", _row(_element("th", escape(column.head), column.align) for column in table.columns))
+        yield element("caption", escape(table.title))
+    yield element("thead", _row(element("th", escape(column.head), column.align) for column in table.columns))
     yield "<tbody>"
     for row in table.rows:
         yield _row(map(_cell, row, table.columns))
@@ -140,14 +143,14 @@ def _table(table: Table) -> Iterator[str]:
 
 def _cell(cell: Cell, column: Column) -> str:
     text = escape(cell.text)
-    marked = _element("span", text, cell.emphasis) if cell.emphasis else text
-    return _element("td", marked + escape(cell.after), column.align)
+    marked = element("span", text, cell.emphasis) if cell.emphasis else text
+    return element("td", marked + escape(cell.after), column.align)
 
 
 def _row(cells: Iterable[str]) -> str:
-    return _element("tr", "".join(cells))
+    return element("tr", "".join(cells))
 
 
-def _element(tag: str, content: str, style: str = "") -> str:
+def element(tag: str, content: str, style: str = "") -> str:
     """Return an element; its content is escaped already."""
     return f'<{tag} class="{style}">{content}</{tag}>' if style else f"<{tag}>{content}</{tag}>"

@@ -1,4 +1,4 @@
-"""JSON Schemas of reports and of changes between reports, generated from their classes and the metrics' options."""
+"""JSON Schemas of reports, changes between reports and recalibration maps, generated from their classes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import options_of
+from calcheck.recalibration.recalibration_map import RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report, Result
 from calcheck.studies.diff import DIFF_SCHEMA_VERSION, Diff
 
@@ -37,7 +38,14 @@ def diff_schema() -> dict[str, Any]:
     return {"$schema": DIALECT, "title": "calcheck diff", **schema}
 
 
-SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "diff": diff_schema}
+def map_schema() -> dict[str, Any]:
+    """Return the JSON Schema of stored recalibration maps."""
+    schema = _object(RecalibrationMap)
+    schema["properties"]["checksum"] = {"type": "string", "description": "SHA-256 hash of the other fields."}
+    return {"$schema": DIALECT, "title": "calcheck recalibration map", **schema}
+
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "diff": diff_schema, "map": map_schema}
 """The schemas, by name."""
 
 

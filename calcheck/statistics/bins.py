@@ -100,6 +100,16 @@ class CategoryBins(Bins):
         return {self.low.shape, self.high.shape} == {(self.classes,)} and self.shares is None
 
 
+@dataclass(frozen=True, eq=False)
+class ValueBins(Bins):
+    """Groups of the rows with the same number or date, which are ``low`` and ``high``."""
+
+    remedy: ClassVar[str] = "join values with few rows"
+
+    def is_consistent(self, bins: int) -> bool:
+        return self.shares is None and self.classes <= bins and super().is_consistent(self.classes)
+
+
 def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
     """Return the terms that compare predicted and observed spread: rows, variances and squared errors, (k,) each."""
     return {
@@ -166,6 +176,12 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
     label = digitize(values, cuts, equal=True)
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
+
+
+def value_bins(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> ValueBins:
+    """Return one bin per distinct value, given these in ascending order, (k,)."""
+    cuts = _between(distinct[:-1], distinct[1:])
+    return ValueBins(digitize(values, cuts, equal=True), len(distinct), low=distinct, high=distinct, cuts=cuts)
 
 
 def category_bins(values: NDArray[Any], name: str) -> CategoryBins:

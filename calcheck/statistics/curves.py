@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.metric_info import BINS
 from calcheck.report import SPREAD, WIDTH, Curve
+from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups, Means
 from calcheck.statistics.moments import interval_widths, spreads
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
     from calcheck.report import CurveName
     from calcheck.statistics.bins import Bins
@@ -130,8 +132,12 @@ def bins_along(rows: Predictions, by: Sequence[str]) -> CurveBins:
     if len(by) > 1:
         first, second = (_require_numbers(sort_keys(rows, name), name) for name in by)
         return cells_along(first, second, tuple(by), ROWS_PER_BIN)
-    keys, x_name = (sort_keys(rows, by[0]), by[0]) if by else _uncertainties(rows)
-    return bins_along_values(keys, x_name)
+    return bins_along_values(sort_keys(rows, by[0]), by[0]) if by else _bins_by_uncertainty(rows.distributions())
+
+
+@cached
+def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
+    return bins_along_values(*_uncertainties(predictive))
 
 
 def bins_along_values(keys: NDArray[Any], x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
@@ -196,9 +202,8 @@ def spread_histogram(values: Values) -> Curve:
     return curve_of("spread-histogram", edges[:-1], counts, x_name=SPREAD, stop=edges[1:])
 
 
-def _uncertainties(rows: Predictions) -> tuple[Values, str]:
+def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
     """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name."""
-    predictive = rows.distributions()
     if (levels := predictive.interval_levels) is not None:
         return interval_widths(predictive, float(levels[0])), WIDTH
     try:

@@ -103,6 +103,10 @@ class Groups:
         """The row numbers, sorted by class."""
         return slice(None) if self.label is None else np.argsort(self.label, kind="stable")
 
+    def sort(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return values (..., n) in the order of :attr:`order`."""
+        return values if isinstance(self.order, slice) else values.take(self.order, axis=-1)
+
     @property
     def counts(self) -> NDArray[np.intp]:
         """The number of rows of each class, (c,)."""
@@ -186,14 +190,15 @@ class Averages:
             (b,) for each term, or (b, k) for a term with k groups.
         """
         total = weights.sum(axis=1) if sums is None else sums
-        grouped = {name: (term, term.groups) for name, term in self.terms.items() if term.groups is not None}
-        plain = [name for name in self.terms if name not in grouped]
+        plain = [name for name, term in self.terms.items() if term.groups is None]
         columns = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
         found = Means(dict(columns), self.n)
-        ordered = {groups: weights[:, groups.order] for groups in {groups for _, groups in grouped.values()}}
-        for name, (term, groups) in grouped.items():
-            weighted = ordered[groups] if term.values is None else ordered[groups] * term.values[groups.order]
-            found[name] = groups.weighted_sums(weighted) / total[:, None]
+        for groups in {term.groups for term in self.terms.values() if term.groups is not None}:
+            ordered = groups.sort(weights)
+            for name, term in self.terms.items():
+                if term.groups is groups:
+                    weighted = ordered if term.values is None else ordered * groups.sort(term.values)
+                    found[name] = groups.weighted_sums(weighted) / total[:, None]
         return found
 
     def leave_one_out(self) -> Means:
@@ -212,6 +217,11 @@ class Averages:
             return Means(dict.fromkeys(self.terms, groups.of_classes(drawn)), self.n)
         sums = np.full(resamples, float(self.n))
         return self.weighted(resampled_weights(self.n, resamples, rng), sums=sums)
+
+    @property
+    def counts_classes(self) -> bool:
+        """Whether resamples are multinomial counts of classes."""
+        return self._classes_only() is not None
 
     def _classes_only(self) -> Groups | None:
         """Return the groups if all terms have the same ones, few, and no values; else None."""

@@ -141,6 +141,7 @@ def interval_widths(predictive: Predictive, level: float) -> NDArray[np.float64]
     return predictive.map_batches(width)
 
 
+@cached
 def covered(rows: Predictions, level: float, *, strictly: bool = False) -> NDArray[np.float64]:
     """Return whether each target is inside its interval at a level, (n,), 0 or 1; strictly, limits do not count."""
     y, below = targets(rows), np.less if strictly else np.less_equal

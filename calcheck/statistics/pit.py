@@ -14,7 +14,7 @@ from calcheck.statistics.moments import targets
 from calcheck.statistics.tie_groups import TieGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.report import Direction
 
     Values = NDArray[np.float64]
+    Slope = Values | float
 
 
 @cached
@@ -61,6 +62,22 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     np.clip(shares, 0, 1, out=shares)
     shares[flat] = right[flat, None] <= levels
     return Groups(label, len(left), shares)
+
+
+def share_of_row_below(left: Values, right: Values, level: float) -> Values:
+    """Return the share of the PIT of each row up to a level, (n,), in [0, 1]: the rows of :func:`share_below`.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit`.
+    level : float
+        Level, strictly between 0 and 1.
+    """
+    jump = right - left
+    share = (right <= level).astype(np.float64)
+    np.divide(level - left, jump, out=share, where=jump > 0)
+    return np.clip(share, 0, 1, out=share)
 
 
 def shares_at_quantiles(left: Values, right: Values, levels: Values) -> Groups:
@@ -175,13 +192,46 @@ def _slopes(means: Mapping[str, Values]) -> Values | None:
 
 
 COMPONENTS = 4  # Bias, dispersion, skewness and tails
+NODES = COMPONENTS // 2 + 1  # Of a Gauss-Legendre quadrature that is exact for these polynomials
+
+
+def component(degree: int) -> Legendre:
+    """Return a Legendre polynomial on [0, 1] with mean 0 and mean square 1, for a degree of at least 1.
+
+    The means of the first four over a PIT are Neyman's smooth components: bias (positive if targets are above the
+    predictions), dispersion (positive if distributions are too narrow), skewness (positive if targets are more skewed
+    to the right), and tails (positive if those of the targets are heavier).
+
+    References
+    ----------
+    Neyman (1937), "Smooth test for goodness of fit".
+    """
+    size = float(np.sqrt(2 * degree + 1))
+    return Legendre([0.0] * degree + [size], domain=[0, 1])
+
+
+def mean_component(left: Values, right: Values, degree: int) -> Values:
+    """Return the mean of a :func:`component` between the limits of the PIT of each row, (n,), exactly.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit`.
+    degree : int
+        The degree, at most ``COMPONENTS``.
+    """
+    polynomial = component(degree)
+    if left is right:
+        return np.asarray(polynomial(right))
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    middle, half = (left + right) / 2, (right - left) / 2
+    return np.asarray(
+        sum(weight / 2 * polynomial(middle + node * half) for node, weight in zip(nodes, weights, strict=True))
+    )
 
 
 def components(levels: Values, below: Values) -> Values:
-    """Return the means of the first orthonormal polynomials of the PIT, (4,); 0 if the PIT is uniform.
-
-    They are Neyman's smooth components: bias (positive if targets are above the predictions), dispersion (positive if
-    distributions are too narrow), skewness, and tails (positive if those of the targets are heavier).
+    """Return the mean of each :func:`component` of the PIT, (4,); 0 if the PIT is uniform.
 
     Parameters
     ----------
@@ -189,20 +239,11 @@ def components(levels: Values, below: Values) -> Values:
         Increasing levels in [0, 1].
     below : (q,)
         Share of PIT values up to each level; linear between levels, 0 at level 0 and 1 at level 1.
-
-    References
-    ----------
-    Neyman (1937), "Smooth test for goodness of fit".
     """
     edges = np.concatenate([[0.0], levels, [1.0]])
     gaps = np.concatenate([[0.0], below - levels, [0.0]])
-    polynomials = [Legendre.basis(degree, domain=[0, 1]) for degree in range(1, COMPONENTS + 1)]
-    return np.array(
-        [
-            -np.sqrt(2 * degree + 1) * np.trapezoid(polynomial.deriv()(edges) * gaps, edges)
-            for degree, polynomial in enumerate(polynomials, 1)
-        ]
-    )
+    polynomials = map(component, range(1, COMPONENTS + 1))
+    return np.array([-np.trapezoid(polynomial.deriv()(edges) * gaps, edges) for polynomial in polynomials])
 
 
 SHARE = 0.8  # Minimum size of a component, relative to the largest, to precede those of higher degree
@@ -222,7 +263,7 @@ def direction(levels: Values, below: Values) -> Direction:
     return "wrong-shape"
 
 
-def distance_from_uniform(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
+def cramer_von_mises(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
     """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
     Parameters
@@ -234,13 +275,57 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values, *, block:
     block : int
         Intervals per block.
     """
+
+    def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
+        widths = stop - start
+        last = first + slope * widths
+        return np.asarray((first**2 + first * last + last**2) * widths)
+
+    inner = _integrate(integral, means, places, block)
+    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
+
+
+NEAREST = 2.0**-53  # Distance from 0 and 1 of a PIT that rounds to them: there the weight of a step is infinite
+
+
+def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
+    """Return the integral of (F(u) - u)^2 / (u (1 - u)) over [0, 1], (...); parameters as :func:`cramer_von_mises`.
+
+    PIT values of 0 and 1, which are rounded, count as ``NEAREST`` and 1 - ``NEAREST``.
+
+    References
+    ----------
+    Anderson, Darling (1952), "Asymptotic theory of certain goodness of fit criteria based on stochastic processes".
+    """
+
+    def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
+        at_zero, at_one = first - slope * start, first + slope * (1 - start)  # F(u) - u, extrapolated
+        widths = stop - start
+        below, above = np.log1p(widths / start), np.log1p(widths / (1 - stop))
+        return np.asarray(at_zero**2 * below + at_one**2 * above - slope**2 * widths)
+
+    places = np.clip(places, NEAREST, 1 - NEAREST)
+    first, last = places[0], places[-1]
+    ends = -np.log1p(-first) - first - np.log(last) - (1 - last)
+    return np.asarray(_integrate(integral, means, places, block) + ends)
+
+
+def _integrate(
+    integral: Callable[[Values, Slope, Values, Values], Values],
+    means: Mapping[str, Values],
+    places: Values,
+    block: int,
+) -> Values:
+    """Return the sum of integrals over the intervals between breakpoints, (...).
+
+    ``integral`` takes F(u) - u at the start of each interval, its slope, and the start and the stop of the intervals.
+    """
     above = cumulate(means, places) - places
     slopes = _slopes(means)
-    inner = np.zeros(above.shape[:-1])
+    total = np.zeros(above.shape[:-1])
     for start in range(0, len(places) - 1, block):
-        pieces = slice(start, min(start + block, len(places) - 1))  # Intervals between consecutive breakpoints
-        widths = np.diff(places[pieces.start : pieces.stop + 1])
-        first = above[..., pieces]
-        last = first + ((0.0 if slopes is None else slopes[..., pieces]) - 1) * widths
-        inner += np.sum((first**2 + first * last + last**2) * widths, axis=-1)
-    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
+        pieces = slice(start, min(start + block, len(places) - 1))
+        ends = places[pieces.start : pieces.stop + 1]
+        slope = (0.0 if slopes is None else slopes[..., pieces]) - 1
+        total += np.sum(integral(above[..., pieces], slope, ends[:-1], ends[1:]), axis=-1)
+    return total

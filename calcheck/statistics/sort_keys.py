@@ -9,9 +9,10 @@ import numpy as np
 
 from calcheck.errors import DataError, listed_columns
 from calcheck.metric_info import BINS
-from calcheck.statistics.bins import Bins, category_bins, equal_count_bins
+from calcheck.statistics.bins import Bins, category_bins, equal_count_bins, value_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.moments import spreads
+from calcheck.statistics.tie_groups import CutTieGroups
 from calcheck.validation import finite_rows, require, require_finite
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
 @cached
 def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
     return equal_count_bins(spreads(predictive), bins)
+
+
+@cached
+def cut_spreads(predictive: Predictive, shares: tuple[float, ...]) -> CutTieGroups:
+    """Return groups of equal standard deviations, for cumulative sums up to given shares of all rows."""
+    return CutTieGroups(spreads(predictive), np.array(shares))
 
 
 def sort_keys(rows: Predictions, by: str | None) -> NDArray[Any]:
@@ -74,7 +81,10 @@ def distinct_categories(keys: NDArray[Any]) -> NDArray[Any]:
 
 
 def make_bins(keys: NDArray[Any], bins: int, by: str | None) -> Bins:
-    """Return the bins of rows, given their sort keys: of equal counts by numbers or dates, or one per category.
+    """Return the bins of rows, given their sort keys: of equal counts, or one per category or value.
+
+    A column of categories has one bin per category. A column of numbers or dates has one bin per value if there are at
+    most as many as bins, as bins of equal counts would then share the rows of a value.
 
     Parameters
     ----------
@@ -92,13 +102,18 @@ def make_bins(keys: NDArray[Any], bins: int, by: str | None) -> Bins:
     """
     if keys.dtype.kind in CATEGORIES:
         return _bins_by_category(keys, bins, by)
-    found = equal_count_bins(keys.astype(np.float64, copy=False), bins)
+    found = _bins_by_number(keys.astype(np.float64, copy=False), bins, by)
     if keys.dtype.kind not in DATES:
         return found
     ends = np.stack([found.low, found.high]).astype("datetime64[us]")
     whole_days = (ends == ends.astype("datetime64[D]")).all()
     low, high = np.datetime_as_string(ends, unit="D" if whole_days else "s")
     return replace(found, low=low, high=high)
+
+
+def _bins_by_number(values: NDArray[np.float64], bins: int, by: str | None) -> Bins:
+    distinct = values if by is None else np.unique(values)
+    return value_bins(values, distinct) if len(distinct) <= bins < len(values) else equal_count_bins(values, bins)
 
 
 def _bins_by_category(keys: NDArray[Any], bins: int, by: str | None) -> Bins:

@@ -13,6 +13,7 @@ from pyarrow import csv
 
 from calcheck.csv_cells import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Quantiles, Samples
+from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrays import list_column
 from calcheck.io.arrow_arrays import key_text, replace_in_text
@@ -93,7 +94,7 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
     ending = suffix_of(path)
     with table_writer(path) as write:
         for batch in batches:
-            write(_table(_columns(batch), flat=ending == ".csv"))
+            write(_table(canonical_columns(batch), flat=ending == ".csv"))
 
 
 def suffix_of(path: str) -> str:
@@ -111,7 +112,7 @@ def suffix_of(path: str) -> str:
     return ending
 
 
-def _columns(rows: Predictions) -> dict[str, Any]:
+def canonical_columns(rows: Predictions) -> dict[str, Any]:
     """Return the columns of a batch: (n,), or (n, d) and (n, m, t) for vectors."""
     columns: dict[str, Any] = {} if rows.id is None else {"id": rows.id}
     columns |= {} if rows.y is None else {"y": rows.y}
@@ -137,6 +138,8 @@ def _plays_a_role(name: str) -> bool:
 
 def _described(predictive: Predictive) -> dict[str, Any]:
     """Return the columns that describe distributions."""
+    if isinstance(predictive, (RecalibratedScale, RecalibratedCounts)):
+        predictive = predictive.as_quantiles()
     match predictive:
         case Gaussian():
             return {"mean": predictive.loc, "std": predictive.scale}

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from calcheck.embedded_json import extract, is_page
 from calcheck.errors import FileError
 from calcheck.io.files import File
 from calcheck.report import SCHEMA_VERSION, Report
@@ -26,7 +27,7 @@ class SchemaError(Exception):
 
 
 def read_report(path: str) -> Report:
-    """Return a report that was stored with ``--format json``.
+    """Return a report that was stored with ``--format json``, or that is inside a page of ``calcheck report``.
 
     Parameters
     ----------
@@ -36,10 +37,11 @@ def read_report(path: str) -> Report:
     Raises
     ------
     FileError
-        The file cannot be read, is too large, is not valid JSON, or is not a report of this schema version.
+        The file cannot be read, is too large, is not valid JSON, or is not a report of this schema version; or a page
+        does not hold one report.
     """
     file = File(path)
-    content = _json(file)
+    content = read_json(file, HOW)
     try:
         return _report(content)
     except SchemaError as error:
@@ -72,8 +74,21 @@ def _require_shallow(value: Any, room: int) -> None:
         _require_shallow(part, room - 1)
 
 
-def _json(file: File) -> Any:
-    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors."""
+def read_json(file: File, how: str) -> Any:
+    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors.
+
+    Parameters
+    ----------
+    file : File
+        The file.
+    how : str
+        How such files are made, for messages.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, is too large, or is not valid JSON.
+    """
     try:
         with file.open() as stream:
             content = stream.read(LARGEST_BYTES + 1)
@@ -81,18 +96,29 @@ def _json(file: File) -> Any:
         msg = f"{file.display_name} cannot be read: {error.strerror}"
         raise FileError(msg) from error
     if len(content) > LARGEST_BYTES:
-        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size of a report"
+        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size"
         raise FileError(msg)
     try:
+        text = content.decode("utf-8-sig")
         return json.loads(
-            content.decode("utf-8-sig"),
+            _only_report(text, file.display_name) if is_page(text) else text,
             parse_constant=_refused,
             parse_float=_finite,
             object_pairs_hook=_each_once,
         )
     except (ValueError, RecursionError) as error:
-        msg = f"{file.display_name} is not valid JSON: {error}. {HOW}"
+        msg = f"{file.display_name} is not valid JSON: {error}. {how}"
         raise FileError(msg) from error
+
+
+def _only_report(page: str, name: str) -> str:
+    """Return the report inside a page as JSON."""
+    found = extract(page, "report")
+    if len(found) != 1:
+        held = f"holds the reports of {len(found)} models" if found else "is a page without a report of calcheck"
+        msg = f"{name} {held}. calcheck report FILE writes pages with the report of one model"
+        raise FileError(msg)
+    return found[0]
 
 
 def _refused(constant: str) -> NoReturn:

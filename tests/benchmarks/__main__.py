@@ -234,7 +234,8 @@ def start(report, folder):
     mine, other = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
     ratio = statistics.median(a / b for a, b in pairs[1:])
     report("calcheck --help", f"{mine:.2f} s", f"{other:.2f} s", f"1/{ratio:.1f} x", "against a bare Typer program")
-    path = saved(folder, 400, 2)
+    path = folder / "small.parquet"
+    process(sys.executable, "-m", "tests.benchmarks.data", 400, path)
     command = (sys.executable, "-m", "calcheck", "zms", path, PLAIN, "--no-bootstrap")
     small = statistics.median(process(*command).seconds for _ in range(11))
     report("calcheck zms, 400 rows", f"{small:.2f} s", "", "", "without bootstrap and null distribution")

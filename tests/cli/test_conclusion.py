@@ -56,7 +56,10 @@ def test_json_has_the_conclusion_and_commands_that_can_be_pasted(calcheck, narro
     assert conclusion["answer"] == "no"
     faults = {finding["topic"]: finding["fault"] for finding in conclusion["findings"] if finding["state"] == "fault"}
     assert faults == {"size": "too-narrow"}
-    assert conclusion["next"] == [f"calcheck coverage {narrow} --target y"]
+    assert conclusion["next"] == [
+        f"calcheck coverage {narrow} --target y",
+        f"calcheck recalibrate {narrow} --target y",
+    ]
 
 
 def test_results_say_how_a_model_is_wrong(calcheck, narrow):

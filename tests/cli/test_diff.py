@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from calcheck.render import format_names
 from calcheck.render.schema import diff_schema
 from tests.files import columns, write
+from tests.schemas import validate
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def diff_report(calcheck):
         ended = calcheck("diff", old, new, "--format", "json")
         assert (ended.code, ended.err) == (0, "")
         report = json.loads(ended.out)
-        jsonschema.validate(report, diff_schema())
+        validate(report, "diff")
         return report
 
     return run
@@ -198,7 +199,7 @@ def test_reports_are_read_from_standard_input_and_written_to_files(stored, proce
     assert piped.stdout == calcheck("diff", old, new).out
     out = tmp_path / "diff.json"
     assert calcheck("diff", old, new, "--format", "json", "-o", out).out == ""
-    jsonschema.validate(json.loads(out.read_text()), diff_schema())
+    validate(json.loads(out.read_text()), "diff")
     assert "would overwrite" in calcheck("diff", old, new, "-o", new).refused()
 
 

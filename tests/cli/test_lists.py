@@ -29,7 +29,11 @@ class Tiers(Mae):
 
 @pytest.fixture
 def tiers(monkeypatch, tmp_path):
-    """Register a metric with lists as options, and stand in a folder with a settings file."""
+    """Register a metric with lists as options, and stand in a folder with a settings file.
+
+    Commands that are imported meanwhile have its options, and are forgotten.
+    """
+    before = set(sys.modules)
     module = ModuleType("calcheck.metrics.tiers")
     module.Tiers = Tiers
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -37,7 +41,9 @@ def tiers(monkeypatch, tmp_path):
     monkeypatch.setitem(PANELS["Metrics"], "tiers", "metric_commands")
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "calcheck.toml"
+    yield tmp_path / "calcheck.toml"
+    for name in [name for name in sys.modules if name.startswith("calcheck.cli.") and name not in before]:
+        del sys.modules[name]
 
 
 @pytest.fixture

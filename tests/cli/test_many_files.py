@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -13,9 +12,9 @@ from numpy.testing import assert_array_equal
 from pyarrow import csv
 
 from calcheck.errors import DataError
-from calcheck.render.schema import report_schema
 from calcheck.storage.column_writer import column_writer
 from tests.files import columns, table, write
+from tests.schemas import validate
 
 QUICK = ("--no-bootstrap", "--no-null")
 
@@ -37,7 +36,7 @@ def test_a_folder_and_a_pattern_are_evaluated_as_one_file(calcheck, folder, tmp_
     expected = json.loads(calcheck("evaluate", one, *options).out)
     for name in (folder, f"{folder}/day=*/*/*.parquet", folder.as_uri()):
         found = json.loads(calcheck("evaluate", name, *options).out)
-        jsonschema.validate(found, report_schema())
+        validate(found)
         assert found["results"] == expected["results"]
         (file,) = found["input"].pop("files")
         assert (file["path"], file["files"], file["rows"]) == (str(name), 4, 80)

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -14,9 +13,9 @@ from calcheck.gate.rules import parse
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
-from calcheck.render.schema import report_schema
 from calcheck.studies.two_samples import two_samples
 from tests.files import write
+from tests.schemas import validate
 
 FEW = ("--permutations", 19)
 
@@ -45,7 +44,7 @@ def report(calcheck):
         ended = calcheck("mcmd", *arguments, "--format", "json")
         assert (ended.code, ended.err) == (0, "")
         found = json.loads(ended.out)
-        jsonschema.validate(found, report_schema())
+        validate(found)
         return found
 
     return run

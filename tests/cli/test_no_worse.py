@@ -3,13 +3,12 @@
 import json
 import shutil
 
-import jsonschema
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from calcheck.render.schema import report_schema
 from tests.files import write
+from tests.schemas import validate
 
 N = 120
 NAMES = "mae,zms,ece,lzms,width"
@@ -123,7 +122,7 @@ def test_a_model_is_not_worse_than_itself_under_another_name(gates, tmp_path):
 @pytest.mark.usefixtures("base")
 def test_the_report_matches_the_schema(calcheck):
     command = ("check", "worse.parquet", "--against", "base.json", "--no-worse", *QUICK, "--format", "json")
-    jsonschema.validate(json.loads(calcheck(*command).out), report_schema())
+    validate(json.loads(calcheck(*command).out))
 
 
 def test_rules_and_a_baseline_are_both_checked(gates):

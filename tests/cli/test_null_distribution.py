@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -12,9 +11,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.inference.pointwise_tests import benjamini_hochberg
-from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.schemas import validate
 from tests.shorthand import texts
+from tests.simulations import sets
 
 DIABETES = Path(__file__).parents[2] / "examples" / "diabetes.parquet"
 MEASURED = "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
@@ -33,7 +33,7 @@ def reported(calcheck, *arguments):
     ended = calcheck(*arguments, "--format", "json")
     assert ended.code == 0, ended
     report = json.loads(ended.out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     return report
 
 
@@ -61,7 +61,7 @@ def test_a_metric_that_is_tested_at_each_input_has_at_least_1999_replicates(calc
 
 def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
     """With 19,990 replicates none of the 442 inputs is rejected; with 199, these seeds reject 5 and 10."""
-    for seed in (5, 6):
+    for seed in (5, 6)[: sets(2)]:
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
         assert report["results"][0]["details"]["rejected"]["count"] <= 1
 

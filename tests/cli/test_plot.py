@@ -3,12 +3,11 @@
 import json
 import xml.etree.ElementTree as ET
 
-import jsonschema
 import numpy as np
 import pytest
 
-from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.schemas import validate
 
 FEW = ("--replicates", 39, "--no-bootstrap")
 HOSTILE = "</text><script>alert(1)</script>\"'{{x}}\u202e"
@@ -56,7 +55,7 @@ def test_hostile_names_are_text(calcheck, file, tmp_path, arguments):
 
 def test_reports_hold_the_curves_of_a_picture_and_match_the_schema(calcheck, file, tmp_path):
     report = json.loads(calcheck("pit", file, "--plot", tmp_path / "pit.svg", "--format", "json", *FEW).out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     assert [curve["name"] for curve in report["results"][0]["curves"]] == ["pit-histogram", "pit-difference"]
     assert '"curves"' not in calcheck("evaluate", file, "--metrics", "pit,ece", "--format", "json", *FEW).out
 

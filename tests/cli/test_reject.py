@@ -5,13 +5,12 @@ import io
 import json
 import re
 
-import jsonschema
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.schemas import validate
 
 FEW = ("--resamples", 100)
 
@@ -38,7 +37,7 @@ def rejected(calcheck):
         ended = calcheck("reject", *arguments, "--inputs", "x", *FEW, "--format", "json")
         assert (ended.code, ended.err) == (0, "")
         report = json.loads(ended.out)
-        jsonschema.validate(report, report_schema())
+        validate(report)
         return report
 
     return run

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +14,9 @@ from calcheck.cli.command_group import COMMANDS
 from calcheck.metrics import METRICS
 from calcheck.render import csv as csv_format
 from calcheck.render.markdown import escape
-from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped
 from tests.files import columns, table, write
+from tests.schemas import validate
 from tests.shorthand import texts
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
@@ -49,7 +48,7 @@ def test_evaluate_gives_every_metric_a_line_and_every_skipped_one_its_reason(cal
 
 def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
     report = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     assert [result["metric"] for result in report["results"]] == NEED_NO_INPUTS
     assert [skipped["metric"] for skipped in report["skipped"]] == NEED_INPUTS
     for result in report["results"]:
@@ -65,7 +64,7 @@ def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
 
 def test_missing_numbers_have_a_reason(calcheck, calibrated):
     """The warnings explain a missing interval or verdict."""
-    for arguments in (FEW, ("--no-bootstrap",)):
+    for arguments in (FEW, ("--no-bootstrap", *FEW[2:])):
         report = json.loads(calcheck("evaluate", calibrated, *arguments, "--format", "json").out)
         for result in report["results"]:
             warnings = " ".join(texts(result["warnings"]))
@@ -162,6 +161,25 @@ def test_bins_are_made_of_numbers_dates_or_categories(calcheck, tmp_path):
     assert (report["input"]["n"], report["input"]["dropped"]) == (36, 4)
 
 
+@pytest.mark.parametrize("metric", ["ence", "lzms", "stratified-coverage"])
+def test_few_different_numbers_are_bins_as_texts_are(calcheck, tmp_path, metric):
+    """1, 2 and 5 in ten bins of equal counts would share their rows."""
+    grade = np.random.default_rng(0).choice([1, 2, 5], 400)
+    path = write(tmp_path / "p.parquet", columns(n=400) | {"grade": grade, "as_text": grade.astype(str)})
+    by_number, by_text = (
+        json.loads(calcheck(metric, path, "--by", by, *FEW, "--format", "json").out)["results"][0]
+        for by in ("grade", "as_text")
+    )
+    assert by_number["value"] == by_text["value"]
+    assert [each["from"] for each in by_number["details"]["bins"]] == [1, 2, 5]
+    assert not any("tied" in text for text in texts(by_number["warnings"]))
+    calcheck(metric, path, "--by", "grade", *FEW, "--save-state", tmp_path / "p.state")
+    (merged,) = json.loads(calcheck("merge", tmp_path / "p.state", "--format", "json").out)["results"]
+    assert_allclose(merged["value"], by_number["value"], rtol=1e-12)
+    two = json.loads(calcheck(metric, path, "--by", "grade", "--bins", 2, *FEW, "--format", "json").out)["results"][0]
+    assert len(two["details"]["bins"]) == 2
+
+
 def test_bins_that_repeat_each_other_are_reported(calcheck, calibrated, tmp_path):
     path = write(tmp_path / "constant.parquet", columns(n=400) | {"std": np.ones(400)})
     assert "repeat each other" in " ".join(calcheck("ence", path, *FEW).out.split())
@@ -177,7 +195,7 @@ def test_few_rows_have_no_verdict(calcheck, tmp_path):
 
 def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, calibrated):
     report = json.loads(calcheck("prune", calibrated, "--max-percent", 4, "--step", 2, *FEW, "--format", "json").out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     assert [(r["metric"], r["slice"]) for r in report["results"]] == [
         (name, {"removed": f"{share} %", "rows": 400 - 4 * share}) for name in ("zms", "rce") for share in (0, 2, 4)
     ]
@@ -217,7 +235,9 @@ def test_rows_with_equal_uncertainties_are_removed_together(calcheck, tmp_path):
 
 def test_prune_includes_the_last_step_and_limits_the_number_of_steps(calcheck, calibrated):
     report = json.loads(
-        calcheck("prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
+        calcheck(
+            "prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--no-null", "--format", "json"
+        ).out
     )
     assert [result["slice"]["rows"] for result in report["results"][:3]] == [400, 394, 392]
     assert "more than 1,000 steps" in calcheck("prune", calibrated, "--step", 0.001).refused()
@@ -351,7 +371,7 @@ def test_metrics_of_a_single_target_refuse_several(calcheck, tmp_path):
     roles = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
     assert "needs a single target column, but there are 2" in calcheck("zms", path, *roles).refused()
     assert calcheck("evaluate", path, *roles, "--metrics", "zms,rce").refused().count("single target column") == 1
-    report = json.loads(calcheck("evaluate", path, *roles, "--format", "json").out)
+    report = json.loads(calcheck("evaluate", path, *roles, *FEW, "--format", "json").out)
     assert [result["metric"] for result in report["results"]] == ["cce", "jmmd", "ammd", "cmmd", "fid"]
 
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 
-import jsonschema
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -13,11 +12,11 @@ from numpy.testing import assert_allclose
 from calcheck.execution.context import Run
 from calcheck.io import read
 from calcheck.metrics import METRICS
-from calcheck.render.schema import report_schema
 from calcheck.storage.npz import read_archive
 from calcheck.storage.state import write_state
 from calcheck.streaming.state import accumulate
 from tests.files import columns, write
+from tests.schemas import validate
 from tests.shorthand import texts
 
 FEW = ("--resamples", 100)
@@ -28,7 +27,7 @@ def results(ended):
     """Return the report and its values by metric; the command must succeed and match the schema."""
     assert (ended.code, ended.err) == (0, ""), ended
     report = json.loads(ended.out)
-    jsonschema.validate(report, report_schema())
+    validate(report)
     return report, {each["metric"]: each["value"] for each in report["results"]}
 
 

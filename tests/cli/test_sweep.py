@@ -5,13 +5,12 @@ import io
 import json
 import re
 
-import jsonschema
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.schemas import validate
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def swept(calcheck):
         ended = calcheck("sweep", *arguments, "--format", "json")
         assert (ended.code, ended.err) == (0, "")
         report = json.loads(ended.out)
-        jsonschema.validate(report, report_schema())
+        validate(report)
         return report
 
     return run

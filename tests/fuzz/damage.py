@@ -128,13 +128,18 @@ def scale_numbers(table, rnd):
     power, every = rnd.choice((-300, -100, -20, -8, 5, 18, 100, 300)), rnd.random() < 0.3
     for column in range(table.num_columns) if every else [rnd.randrange(table.num_columns)]:
         kind = table.schema.field(column).type
-        if not pa.types.is_float64(kind):
+        if not pa.types.is_float64(getattr(kind, "value_type", kind)):
             continue
-        values = [
-            None if value is None else float(f"{value:.3e}") * 10.0**power for value in cells(table.column(column))
-        ]
+        values = [scaled(value, 10.0**power) for value in cells(table.column(column))]
         table = replace_column(table, column, values[:1] * len(values) if rnd.random() < 0.2 else values, kind)
     return table
+
+
+def scaled(value, factor):
+    """Return a number, or a list of numbers, rounded and multiplied."""
+    if isinstance(value, list):
+        return [scaled(number, factor) for number in value]
+    return None if value is None else float(f"{value:.3e}") * factor
 
 
 def change_lists(table, column, rows, rnd):

@@ -215,6 +215,8 @@ GLUON = {
     "quantiles": [{str(level): row.tolist() for level in LEVELS} for row in QUANTILES],
     "samples": pa.array([[row.tolist()] * 2 for row in QUANTILES]),
 }
+INTERVALS = {"y": PLAIN["y"], "mean": PLAIN["mean"], "lower_80": QUANTILES[:, 0], "upper_80": QUANTILES[:, 2]}
+DICTIONARY = table(PLAIN).append_column("group", pa.array(["a", "é", "c"] * (N // 3)).dictionary_encode())
 SKPRO = {"|": np.arange(N), **{f"y|{level}": QUANTILES[:, place] for place, level in enumerate(LEVELS)}}
 LEGACY = {"type": np.full(N * len(LEVELS), "quantile")}
 SCORING = {**KEYS, "observed": PLAIN["y"], "model": np.full(N, "M")}
@@ -249,10 +251,18 @@ SEEDS = (
     Seed("flat", "jsonl", table(PLAIN)),
     Seed("truth", "csv", table(KEYS | {"observation": PLAIN["y"]}), **TRUTH),
     Seed("truth", "parquet", table(KEYS | {"oracle_value": PLAIN["y"]}), **TRUTH),
+    Seed("intervals", "csv", table(INTERVALS), metrics=("evaluate", "coverage", "interval-score")),
+    Seed("dictionary", "arrow", DICTIONARY, f"{DAMAGED} --embedding embedding", metrics=EMBEDDED),
     Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]})),
 )
+MIXTURE = {"y": PLAIN["y"], "loc": DRAWS, "scale": np.exp(DRAWS), "weight": np.full(DRAWS.shape, 1 / 5)}
+SINGLE = {name: values.astype("f4") if name in ("y", "mean", "std") else values for name, values in PLAIN.items()}
 FAMILIES = tuple(
-    Seed(f"{family}, with inputs", "parquet", family_table(names), f"{DAMAGED} --dist {family}", ("evaluate", *METRICS))
-    for family, names in PARAMETERS.items()
+    Seed(f"{name}, with inputs", "parquet", made, f"{DAMAGED} --dist {family}", ("evaluate", *METRICS))
+    for name, family, made in (
+        *((family, family, family_table(names)) for family, names in PARAMETERS.items()),
+        ("mixture", "mixture", table(MIXTURE | {"embedding": PLAIN["embedding"]})),
+        ("single precision", "gaussian", table(SINGLE)),
+    )
 )
 """Files on which every metric is computed, which takes long."""

@@ -12,8 +12,10 @@ from tests.fuzz.damage import case, intact
 from tests.fuzz.program import run_command
 from tests.fuzz.seeds import FAMILIES, SEEDS
 
-SECONDS, BYTES = 5, 1 << 30
-SLOW, LARGE = "over 5 s", "over 1 GB"
+SECONDS, BYTES = 20, 1 << 30
+SLOW, LARGE, HUNG = f"over {SECONDS} s", "over 1 GB", "hung"
+IDLE_SECONDS = 30 * SECONDS  # by the clock, for a process that waits instead of computing
+TICKS = os.sysconf("SC_CLK_TCK")  # of processor time per second
 
 
 class Redirected:
@@ -73,9 +75,12 @@ class Worker:
         """Return the outcome of each command on a file, and its output."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # reset the peak of memory
         self.pipe.send(index)
-        started, excess = time.monotonic(), None
+        started, used, excess = time.monotonic(), self._seconds(), None
         while excess is None and not self.pipe.poll(0.02):
-            excess = SLOW if time.monotonic() - started > SECONDS else self._large()
+            if self._seconds() - used > SECONDS:
+                excess = SLOW
+            else:
+                excess = HUNG if time.monotonic() - started > IDLE_SECONDS else self._large()
         try:
             outcomes = None if excess else self.pipe.recv()
         except EOFError:
@@ -92,6 +97,14 @@ class Worker:
     def stop(self):
         self.process.kill()
         self.process.join()
+
+    def _seconds(self):
+        """Return the processor time of the process, which does not depend on other work of the machine."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # the process has ended
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / TICKS
 
     def _large(self):
         try:

@@ -153,7 +153,7 @@ def test_pit_of_counts_by_hand():
 def test_pit_of_counts_equals_numerical_integration(seed):
     """The exact integral against a sum over 400,000 points."""
     from calcheck.statistics.groups import Averages
-    from calcheck.statistics.pit import distance_from_uniform, distribution
+    from calcheck.statistics.pit import anderson_darling, cramer_von_mises, distribution
 
     rng = np.random.default_rng(seed)
     left = rng.random(30)
@@ -162,7 +162,33 @@ def test_pit_of_counts_equals_numerical_integration(seed):
     u = (np.arange(400_000) + 0.5) / 400_000
     wide = np.maximum(right - left, 1e-12)
     f = np.mean([np.clip((u - low) / width, 0, 1) for low, width in zip(left, wide, strict=True)], axis=0)
-    assert_allclose(distance_from_uniform(Averages(terms, 30).means(), places), np.mean((f - u) ** 2), rtol=1e-5)
+    means = Averages(terms, 30).means()
+    assert_allclose(cramer_von_mises(means, places), np.mean((f - u) ** 2), rtol=1e-5)
+    assert_allclose(anderson_darling(means, places), np.mean((f - u) ** 2 / (u * (1 - u))), rtol=1e-5)
+
+
+def test_anderson_darling_by_hand():
+    """One PIT value u: -1 - log u - log(1 - u). Counts as above: t / (1 - t) up to 1/2, then its inverse."""
+    y, predictive = with_pit([0.3])
+    options = {"statistic": "anderson-darling"}
+    assert_allclose(value("pit", y, predictive, **options), -1 - math.log(0.3) - math.log(0.7), rtol=1e-12)
+    assert_allclose(value("pit", [0.0], Poisson(np.array([math.log(2)])), **options), 2 * math.log(2) - 1, rtol=1e-12)
+
+
+def test_anderson_darling_agrees_with_the_formula_of_order_statistics():
+    """Anderson and Darling (1954): n times the value is -n - sum (2 i - 1) (log u_i + log(1 - u_(n + 1 - i))) / n."""
+    u = np.sort(np.random.default_rng(8).beta(0.7, 1.2, 500))
+    y, predictive = with_pit(u)
+    weights = 2 * np.arange(1, 501) - 1
+    expected = -500 - weights @ (np.log(u) + np.log1p(-u[::-1])) / 500
+    assert_allclose(500 * value("pit", y, predictive, statistic="anderson-darling"), expected, rtol=1e-9)
+
+
+def test_anderson_darling_is_finite_for_targets_beyond_all_predictions():
+    """F is 1/2 from 2^-53 to 1 - 2^-53, and 1/4 (1/u + 1/(1 - u)) - 1 is the integrand: 53 log 2 / 2 - 1."""
+    y, predictive = np.array([-60.0, 60.0]), normal([0.0, 0.0], [1.0, 1.0])
+    found = result("pit", y, predictive, statistic="anderson-darling")
+    assert_allclose(found.value, 53 * math.log(2) / 2 - 1, rtol=1e-12)
 
 
 def test_nll_by_hand():

@@ -5,7 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions.cauchy import Cauchy
+from calcheck.distributions.gaussian import Gaussian
 from calcheck.distributions.poisson import Poisson
+from calcheck.evaluation import evaluate
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
 
@@ -132,15 +136,20 @@ def test_counts_use_their_exact_moments(standardize):
 
 
 def test_distributions_without_moments_are_refused():
-    from calcheck.evaluation import evaluate
-    from calcheck.metrics import METRICS
-    from calcheck.predictions import InMemory
-
     x, y, _ = sampled_case(7)
     rows = rows_of_case(x, y, Cauchy(np.zeros(len(x)), np.ones(len(x))))
     (skipped,) = evaluate(InMemory(rows), [METRICS["fid"]()]).skipped
     assert "no" in skipped.reason
     assert "cauchy" in skipped.reason.lower()
+
+
+def test_covariances_that_overflow_are_refused():
+    """A mean of -1e308, whose square is infinite, as in the file that the fuzzer found."""
+    x = np.array([[0.0], [1.0], [2.0]])
+    predictive = Gaussian(np.array([-1e308, 0.0, 1.0]), np.ones(3))
+    rows = rows_of_case(x, x[:, None], predictive)
+    (skipped,) = evaluate(InMemory(rows), [METRICS["fid"]()]).skipped
+    assert "covariances of inputs and targets overflow. Check the unit" in skipped.reason
 
 
 def test_two_normal_samples_by_hand():

@@ -17,6 +17,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm
 from tests.benchmarks.figure3 import share_of_valid
+from tests.families import calibrated
 from tests.shorthand import texts
 from tests.simulations import band, sets
 
@@ -113,6 +114,17 @@ def test_statistics_have_the_same_resamples_alone_and_together():
     together.draw(200)
     alone.draw(200)
     assert_allclose(together.values[1], alone.values[0], rtol=1e-12)
+
+
+def test_metrics_have_the_same_interval_alone_and_together():
+    """2,000 rows are many for the 100 classes of ece, whose counts are drawn at once."""
+    rows = InMemory(calibrated("gaussian", n=2000))
+    metrics = [METRICS[name]() for name in ("ece", "pit", "ence", "uce", "confidence-curve")]
+    run = Run(replicates=0, resamples=100)
+    alone = [evaluate(rows, [metric], run=run).results[0] for metric in metrics]
+    together = evaluate(rows, metrics, run=run).results
+    assert [(each.low, each.high) for each in together] == [(each.low, each.high) for each in alone]
+    assert all(each.interval == "percentile" for each in together)
 
 
 def test_the_monte_carlo_error_of_zeta_is_its_standard_deviation_over_seeds():

@@ -147,3 +147,23 @@ def test_batches_give_the_same_components():
     whole = result(OBSERVED, FIVE)
     assert_allclose([found.details[name] for name in COMPONENTS], [whole.details[name] for name in COMPONENTS])
     assert found.details["levels"] == whole.details["levels"]
+
+
+@pytest.mark.parametrize("name", ["wis", "pinball"])
+def test_too_many_quantiles_to_keep_give_the_same_score(name):
+    """20,000 rows at 999 levels are 20 million quantiles; 10,000 rows are kept."""
+    rows, levels = calibrated("gaussian", n=20_000), tuple(np.arange(1, 1000) / 1000)
+    half = np.arange(10_000)
+    parts = [result(rows.y[each], rows.predictive.take(each), name, levels=levels) for each in (half, half + 10_000)]
+    assert_allclose(
+        result(rows.y, rows.predictive, name, levels=levels).value, np.mean([part.value for part in parts]), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["wis", "pinball"])
+def test_replicates_share_the_quantiles_of_the_predictions(name, monkeypatch):
+    rows, asked = calibrated("gamma", n=50), []
+    quantile = type(rows.predictive).quantile
+    monkeypatch.setattr(type(rows.predictive), "quantile", lambda self, p: asked.append(p) or quantile(self, p))
+    evaluate(InMemory(rows), [METRICS[name](levels=(0.1, 0.9))], run=Run(resamples=0, replicates=19))
+    assert sorted(asked) == [0.1, 0.9]

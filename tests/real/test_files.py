@@ -92,7 +92,7 @@ def test_catboost_and_ngboost_are_read_with_options_for_what_is_ambiguous(data):
 
 def test_the_text_case_is_read_without_options(data, run_json):
     text = data / "text_case"
-    assert 0.05 < run_json("cce", text / "test.parquet")["results"][0]["value"] < 0.07
+    assert 0.05 < run_json("cce", text / "test.parquet", *FEW)["results"][0]["value"] < 0.07
     report = run_json("cce", text / "val.parquet", "--at", text / "test.parquet", *FEW)
     assert report["results"][0]["details"]["rows"] == 1181
     z = read(str(text / "test.parquet")).predictions()

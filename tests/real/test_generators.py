@@ -11,14 +11,13 @@ from tests.tables import generator_table
 EXAMPLE = Path(__file__).parents[2] / "examples" / "generators.py"
 
 
+@pytest.mark.slow  # tests/golden/test_examples.py trains on few simulated rows
 @pytest.mark.parametrize(
     "options",
     [
         pytest.param(["--datasets", "boston", "--epochs", "60"], id="little training"),
-        pytest.param([], id="as it is", marks=pytest.mark.slow),
-        pytest.param(
-            ["--datasets", "kin8nm,ccpp", "--epochs", "150", "--seed", "1"], id="more", marks=pytest.mark.slow
-        ),
+        pytest.param([], id="as it is"),
+        pytest.param(["--datasets", "kin8nm,ccpp", "--epochs", "150", "--seed", "1"], id="more"),
     ],
 )
 def test_generators_score_better_than_a_model_without_inputs(data, options):

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, InMemory, Predictions, write
 from calcheck.distributions import Gaussian, Independent
-from calcheck.errors import CalcheckError, DataError
+from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.source import FileSource
@@ -291,7 +291,7 @@ def test_models_in_later_batches_are_detected(tmp_path):
 
 def test_a_wrong_name_is_refused_before_anything_is_read(tmp_path):
     source = FileSource(read(file(tmp_path, NORMAL)).file, also=("nothing",))
-    with pytest.raises(CalcheckError, match="there is no column 'nothing' to order rows by"):
+    with pytest.raises(CalcheckError, match="there is no column 'nothing'"):
         source.predictions()
 
 
@@ -319,3 +319,46 @@ def test_errors_list_a_limited_number_of_column_names(tmp_path, options):
     with pytest.raises(DataError, match=r"… 2,0\d\d in all") as refused:
         read(path, **options).predictions()
     assert len(str(refused.value)) < 700
+
+
+DAYS = pa.array(["2024-02-29", "2024-03-01", None]).cast(pa.date32())
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "kept"),
+    [
+        ([59, 60, 61], "x>60", [2]),
+        ([59, 60, 61], "x>=60", [1, 2]),
+        ([59.5, 60.0, None], "x<60", [0]),  # a missing value is on no side
+        ([59.5, 60.0, float("nan")], " x <= 60 ", [0, 1]),
+        ([1, 2, 2], "x!=2", [0]),
+        (["f", "m", None], "x!=m", [0, 2]),
+        (["f", "", None], "x=", [1, 2]),  # the empty text stands for a missing value
+        ([1.0, float("nan"), None], "x!=", [0]),
+        (["007", "010", "9"], "x<10", [0, 2]),  # numbers that the file has as text
+        (["2024-02-29", "2024-03-01", ""], "x>=2024-03-01", [1]),  # dates as text
+        (DAYS, "x>=2024-03", [1]),
+        (DAYS, "x<2024-03-01", [0]),
+        (pa.array(["b", "a", "b"]).dictionary_encode(), "x>a", [0, 2]),
+        (pa.array([3, 1, 2]).dictionary_encode(), "x>1", [0, 2]),
+    ],
+)
+def test_filters_select_ranges_and_texts(tmp_path, values, text, kept):
+    path = file(tmp_path, {"y": [1.0, 2.0, 3.0], "mean": [0.0] * 3, "std": [1.0] * 3, "x": values})
+    assert read(path, filter=(text,)).predictions().row_numbers().tolist() == kept
+
+
+def test_a_filter_names_a_column_that_contains_an_operator(tmp_path):
+    path = file(tmp_path, NORMAL | {"a<b": [1.0, 5.0]})
+    assert read(path, filter=("a<b=5",)).predictions().row.tolist() == [1]
+    assert read(path, filter=("a<b>=5",)).predictions().row.tolist() == [1]
+
+
+def test_a_filter_that_cannot_be_compared_is_refused(tmp_path):
+    path = file(tmp_path, NORMAL | {"age": [1, 2], "day": pa.array([0, 1], pa.date32())})
+    with pytest.raises(DataError, match=r"--filter age>old: the column holds numbers, and 'old' is none"):
+        read(path, filter=("age>old",)).predictions()
+    with pytest.raises(DataError, match=r"--filter day>=5x: the column holds times, and '5x' is none"):
+        read(path, filter=("day>=5x",)).predictions()
+    with pytest.raises(OptionError, match="must be COLUMN=VALUE, or have one of"):
+        read(path, filter=("age",))

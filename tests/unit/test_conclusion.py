@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calcheck.conclusion import Level, _are_uneven, conclude
+from calcheck.conclusion import conclude
+from calcheck.conclusion.bins import are_uneven
+from calcheck.conclusion.levels import Level
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -319,8 +321,8 @@ def test_the_same_deviation_at_all_widths_is_no_fault_of_the_ranking():
 
 def test_the_test_of_shares_agrees_with_chi_square():
     # 4 degrees of freedom: the limit at 1 % is 13.277, here reached by 400 * 2 * d^2 / 0.09 with d = 0.03865
-    assert not _are_uneven([(0.9, 400), (0.9, 400), (0.9, 400), (0.9 - 0.038, 400), (0.9 + 0.038, 400)])
-    assert _are_uneven([(0.9, 400), (0.9, 400), (0.9, 400), (0.9 - 0.0392, 400), (0.9 + 0.0392, 400)])
+    assert not are_uneven([(0.9, 400), (0.9, 400), (0.9, 400), (0.9 - 0.038, 400), (0.9 + 0.038, 400)])
+    assert are_uneven([(0.9, 400), (0.9, 400), (0.9, 400), (0.9 - 0.0392, 400), (0.9 + 0.0392, 400)])
 
 
 def test_equal_uncertainties_rank_nothing():

@@ -1,6 +1,7 @@
 """Text in CSV files of calcheck is never a formula to a spreadsheet, and is read back unchanged."""
 
 import csv
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck import read
-from calcheck.csv_cells import protect, unprotect
+from calcheck.csv_cells import PROTECTED, protect
 from calcheck.errors import DataError
 from calcheck.storage.predictions_writer import write
 from tests.files import columns, table
@@ -22,7 +23,7 @@ CELLS = ("=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "'=1", "'
 def test_protected_text_is_not_a_formula_and_is_restored(text):
     cell = protect(text)
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-    assert unprotect(cell) == text
+    assert re.sub(PROTECTED, r"\1", cell) == text
 
 
 def convert_to_csv(tmp_path, ids, more=None):

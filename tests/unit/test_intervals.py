@@ -68,6 +68,12 @@ def test_levels_in_column_names_are_read(tmp_path, lower, upper):
     assert "there is no such interval (levels in the column names: 0.9)" in refused(path, level=(0.8,))
 
 
+def test_a_version_in_a_column_name_is_not_a_level(tmp_path):
+    path = file(tmp_path, pair("lo_v12", "hi_v12"))
+    source = read(path, lower="lo_v12", upper="hi_v12", level=(0.9,))
+    assert_array_equal(source.predictions().predictive.levels, [0.9])
+
+
 def test_several_intervals_are_ordered_by_level_and_level_selects_among_them(tmp_path):
     columns = {
         f"{side}_{level}": [sign * level] * 3 for side, sign in (("lower", -1), ("upper", 1)) for level in (95, 50)

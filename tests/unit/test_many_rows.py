@@ -18,7 +18,7 @@ from calcheck.execution.context import Run
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import median
-from calcheck.statistics.pit import distance_from_uniform, distribution
+from calcheck.statistics.pit import cramer_von_mises, distribution
 from calcheck.statistics.tie_groups import CutTieGroups, TieGroups
 from tests.families import cauchy, gaussian, laplace, student_t
 from tests.files import limited
@@ -101,8 +101,8 @@ def test_the_pit_distance_does_not_depend_on_the_size_of_parts(jumps):
     left = rng.random(100) * 0.9
     terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
     means = Averages(terms, 100).means()
-    whole = distance_from_uniform(means, places)
-    assert_allclose(distance_from_uniform(means, places, block=7), whole, rtol=1e-13)
+    whole = cramer_von_mises(means, places)
+    assert_allclose(cramer_von_mises(means, places, block=7), whole, rtol=1e-13)
 
 
 def test_groups_are_summed_in_parts():
@@ -126,9 +126,9 @@ def test_metrics_do_not_depend_on_the_size_of_parts(monkeypatch, family):
     metrics = [metric() for metric in METRICS.values()]
     whole = evaluate(InMemory(rows), metrics, run=PLAIN)
     monkeypatch.setattr(continuous, "PART", 7)  # a size of the processor's cache: methods of families take no limits
-    assert sum(len(part) for _, part in rows.predictive.batches()) == 100
-    assert len(next(rows.predictive.batches())[1]) == 7
-    parts = evaluate(InMemory(Predictions(y=rows.y, predictive=rows.predictive)), metrics, run=PLAIN)
+    rows = rows.take(np.arange(100))  # without the batches of the first evaluation
+    assert [len(part) for _, part in rows.predictive.batches()] == [7] * 14 + [2]
+    parts = evaluate(InMemory(rows), metrics, run=PLAIN)
     assert [each.metric for each in parts.results] == [each.metric for each in whole.results]
     for mine, other in zip(parts.results, whole.results, strict=True):
         assert_allclose(mine.value, other.value, rtol=1e-13)
@@ -180,3 +180,15 @@ def test_row_numbers_are_stored_only_if_rows_are_excluded(tmp_path):
     path = save(tmp_path / "preds.parquet", pa.table(columns))
     assert limited(read(path), **sizes).predictions().row is None
     assert limited(read(path, filter=("part=a",)), **sizes).predictions().row.tolist() == [0, 1, 2, 4]
+
+
+def test_replicates_share_the_intervals_of_each_batch(monkeypatch):
+    """Three batches of Student-t distributions have two limits each, whatever the number of replicates."""
+    rows, asked = model(3, student_t), []
+    monkeypatch.setattr(continuous, "PART", 1)
+    quantile = type(rows.predictive).standard_quantile
+    monkeypatch.setattr(
+        type(rows.predictive), "standard_quantile", lambda self, p: asked.append(p) or quantile(self, p)
+    )
+    evaluate(InMemory(rows), [METRICS["interval-score"](level=0.8)], run=Run(resamples=0, replicates=19))
+    assert_allclose(sorted(asked), [0.1] * 3 + [0.9] * 3)

@@ -27,10 +27,10 @@ def installed_files(suffix):
     return {path.relative_to(ROOT).as_posix() for path in Path(calcheck.__file__).parent.rglob(f"*{suffix}")}
 
 
-def test_the_wheel_has_modules_guides_summaries_and_the_marker_of_types(wheel):
+def test_the_wheel_has_modules_guides_assets_of_pages_summaries_and_the_marker_of_types(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     own = {name for name in names if not name.startswith("calcheck-")}
-    assert own == {name for suffix in (".py", ".md", ".svg") for name in installed_files(suffix)} | {
+    assert own == {name for suffix in (".py", ".md", ".svg", ".css", ".js") for name in installed_files(suffix)} | {
         "calcheck/cli/summaries.txt",
         "calcheck/py.typed",
     }

@@ -15,6 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import calcheck
+from calcheck.embedded_json import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.arguments import ColumnArguments
 from calcheck.io.columns.options import ColumnOptions
@@ -746,3 +747,18 @@ def test_names_are_listed_before_they_are_imported():
     assert {"evaluate", "compare", "metric", "read"} <= set(dir(calcheck))
     assert set(calcheck.__all__) == set(dir(calcheck))
     assert all(hasattr(calcheck, name) for name in calcheck.__all__)
+
+
+def test_a_report_makes_a_page_with_a_map(frame):
+    page = calcheck.evaluate(frame, ["zms", "coverage"], pictures=True, replicates=39).to_html()
+    assert page.startswith("<!DOCTYPE html>")
+    (data,) = (json.loads(each) for each in extract(page, "map"))
+    assert sum(data["cells"]["n"]) == len(frame)
+    (inside,) = (json.loads(each) for each in extract(page, "report"))
+    assert [result["metric"] for result in inside["results"]] == ["zms", "coverage"]
+
+
+def test_a_study_makes_a_page_of_tables(frame):
+    page = calcheck.compare({"a": frame, "b": frame}, "crps").to_html()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<script>" not in page

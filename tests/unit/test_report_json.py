@@ -140,7 +140,7 @@ def test_a_missing_field_is_named(tmp_path, content):
 
 def test_large_or_missing_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("calcheck.storage.report_json.LARGEST_BYTES", 1 << 20)  # the real one is 64 MiB
-    with pytest.raises(FileError, match="is larger than 1 MiB, the maximum size of a report"):
+    with pytest.raises(FileError, match="is larger than 1 MiB, the maximum size"):
         read_report(save(tmp_path, " " * ((1 << 20) + 1)))
     with pytest.raises(FileError, match="there is no file"):
         read_report(str(tmp_path / "absent.json"))

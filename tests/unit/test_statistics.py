@@ -21,7 +21,7 @@ from calcheck.statistics.bins import equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
-from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
+from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
 from calcheck.statistics.sort_keys import bins_of
 from calcheck.statistics.tie_groups import TieGroups
 from tests.shorthand import rows_of, texts
@@ -111,7 +111,7 @@ def test_jumps_of_rounding_size_are_treated_as_points():
     for tiny in (0.0, 1e-15):
         right = left + np.repeat([0.07, tiny], 500)
         terms, places = distribution(left, right)
-        found.append(distance_from_uniform(Averages(terms, 1000).means(), places))
+        found.append(cramer_von_mises(Averages(terms, 1000).means(), places))
     assert_allclose(found[1], found[0], rtol=1e-10)
 
 

@@ -23,7 +23,7 @@ PREFIX = r"(?:y|yhat|y_hat|y_pred|pred|prediction|forecast|pi|obs|obs_ci|interva
 SIDED = re.compile(
     rf"(?:(?P<of>{PREFIX})[_.-])?(?P<side>lower|lo|upper|hi)(?:[_.-]?(?P<level>[0-9]*\.?[0-9]+)%?)?", re.IGNORECASE
 )
-LEVEL = re.compile(r"(?<![0-9.])(?P<level>[0-9]*\.?[0-9]+)%?$")
+LEVEL = re.compile(r"(?<![0-9.])(?<![_.-][vV])(?P<level>[0-9]*\.?[0-9]+)%?$")  # v12 is a version
 SIDES = ("lower", "upper")
 SPELLINGS = {"lower": ("lower", 0), "lo": ("lo", 0), "upper": ("lower", 1), "hi": ("lo", 1)}
 LEAST_PERCENT = 10.0  # Smaller numbers in names, such as lower_1, may count columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from calcheck.conditions import Condition
 from calcheck.distributions.families import CONVENTIONS
 from calcheck.errors import OptionError
 from calcheck.options import option, require_positive_option, require_share_option
@@ -99,7 +100,8 @@ class ColumnOptions:
     )
     filter: tuple[str, ...] = option(
         (),
-        "Use only rows with this value in a column, as in horizon=1; can be repeated.",
+        "Use only rows with this value in a column, as in sex=f, or on one side of it, as in 'age>60'; can be"
+        " repeated.",
         metavar="COLUMN=VALUE",
         repeated=True,
     )
@@ -179,9 +181,7 @@ class ColumnOptions:
 
     def _check_joins(self) -> None:
         for text in self.filter:
-            if not text.partition("=")[0] or "=" not in text:
-                msg = f"--filter must be COLUMN=VALUE, got {text!r}"
-                raise OptionError(msg)
+            Condition.parse(text)
         if self.truth and (self.target or self.error):
             msg = f"--truth replaces --{'target' if self.target else 'error'}. Pass only one"
             raise OptionError(msg)

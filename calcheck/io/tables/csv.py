@@ -9,11 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from calcheck.csv_cells import PROTECTED
 from calcheck.errors import DataError
+from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_text, replace_in_text
 from calcheck.io.tables.memory import MemoryTable
 

@@ -52,13 +52,13 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     detailed = len(report.results) == 1 and not report.gates
     yield source(report.input)
     if report.conclusion is not None:
-        yield _answer(report.conclusion, report.input.n)
+        yield answer(report.conclusion, report.input.n)
         if brief:
             return
     if report.gates:
         yield _gates(report.gates)
     if report.results:
-        yield _overview(report.results)
+        yield overview(report.results)
     if detailed:
         yield from _details(report.results[0])
     if lines := legend_lines(report, details=detailed):
@@ -75,11 +75,11 @@ def _reservation(conclusion: Conclusion, n: int) -> str:
     return f", as far as {n:,} rows show" if n < FEW_ROWS else ""
 
 
-def _answer(conclusion: Conclusion, n: int) -> Answer:
+def answer(conclusion: Conclusion, n: int) -> Answer:
     """Return the conclusion from n rows, with a line per finding."""
-    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], _reservation(conclusion, n))
+    told = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], _reservation(conclusion, n))
     findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
-    return Answer(QUESTION, answer, findings, conclusion.next)
+    return Answer(QUESTION, told, findings, conclusion.next)
 
 
 def _gates(gates: Sequence[Gate]) -> Table:
@@ -89,7 +89,7 @@ def _gates(gates: Sequence[Gate]) -> Table:
     return Table(columns, tuple(rows))
 
 
-def _overview(results: Sequence[Result]) -> Table:
+def overview(results: Sequence[Result]) -> Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
     numbers = [*subset, "value", "interval", "expected", "ζ", "p"]
@@ -123,7 +123,7 @@ def _details(result: Result) -> Iterator[Block]:
         yield Details(items)
     for name, value in result.details.items():
         if _is_listed(value):
-            yield _listed(name, value)
+            yield listed(name, value)
 
 
 def _items(result: Result) -> Iterator[tuple[str, str]]:
@@ -172,7 +172,7 @@ def _is_listed(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _listed(name: str, rows: Sequence[dict[str, Any]]) -> Table:
+def listed(name: str, rows: Sequence[dict[str, Any]]) -> Table:
     """Return a table of listed rows."""
     columns = tuple(
         Column(key, "right" if all(isinstance(row[key], (int, float)) for row in rows) else "left") for key in rows[0]

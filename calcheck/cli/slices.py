@@ -1,0 +1,91 @@
+"""`calcheck slices`: in which groups or regions of the rows the uncertainties are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.common import (
+    COLUMNS,
+    ENGINE,
+    FILE,
+    INFERENCE,
+    LEVEL,
+    REPORT,
+    SEED,
+    open_source,
+    require_nothing_skipped,
+    require_outputs,
+    run_context,
+    select_metrics,
+)
+from calcheck.cli.next_commands import slice_commands
+from calcheck.cli.options import PlotOptions, SliceOptions
+from calcheck.cli.output import deliver, draw
+from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.errors import OptionError
+from calcheck.regions.cut import Cut
+from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.slices import GROUP_METRICS, by_groups, file_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.report import Report
+
+
+def _slices(file: str, **given: Any) -> None:
+    """Show where the uncertainties are wrong: in groups of the rows, or in regions that a search finds.
+
+    Each group or region is compared with a perfect model on the same rows. P-values are adjusted for the number of
+    groups or regions: a perfect model fails somewhere in 5 % of all files.
+    """
+    from calcheck.render.builders.slices import slices_document
+    from calcheck.render.pictures.slices import slices_picture
+
+    options, search = build(SliceOptions, given), build(SearchOptions, given)
+    if options.by and search.columns:
+        msg = "--by compares groups, and --columns are those in which regions are searched: pass only one of them"
+        raise OptionError(msg)
+    metrics = select_metrics(options.metrics or GROUP_METRICS, given["settings"], given[LEVEL])
+    cuts = [Cut.parse(text) for text in options.by or ()]
+    columns = tuple(cut.column for cut in cuts) or search.columns
+    source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
+    report_to, _ = require_outputs(given, source)
+    with run_context(given, source) as run:
+        if cuts:
+            report = by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, run=run)
+        else:
+            report = search_regions(source, options=search, metrics=metrics, run=run)
+    if options.metrics or not report.results:
+        require_nothing_skipped(report, source)
+    report = _with_commands(report, file, given, cuts)
+    if plot := build(PlotOptions, given).plot:
+        draw(slices_picture(report), plot)
+    deliver(report, report_to, slices_document)
+
+
+def _with_commands(report: Report, file: str, given: dict[str, Any], cuts: Sequence[Cut]) -> Report:
+    """Return a report with the commands to run next."""
+    if report.conclusion is None:
+        return report
+    found = slice_commands(report, file, given, [cut.column for cut in cuts])
+    return replace(report, conclusion=replace(report.conclusion, next=found))
+
+
+slices_command = make_command(
+    "slices",
+    _slices,
+    [
+        FILE,
+        *parameters(SliceOptions, "Slices"),
+        *parameters(SearchOptions, "Slices"),
+        *COLUMNS,
+        *INFERENCE,
+        *REPORT,
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+    example="calcheck slices preds.parquet --by sex,age:5",
+)

@@ -1,0 +1,5 @@
+"""The conclusion of a report: whether the uncertainties can be trusted, and what is wrong with them."""
+
+from calcheck.conclusion.answer import conclude
+
+__all__ = ["conclude"]

@@ -1,0 +1,270 @@
+"""The sentences of the conclusion, by topic."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from calcheck.conclusion.bins import ErrorBins, are_uneven
+from calcheck.conclusion.levels import percent
+from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_ZETA, EVEN, LARGE_SHIFT
+from calcheck.report import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.conclusion.evidence import Evidence
+    from calcheck.conclusion.levels import Level
+    from calcheck.report import Result, Topic
+
+BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
+LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
+WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
+
+
+def describe_bias(evidence: Evidence) -> Finding | None:
+    """Return the finding about whether the mean error is 0."""
+    if evidence.shift is None:
+        return None
+    bias = evidence.results["bias"].value or 0.0
+    side = "above" if bias > 0 else "below"
+    relative = f", {abs(evidence.shift):.2g} of the typical error" if evidence.value("rmse") else ""
+    text = f"targets are {abs(bias):.3g} {side} the predicted means on average{relative}"
+    return _fault("bias", "predictions-too-low" if bias > 0 else "predictions-too-high", text)
+
+
+def describe_size(evidence: Evidence) -> Finding:
+    """Return the finding about the size of the uncertainties."""
+    judges = ("coverage", "zms", "rce")
+    main = evidence.main_level
+    if not evidence.is_judged(*judges):
+        return _untested(evidence, "size", *judges)
+    if (wrong := evidence.wrong_level) is not None:
+        return _fault("size", wrong.direction, f"{wrong.text}: {wrong.direction.replace('-', ' ')}")
+    held = main.text if main is not None and evidence.is_judged("coverage") else _squares(evidence)
+    failed = evidence.clear_failure("coverage") if evidence.has_shape_fault else evidence.clear_failure(*judges)
+    if failed is None or failed.direction is None:
+        return Finding(topic="size", state="right", text=f"{held}: {_right_size(evidence, main)}")
+    if evidence.is_bias_only:
+        return Finding(topic="size", state="right", text=f"{held}: right, apart from the bias")
+    if failed.metric != "coverage":
+        held = _squares(evidence)
+    words = failed.direction.replace("-", " ")
+    factor = "" if evidence.tails else _factor(evidence, failed, main)
+    return _fault("size", failed.direction, f"{held}: {words}{factor}")
+
+
+def _right_size(evidence: Evidence, main: Level | None) -> str:
+    if any(evidence.results[name].verdict == "undecided" for name in ("coverage", "zms") if name in evidence.results):
+        return "right on average, as far as the replicates decide"
+    if evidence.tails and main is not None and main.differs:
+        return "not quite, see shape"
+    return "not clearly wrong" if evidence.fails_unclearly("coverage", "zms", "rce") else "right on average"
+
+
+def _squares(evidence: Evidence) -> str:
+    """Return the mean squared z-score in words."""
+    zms, rce = evidence.value("zms"), evidence.value("rce")
+    error = 1 - (rce or 0.0)
+    ratio = zms if zms is not None else error * error
+    return f"squared errors are {ratio:.3g} times as large as predicted"
+
+
+def _factor(evidence: Evidence, failed: Result, main: Level | None) -> str:
+    """Return by how much wider intervals would be right, from the metric that failed."""
+    zms = evidence.value("zms")
+    factor = math.sqrt(zms) if zms else None
+    if failed.metric == "coverage" and main is not None and (main.is_informative or zms is None):
+        factor = math.exp(main.scale.log) if main.is_informative else None
+    return "" if factor is None else f"; {factor:.2f} times as wide would be right"
+
+
+def describe_shape(evidence: Evidence) -> Finding:
+    """Return the finding about the shape of the distributions."""
+    judges = ("pit", "ece")
+    if not evidence.is_judged(*judges):
+        return _untested(evidence, "shape", *judges)
+    held = _both(evidence.levels)
+    failed = evidence.clear_failure(*judges)
+    p = "" if failed is None or failed.p_value is None else f" (p {failed.p_value:.2g})"
+    if failed is not None and (skew := _skew(evidence)):
+        return _fault("shape", "skewed", f"{skew}{p}")
+    if evidence.tails:
+        weight = "heavier" if evidence.tails == "heavy-tails" else "lighter"
+        return _fault("shape", evidence.tails, f"{held}: {weight} tails than predicted{p}")
+    if failed is not None:
+        return _unexplained(evidence, failed, p)
+    if evidence.clear_failure("coverage", "zms", "rce"):
+        return Finding(topic="shape", state="right", text="no fault besides those above")
+    right = "not clearly wrong" if evidence.fails_unclearly(*judges) else "right"
+    return Finding(topic="shape", state="right", text=f"{held}: {right}" if held else "as predicted")
+
+
+def _unexplained(evidence: Evidence, failed: Result, p: str) -> Finding:
+    """Return the finding about a wrong shape, unless the bias or the size explains it."""
+    if abs(evidence.shift or 0.0) > LARGE_SHIFT:
+        return Finding(topic="shape", state="untested", text="cannot be judged with such a bias")
+    if evidence.shift is not None or evidence.clear_failure("coverage", "zms", "rce"):
+        return Finding(topic="shape", state="right", text="no fault besides those above")
+    if failed.direction in ("predictions-too-low", "predictions-too-high"):
+        words = failed.direction.replace("-", " ")
+        return _fault("shape", failed.direction, f"predicted shares are off by {_gap(evidence)}: {words}{p}")
+    return _fault("shape", "wrong-shape", f"predicted shares are off by {_gap(evidence)}: the shape is wrong{p}")
+
+
+def _gap(evidence: Evidence) -> str:
+    """Return the largest difference in the quantile reliability diagram in words."""
+    curve = evidence.results["ece"].details.get("curve", []) if "ece" in evidence.results else []
+    gaps = [abs(point["observed"] - point["level"]) for point in curve]
+    return f"up to {percent(max(gaps), 1)}" if gaps else "more than chance"
+
+
+def _skew(evidence: Evidence) -> str:
+    """Return the shares beyond the outermost quantiles if they differ and nothing else explains it; else ""."""
+    histogram = evidence.results["pit"].details.get("histogram", []) if "pit" in evidence.results else []
+    if evidence.shift is not None or len(histogram) < 2:  # noqa: PLR2004 - a pair
+        return ""
+    below, above, share = histogram[0], histogram[-1], 1 / len(histogram)
+    if abs(above - below) <= CLEAR_ERRORS * math.sqrt(above + below):
+        return ""
+    parts = [percent(count / sum(histogram), 1) for count in (below, above)]
+    side = "right" if above > below else "left"
+    return (
+        f"{parts[0]} of targets are below the {percent(share)} quantile, {parts[1]} above the"
+        f" {percent(1 - share)} quantile: more skewed to the {side} than predicted"
+    )
+
+
+def describe_ranking(evidence: Evidence) -> Finding | None:
+    """Return the finding about whether larger uncertainties mean larger errors."""
+    removed = _removal(evidence)
+    if not evidence.is_judged("ence") and evidence.is_judged("stratified-coverage"):
+        return _by_width(evidence)
+    if not evidence.is_judged("ence"):
+        return _untested(evidence, "ranking", "ence") if removed else None
+    if abs(evidence.shift or 0.0) > LARGE_SHIFT:
+        return Finding(topic="ranking", state="untested", text="cannot be judged with such a bias")
+    return _by_std(evidence, ErrorBins.from_result(evidence.results["ence"]), removed)
+
+
+def _by_std(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
+    """Return the finding about errors by the size of the uncertainties."""
+    if bins.spread < EVEN:
+        return Finding(
+            topic="ranking", state="right", text="uncertainties are nearly equal, so they do not rank errors"
+        )
+    if evidence.clear_failure("ence") is None or not bins.differ:
+        return _even_ranking(evidence, bins, removed)
+    if bins.exponent < LOST:
+        return _fault("ranking", "ranking-lost", f"larger uncertainties do not mean larger errors{removed}")
+    size = "too large where they are large, too small where they are small"
+    if bins.exponent > 1:
+        size = "too small where they are large, too large where they are small"
+    return _fault("ranking", "wrong-in-bins", f"uncertainties are {size}{removed}")
+
+
+def _even_ranking(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
+    """Return the finding if errors do not differ from uncertainties by a power of them."""
+    explained = (
+        evidence.tails or evidence.shift is not None or evidence.clear_failure("coverage", "zms", "rce", "pit", "ece")
+    )
+    if evidence.clear_failure("ence") and not explained:
+        return _fault("ranking", "wrong-in-bins", f"uncertainties of some sizes are wrong, see ence{removed}")
+    if bins.exponent > CLEAR_ERRORS * bins.error:
+        return Finding(topic="ranking", state="right", text=f"larger uncertainties mean larger errors{removed}")
+    text = f"the rows do not show whether larger uncertainties mean larger errors{removed}"
+    return Finding(topic="ranking", state="untested", text=text)
+
+
+def _by_width(evidence: Evidence) -> Finding | None:
+    """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
+    result = evidence.results["stratified-coverage"]
+    bins = result.details.get("bins", [])
+    shares = [(each["coverage"], each["rows"]) for each in bins]
+    if result.options["by"] is not None or not shares or bins[0]["from"] >= (1 - EVEN) * bins[-1]["to"]:
+        return None
+    low, high = (percent(round(share, 2)) for share in (min(shares)[0], max(shares)[0]))
+    if evidence.clear_failure("stratified-coverage") and are_uneven(shares):
+        text = f"{low} to {high} of targets are inside, depending on the width of the intervals"
+        return _fault("ranking", "wrong-in-bins", text)
+    return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {low} to {high}")
+
+
+def _removal(evidence: Evidence) -> str:
+    """Return what removing the rows with the largest uncertainties does to the error, in words."""
+    result = evidence.results.get("confidence-curve")
+    curve = {} if result is None else {point["removed"]: point["error"] for point in result.details["curve"]}
+    if result is None or WITHHELD not in curve:
+        return ""
+    return (
+        f" (without the largest {percent(WITHHELD)}: {result.options['score']} {curve[0.0]:.3g} →"
+        f" {curve[WITHHELD]:.3g})"
+    )
+
+
+def describe_inputs(evidence: Evidence) -> Finding | None:
+    """Return the finding about the distributions at each input."""
+    result = evidence.results.get("cce")
+    if result is None and any(each.metric == "cce" and each.code == "inapplicable" for each in evidence.report.skipped):
+        return Finding(topic="inputs", state="untested", text="not tested: pass --inputs or --embedding")
+    if result is None:
+        return None
+    if result.verdict == "none":
+        return _untested(evidence, "inputs", "cce")
+    rejected = result.details.get("rejected", {})
+    if evidence.clear_failure("cce") is None:
+        return Finding(topic="inputs", state="right", text="no input stands out: distributions match where data are")
+    where = "distributions differ from the data"
+    if rejected.get("count"):
+        where += f" at {rejected['count']:,} of {rejected['inputs']:,} inputs"
+    p = "" if result.p_value is None else f" (p {result.p_value:.2g})"
+    return _fault("inputs", "wrong-distribution", f"{where}{p}")
+
+
+def describe_others(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding about failures that no sentence explains."""
+    judged = [result for result in evidence.results.values() if result.verdict not in ("none", "undecided")]
+    failed = [result for result in judged if result.verdict == "fail"]
+    if not failed:
+        return
+    clear = [
+        each for each in failed if evidence.fails_clearly(each.metric) and abs(each.zeta or math.inf) >= CLEAR_ZETA
+    ]
+    if clear:
+        names = ", ".join(map(_with_direction, clear))
+        fails = "fails" if len(clear) == 1 else "fail"
+        yield _fault("others", clear[0].direction, f"{names} {fails} clearly, and nothing above explains it")
+        return
+    names = ", ".join(map(_with_direction, failed))
+    fails = "fails" if len(failed) == 1 else "fail"
+    if len(failed) > BY_CHANCE * (1 + len(judged) / VERDICTS_PER_FAILURE):
+        yield Finding(topic="others", state="untested", text=f"{names} {fails} at 5 %, more than by chance")
+        return
+    text = f"{names} {fails} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
+    yield Finding(topic="others", state="right", text=text)
+
+
+def _untested(evidence: Evidence, topic: Topic, *metrics: str) -> Finding:
+    """Return the finding that a topic was not tested, with the reason."""
+    result = next((evidence.results[name] for name in metrics if name in evidence.results), None)
+    reasons = [] if result is None else [each.text for each in result.warnings if each.code == "no-verdict"]
+    reasons += [each.reason for each in evidence.report.skipped if each.metric in metrics]
+    reason = (reasons or ["not among the metrics of this report"])[0].removeprefix("no verdict: ")
+    return Finding(topic=topic, state="untested", text=f"not tested: {reason}")
+
+
+def _fault(topic: Topic, fault: Any, text: str) -> Finding:
+    return Finding(topic=topic, state="fault", fault=fault, text=text)
+
+
+def _both(levels: Sequence[Level]) -> str:
+    """Return the shares inside the innermost and the outermost intervals."""
+    if len(levels) < 2:  # noqa: PLR2004 - a pair
+        return ""
+    inner, outer = levels[0], levels[-1]
+    return f"{inner.text}, {percent(outer.level)} hold {outer.share}"
+
+
+def _with_direction(result: Result) -> str:
+    """Return the name of a metric, and how the model is wrong according to it."""
+    return result.metric if result.direction is None else f"{result.metric} ({result.direction.replace('-', ' ')})"

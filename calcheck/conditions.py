@@ -1,0 +1,81 @@
+"""Conditions on the values of a column, as in `age>60` or `sex=f`: how they are written."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Comparison = Callable[[Any, Any], bool]
+
+OPERATOR = re.compile(r"<=|>=|!=|[=<>]")
+EQUAL, DIFFERENT = "=", "!="
+ORDER: dict[str, Comparison] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Condition that a value equals another one, differs from it, or lies on one side of it.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    operator : str
+        ``"="``, ``"!="``, ``"<"``, ``"<="``, ``">"`` or ``">="``.
+    value : str
+        The value, as text; empty for ``=`` and ``!=`` stands for a missing value.
+    """
+
+    column: str
+    operator: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str, columns: Sequence[str] = ()) -> Condition:
+        """Return the condition that a text states.
+
+        The name of a column may contain an operator: the first operator after the name of one of the columns counts.
+
+        Raises
+        ------
+        OptionError
+            The text has no operator, or none after the name of a column.
+        """
+        found = [cls(text[: match.start()], match[0], text[match.end() :]) for match in OPERATOR.finditer(text)]
+        found = [each for each in found if each.column.strip()]
+        if not found:
+            msg = f"--filter must be COLUMN=VALUE, or have one of != < <= > >= instead of =, got {text!r}"
+            raise OptionError(msg)
+        exact = (each for each in found if each.column in columns)
+        stripped = (cls(each.column.strip(), each.operator, each.value.strip()) for each in found)
+        return next(exact, next((each for each in stripped if each.column in columns), found[0]))
+
+    def __str__(self) -> str:
+        """Return the condition as it is written."""
+        return f"{self.column}{self.operator}{self.value}"
+
+    def holds_for(self, text: str | None) -> bool:
+        """Return whether a value given as text, or a missing one, meets the condition.
+
+        Values are compared as numbers if both are numbers, else as texts.
+        """
+        if self.operator in (EQUAL, DIFFERENT):
+            return ((text or "") == self.value) == (self.operator == EQUAL)
+        if not text:
+            return False
+        try:
+            return ORDER[self.operator](float(text), float(self.value))
+        except ValueError:
+            return ORDER[self.operator](text, self.value)
+
+
+def parse_all(texts: Sequence[str], columns: Sequence[str] = ()) -> Iterator[Condition]:
+    """Yield the conditions that texts state."""
+    return (Condition.parse(text, columns) for text in texts)

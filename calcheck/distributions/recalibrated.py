@@ -1,0 +1,380 @@
+"""Recalibrated predictive distributions: R(F_i(y)) for an increasing map R of probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from calcheck.distributions.continuous import Continuous, LocationScale
+from calcheck.distributions.counts import Counts
+from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
+from calcheck.distributions.recalibrator import Recalibrator, join_maps
+from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.samples import Samples
+from calcheck.errors import DataError
+from calcheck.options import LEVEL_TOLERANCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.distributions.base import Predictive
+    from calcheck.distributions.counts import Block
+    from calcheck.distributions.row_random import Random, Words
+
+    Values = NDArray[np.float64]
+    Places = NDArray[np.intp]
+    Maps = tuple[Recalibrator, ...]
+
+LEVELS = np.concatenate([[0.005], np.arange(1, 100) / 100, [0.995]])
+"""Levels of the quantiles that represent a distribution whose family is not closed under a map."""
+TINY = 1e-9  # Probability below which differences of distribution functions lose digits
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+HALVINGS = 60  # Pieces of each tail; the outermost has a probability of 2^-60 of that of the tail
+
+
+class StandardForm:
+    """A standard distribution Z with a recalibrated distribution function R(F(z)).
+
+    Parameters
+    ----------
+    standard : LocationScale
+        One distribution, with location 0 and scale 1; symmetric.
+    recalibrator : Recalibrator
+        The map R.
+    """
+
+    def __init__(self, standard: LocationScale, recalibrator: Recalibrator) -> None:
+        self.standard, self.recalibrator = standard, recalibrator
+
+    def cdf(self, z: Values) -> Values:
+        """Return R(F(z)), in the shape of z."""
+        return self.recalibrator(self.standard.standard_cdf(z))
+
+    def log_density(self, z: Values) -> Values:
+        """Return the log density, in the shape of z."""
+        slope = self.recalibrator.slope(self.standard.standard_cdf(z))
+        return np.asarray(self.standard.standard_log_density(z) + np.log(slope))
+
+    def quantile(self, level: Any) -> Values:
+        """Return the quantiles at levels, in the shape of the levels."""
+        return self.standard.standard_quantile(self.recalibrator.inverse(level))
+
+    @cached_property
+    def _quadrature(self) -> tuple[Values, Values, Values]:
+        """Nodes z with their levels R(F(z)), and weights that sum to 1.
+
+        Between the knots of R, the nodes are those of Gauss and Legendre in F(z); in the outermost pieces F(z) is
+        halved repeatedly.
+        """
+        knots, slope = self.recalibrator.probability, self.recalibrator.slope
+        halves = 0.5 ** np.arange(HALVINGS, -1, -1.0)
+        first, last = min(knots[1], 1 / 2), min(1 - knots[-2], 1 / 2)
+        inner = np.union1d(knots[1:-1], [1 / 2])  # Laplace densities have a kink at the median
+        edges = np.concatenate([first * halves, inner[(inner > first) & (inner <= 1 - last)]])
+        lower, weights = _nodes(edges)
+        upper, more = _nodes(last * halves)
+        z = np.concatenate([self.standard.standard_quantile(lower), -self.standard.standard_quantile(upper)])
+        levels = np.concatenate([self.recalibrator(lower), 1 - self.recalibrator.slopes[-1] * upper])
+        return z, levels, np.concatenate([weights * slope(lower), more * self.recalibrator.slopes[-1]])
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean."""
+        z, _, weights = self._quadrature
+        return float(weights @ z)
+
+    @cached_property
+    def std(self) -> float:
+        """The standard deviation."""
+        z, _, weights = self._quadrature
+        return float(np.sqrt(weights @ (z - self.mean) ** 2))
+
+    @cached_property
+    def _half_distance(self) -> float:
+        """E|Z - Z'| / 2 for independent Z and Z'."""
+        z, levels, weights = self._quadrature
+        return float(weights @ ((z - self.mean) * (2 * levels - 1)))
+
+    @cached_property
+    def _partial_means(self) -> tuple[Values, Values]:
+        """Partial means of the standard distribution up to each knot, and of this one, (k,) each."""
+        inner = self.standard.standard_partial_mean(
+            self.standard.standard_quantile(self.recalibrator.probability[1:-1])
+        )
+        base = np.concatenate([[0.0], inner, [0.0]])
+        return base, np.concatenate([[0.0], np.cumsum(self.recalibrator.slopes * np.diff(base))])
+
+    def crps(self, z: Values) -> Values:
+        """Return the CRPS at targets z, E|Z - z| - E|Z - Z'| / 2, in the shape of z."""
+        below = self.standard.standard_cdf(z)
+        piece = np.clip(np.searchsorted(self.recalibrator.probability, below) - 1, 0, len(self.recalibrator.slopes) - 1)
+        base, own = self._partial_means
+        partial = own[piece] + self.recalibrator.slopes[piece] * (self.standard.standard_partial_mean(z) - base[piece])
+        distance = z * (2 * self.recalibrator(below) - 1) + own[-1] - 2 * partial
+        return np.asarray(distance - self._half_distance)
+
+
+def _nodes(edges: Values) -> tuple[Values, Values]:
+    """Return the nodes of the pieces between edges, and their weights."""
+    widths = np.diff(edges)[:, None]
+    return (edges[:-1, None] + widths * (1 + NODES) / 2).ravel(), (widths * WEIGHTS / 2).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Recalibrated:
+    """Rows of a base family with one map of probabilities each.
+
+    Parameters
+    ----------
+    base : Predictive
+        The n distributions F_i before the recalibration.
+    maps : tuple of Recalibrator
+        The maps.
+    which : (n,)
+        Index of each row's map.
+    """
+
+    base: Any
+    maps: Maps
+    which: Places
+
+    @classmethod
+    def from_map(cls, base: Predictive, recalibrator: Recalibrator) -> Self:
+        """Return distributions that are recalibrated by the same map."""
+        return cls(base, (recalibrator,), np.zeros(len(base), np.intp))
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    @property
+    def display_name(self) -> str:
+        return f"{self.base.display_name}, recalibrated"
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.base.nbytes + self.which.nbytes)
+
+    def take(self, rows: Places | slice) -> Self:
+        return type(self)(self.base.take(rows), self.maps, self.which[rows])
+
+    def join(self, others: list[Self]) -> Self:
+        maps, which = join_maps([(each.maps, each.which) for each in (self, *others)])
+        return type(self)(self.base.join([each.base for each in others]), maps, which)
+
+    def equals(self, other: Self) -> NDArray[np.bool_]:
+        same = [mine is theirs for mine, theirs in zip(self._maps_of_rows(), other._maps_of_rows(), strict=True)]
+        return np.asarray(self.base.equals(other.base) & np.array(same))
+
+    def _maps_of_rows(self) -> list[Recalibrator]:
+        return [self.maps[place] for place in self.which]
+
+    def hashes(self, key: int) -> Words:
+        return hash_rows([self.base.hashes(key), self.which.astype(np.float64)], key)
+
+    def describe(self) -> list[str]:
+        return [f"{text}, recalibrated" for text in self.base.describe()]
+
+    def by_map(self, of: Callable[[Recalibrator, Any, Places], Values]) -> Values:
+        """Return a function of each map, the distributions that it recalibrates and their rows, (n, …)."""
+        used = np.unique(self.which)
+        if len(used) == 1:
+            return of(self.maps[used[0]], self.base, np.arange(len(self)))
+        parts = [(rows, of(self.maps[place], self.base.take(rows), rows)) for place, rows in self._rows_of(used)]
+        values = np.empty((len(self), *parts[0][1].shape[1:]))
+        for rows, part in parts:
+            values[rows] = part
+        return values
+
+    def _rows_of(self, used: Places) -> Iterator[tuple[int, Places]]:
+        return ((int(place), np.flatnonzero(self.which == place)) for place in used)
+
+    def quantile(self, p: float) -> Values:
+        return self.by_map(lambda recalibrator, base, _: base.quantile(float(recalibrator.inverse(p))))
+
+    def as_quantiles(self) -> Quantiles:
+        """Return the same distributions, given by their quantiles at :data:`LEVELS`."""
+        values = np.stack([self.quantile(float(level)) for level in LEVELS], axis=1)
+        return Quantiles(LEVELS, np.maximum.accumulate(values, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class RecalibratedScale(_Recalibrated, Continuous):
+    """Recalibrated distributions of a location-scale family whose standard form is equal in all rows.
+
+    Kernel means and norms are those of the distributions given by quantiles at :data:`LEVELS`.
+    """
+
+    family: ClassVar[str] = "recalibrated"
+    base: LocationScale
+
+    @cached_property
+    def _forms(self) -> list[StandardForm]:
+        standard = replace(self.base.take(slice(0, 1)), loc=np.zeros(1), scale=np.ones(1))
+        return [StandardForm(standard, each) for each in self.maps]
+
+    def _by_form(self, of: Callable[[StandardForm, LocationScale, Places], Values]) -> Values:
+        forms = dict(zip(map(id, self.maps), self._forms, strict=True))
+        return self.by_map(lambda recalibrator, base, rows: of(forms[id(recalibrator)], base, rows))
+
+    def mean(self) -> Values:
+        return self._by_form(lambda form, base, _: base.loc + base.scale * form.mean)
+
+    def std(self) -> Values:
+        self.base.take(slice(0, 1)).std()  # raises if it is infinite
+        return self._by_form(lambda form, base, _: base.scale * form.std)
+
+    def cdf(self, y: Values) -> Values:
+        return self._by_form(lambda form, base, rows: form.cdf(base.standardize(y[rows])))
+
+    def log_prob(self, y: Values) -> Values:
+        return self._by_form(lambda form, base, rows: form.log_density(base.standardize(y[rows])) - np.log(base.scale))
+
+    def crps(self, y: Values) -> Values:
+        return self._by_form(lambda form, base, rows: base.scale * form.crps(base.standardize(y[rows])))
+
+    def sample(self, rng: Random, size: int) -> Values:
+        level = rng.random((len(self), size))
+        return self._by_form(
+            lambda form, base, rows: base.loc[:, None] + base.scale[:, None] * form.quantile(level[rows])
+        )
+
+    @property
+    def kernel_error(self) -> float:
+        return 1e-3
+
+    @cached_property
+    def _quantiles(self) -> Quantiles:
+        return self.as_quantiles()
+
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
+        return self._quantiles.kernel_mean(points, gamma)
+
+    def kernel_norm(self, gamma: Values) -> Values:
+        return self._quantiles.kernel_norm(gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class RecalibratedCounts(_Recalibrated, Counts):
+    """Recalibrated distributions on 0, 1, 2, …: k has the probability R(F(k)) - R(F(k - 1)).
+
+    All sums are over the effective support of the base distribution.
+    """
+
+    family: ClassVar[str] = "recalibrated counts"
+    base: Counts
+
+    def log_weight(self, k: Values, rows: Places) -> Values:
+        at = np.broadcast_to(k, (len(rows), np.shape(k)[-1]))
+        return np.stack([self.take(rows).log_prob(column) for column in at.T], axis=1)
+
+    def rate(self, k: Values) -> Values:
+        return self.base.rate(k)
+
+    def mode(self) -> Values:
+        return self.base.mode()
+
+    def spread(self) -> Values:
+        return self.base.spread()
+
+    def is_wide(self) -> NDArray[np.bool_]:
+        return np.zeros(len(self), np.bool_)
+
+    smooth = is_wide
+
+    def wide_below(self, last: Values) -> Values:
+        raise NotImplementedError  # no row is wide, here and below
+
+    def wide_shortfall(self, y: Values) -> Values:
+        raise NotImplementedError
+
+    def wide_pairs(self) -> Values:
+        raise NotImplementedError
+
+    def _block(self, rows: Places, k: Values) -> Block:
+        _, _, mass, total = self.base._block(rows, k)  # noqa: SLF001 - the same family of classes
+        below = np.minimum(np.cumsum(mass, axis=1), 1.0)
+        below[:, -1] = 1.0
+        levels = np.empty_like(below)
+        for place in np.unique(self.which[rows]):
+            same = self.which[rows] == place
+            levels[same] = self.maps[place](below[same])
+        return rows, k, np.diff(levels, axis=1, prepend=0.0), np.zeros_like(total)
+
+    def log_prob(self, y: Values) -> Values:
+        """Return log probabilities; in tails that the sums do not resolve, by the slope of the map."""
+        left, right = self.base.cdf_limits(y)
+        slope = self.by_map(lambda recalibrator, _, rows: recalibrator.slope(right[rows]))
+        near = self.by_map(lambda recalibrator, _, rows: recalibrator(right[rows]) - recalibrator(left[rows]))
+        exact = near > TINY
+        return np.where(exact, np.log(np.where(exact, near, 1.0)), self.base.log_prob(y) + np.log(slope))
+
+
+def recalibrate(predictive: Predictive, recalibrator: Recalibrator) -> Predictive:
+    """Return distributions whose distribution functions are mapped by R.
+
+    Location-scale families with one standard form, and counts, remain distributions with densities or probabilities.
+    Others become quantiles: at their own levels if they are given by quantiles, otherwise at :data:`LEVELS`.
+
+    Parameters
+    ----------
+    predictive : Predictive
+        The n distributions F_i.
+    recalibrator : Recalibrator
+        The map R.
+
+    Raises
+    ------
+    DataError
+        The family states no distribution function, has several targets, or needs quantiles beyond those it states.
+    """
+    predictive = predictive.load()
+    if isinstance(predictive, Counts):
+        return RecalibratedCounts.from_map(predictive, recalibrator)
+    if isinstance(predictive, LocationScale) and predictive.has_standard_form:
+        return RecalibratedScale.from_map(predictive, recalibrator)
+    if isinstance(predictive, Samples) and predictive.targets == 1:
+        return _from_draws(predictive, recalibrator)
+    if isinstance(predictive, Quantiles):
+        return _from_quantiles(predictive, recalibrator)
+    if isinstance(predictive, Continuous):
+        values = [predictive.quantile(float(level)) for level in recalibrator.inverse(LEVELS)]
+        return Quantiles(LEVELS, np.maximum.accumulate(np.stack(values, axis=1), axis=1))
+    msg = f"probabilities of {predictive.display_name} cannot be mapped"
+    raise DataError(msg)
+
+
+def _from_draws(samples: Samples, recalibrator: Recalibrator) -> Quantiles:
+    """Return the quantiles of draws, of which the k-th smallest of m is at level k / (m + 1), after the map.
+
+    Beyond the smallest and the largest draw nothing is known: these have the remaining probability.
+    """
+    m = samples.n_draws
+    ordered = np.sort(samples.draws, axis=1)
+    place = np.clip(recalibrator.inverse(LEVELS) * (m + 1) - 1, 0, m - 1)
+    low = np.floor(place).astype(np.intp)
+    share, high = place - low, np.minimum(low + 1, m - 1)
+    return Quantiles(LEVELS, ordered[:, low] + share * (ordered[:, high] - ordered[:, low]))
+
+
+def _from_quantiles(quantiles: Quantiles, recalibrator: Recalibrator) -> Quantiles:
+    """Return the quantiles at the same levels after the map.
+
+    Raises
+    ------
+    DataError
+        The map needs quantiles beyond the outermost levels.
+    """
+    levels, wanted = quantiles.levels, recalibrator.inverse(quantiles.levels)
+    inside = (wanted >= levels[0] - LEVEL_TOLERANCE) & (wanted <= levels[-1] + LEVEL_TOLERANCE)
+    if inside.sum() < MIN_LEVELS:
+        msg = (
+            f"fewer than two of the quantiles {levels[0]:g} … {levels[-1]:g} remain after the map: it needs outer ones"
+        )
+        raise DataError(msg)
+    values = [quantiles.quantile(float(np.clip(level, levels[0], levels[-1]))) for level in wanted[inside]]
+    return Quantiles(levels[inside], np.maximum.accumulate(np.stack(values, axis=1), axis=1))

@@ -1,0 +1,171 @@
+"""Features of rows, on which corrections depend: the predicted deviation, numbers and categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from calcheck.errors import DataError, listed_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+
+STD = "std"
+NUMBERS = "iuf"  # Kinds of data types
+KNOTS = (0.05, 0.35, 0.65, 0.95)  # Quantiles at which splines have their knots (Harrell 2015, Regression Modeling)
+FEWEST_NUMBERS = 8  # Different numbers from which a column has splines; fewer enter linearly
+GRID = 101  # Values over the range of a number, for a picture
+MOST_GROUPS = 200  # Maximum number of different texts of a column
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature of the rows, with all that is needed to compute it for other rows.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column; ``"std"`` for the predicted deviation, unless the file has a column of that name.
+    kind : str
+        ``"deviation"``: the log of the predicted deviation; ``"number"``: a natural cubic spline; ``"category"``: one
+        indicator per group.
+    center, scale : float
+        Mean and standard deviation of a number; 0 and 1 for other features.
+    low, high : float
+        Range of the fitted rows; values outside are clipped.
+    knots : tuple of float
+        Knots of the spline, after centering and scaling; empty for a linear term.
+    groups : tuple of str
+        Groups of a category, as text.
+    """
+
+    column: str
+    kind: Literal["deviation", "number", "category"]
+    center: float = 0.0
+    scale: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+    knots: tuple[float, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def design(self, rows: Predictions) -> Values:
+        """Return the columns of the feature, (n, k)."""
+        values = column_values(rows, self.column, self.kind)
+        if self.kind == "category":
+            return np.asarray(values.astype(str)[:, None] == np.array(self.groups), dtype=np.float64)
+        inside = (np.clip(values, self.low, self.high) - self.center) / self.scale
+        return np.column_stack([inside, *_spline(inside, self.knots)])
+
+    def grid(self) -> tuple[Values, Values]:
+        """Return values over the fitted range, (g,), and the columns of the feature there, (g, k).
+
+        For a category there are no values, and no rows.
+        """
+        if self.kind == "category":
+            return np.empty(0), np.empty((0, len(self.groups)))
+        values = np.linspace(self.low, self.high, GRID)
+        inside = (values - self.center) / self.scale
+        design = np.column_stack([inside, *_spline(inside, self.knots)])
+        return (np.exp(values) if self.kind == "deviation" else values), design
+
+    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+        """Return which rows have a number outside the fitted range, or a group that was not fitted, (n,)."""
+        values = column_values(rows, self.column, self.kind)
+        if self.kind == "category":
+            return np.asarray(~np.isin(values.astype(str), self.groups))
+        slack = 1e-12 * (abs(self.low) + abs(self.high))
+        return np.asarray((values < self.low - slack) | (values > self.high + slack))
+
+
+def column_values(rows: Predictions, column: str, kind: str) -> NDArray[Any]:
+    """Return the values of a column, or the log of the predicted deviations, (n,).
+
+    Raises
+    ------
+    DataError
+        The column is missing or has no numbers, or a number is missing or infinite.
+    """
+    if kind == "deviation":
+        return np.log(rows.distributions().spread())
+    if column not in rows.columns:
+        known = listed_columns(list(rows.columns), column)
+        msg = f"there is no column {column!r}, on which the correction depends {known}"
+        raise DataError(msg)
+    values = np.asarray(rows.columns[column])
+    if kind == "category":
+        return values
+    if values.dtype.kind not in NUMBERS:
+        msg = f"column {column!r} has no numbers, to which the correction was fitted"
+        raise DataError(msg)
+    values = values.astype(np.float64)
+    if not np.isfinite(values).all():
+        row = int(rows.row_numbers()[np.argmin(np.isfinite(values))])
+        msg = f"column {column!r} has no number in row {row:,}. Fill it, or remove such rows (--nan-policy, --filter)"
+        raise DataError(msg)
+    return values
+
+
+def fit_features(rows: Predictions, columns: Sequence[str]) -> tuple[Feature, ...]:
+    """Return the features of columns, with ranges, knots and groups of the rows."""
+    return tuple(_fit_feature(rows, column) for column in columns)
+
+
+def _fit_feature(rows: Predictions, column: str) -> Feature:
+    if column == STD and STD not in rows.columns:
+        values = column_values(rows, column, "deviation")
+        return Feature(column, "deviation", low=float(values.min()), high=float(values.max()))
+    raw = rows.columns.get(column)
+    if raw is not None and np.asarray(raw).dtype.kind not in NUMBERS:
+        return _category(column, np.asarray(raw))
+    values = column_values(rows, column, "number")
+    center, scale = float(values.mean()), float(values.std()) or 1.0
+    different = np.unique(values)
+    knots = np.unique(np.quantile((values - center) / scale, KNOTS))
+    is_curved = len(different) >= FEWEST_NUMBERS and len(knots) == len(KNOTS)
+    return Feature(
+        column,
+        "number",
+        center=center,
+        scale=scale,
+        low=float(different[0]),
+        high=float(different[-1]),
+        knots=tuple(map(float, knots)) if is_curved else (),
+    )
+
+
+def _category(column: str, values: NDArray[Any]) -> Feature:
+    groups = np.unique(values.astype(str))
+    if len(groups) > MOST_GROUPS:
+        msg = f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups"
+        raise DataError(msg)
+    return Feature(column, "category", groups=tuple(map(str, groups)))
+
+
+def _spline(values: Values, knots: tuple[float, ...]) -> list[Values]:
+    """Return the nonlinear terms of a natural cubic spline, linear beyond the outer knots, (n,) each.
+
+    References
+    ----------
+    Stone, Koo (1985); Harrell (2015), Eq. 2.25.
+    """
+    if not knots:
+        return []
+    *first, before, last = knots
+    width = (last - first[0]) ** 2
+
+    def cube(knot: float) -> Values:
+        return np.maximum(values - knot, 0.0) ** 3
+
+    return [
+        (cube(knot) - cube(before) * (last - knot) / (last - before) + cube(last) * (before - knot) / (last - before))
+        / width
+        for knot in first
+    ]

@@ -1,0 +1,337 @@
+"""Fits of the steps of a correction to rows with targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from calcheck.distributions.continuous import LocationScale
+from calcheck.distributions.gaussian import Gaussian
+from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Quantiles
+from calcheck.errors import DataError, NumericalError
+from calcheck.recalibration.features import fit_features
+from calcheck.recalibration.folds import assign_folds
+from calcheck.recalibration.regression import (
+    INNER_FOLDS,
+    RIDGES,
+    choose_ridge,
+    gamma_loss,
+    gamma_regression,
+    ridge_regression,
+    squared_loss,
+)
+from calcheck.recalibration.steps import (
+    Beta,
+    Bias,
+    BinScaling,
+    Conformal,
+    IsotonicVariance,
+    Local,
+    Pit,
+    Scale,
+    ShiftScale,
+    beta_logit,
+    conformal_unit,
+    design_matrix,
+)
+from calcheck.recalibration.z_scores import perfect_mean_square, require_single_target, z_scores
+from calcheck.statistics.pit import levels_of, pit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.recalibration.features import Feature
+
+    Values = NDArray[np.float64]
+
+MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
+MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
+SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
+MOST_FAR = 0.1  # Maximum share of targets so far out that their probability is 0 or 1, which ends the known quantiles
+FEW_FAR = 3  # Number of such targets that are always allowed
+FLOOR = 1e-300  # Smallest mass of a target
+ROUNDING = 1e-9  # Tolerance for rounding of a rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """Options of the fits.
+
+    Parameters
+    ----------
+    by : tuple of str
+        Columns, or ``"std"`` for the predicted deviation, on which ``bias`` and ``local`` depend.
+    bins : int
+        Number of bins of ``bvs``.
+    levels : tuple of float
+        Levels of the intervals that ``conformal`` makes of distributions.
+    relative : bool
+        Whether conformal scores of quantiles and intervals are relative to their widths.
+    seed : int
+        Seed of the folds that choose a ridge penalty.
+    """
+
+    by: tuple[str, ...] = ("std",)
+    bins: int = 20
+    levels: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)
+    relative: bool = False
+    seed: int = 0
+
+
+def fit_scale(rows: Predictions, _: FitOptions) -> Scale:
+    """Return the scaling with s^2 = mean z^2, relative to that of a perfect model [Levi et al., Eq. 12-13]."""
+    square = float(np.mean(z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())))
+    _require_spread_of_errors(square)
+    return Scale(factor=math.sqrt(square))
+
+
+def fit_shift_scale(rows: Predictions, _: FitOptions) -> ShiftScale:
+    """Return the shift and the scaling that maximize the likelihood.
+
+    For normal distributions, mixtures and draws these are the mean and the standard deviation of z.
+    """
+    z = z_scores(rows)
+    predictive = rows.distributions()
+    variance = float(np.var(z))
+    _require_spread_of_errors(variance)
+    if isinstance(predictive, LocationScale) and not isinstance(predictive, Gaussian):
+        return _most_likely(predictive, z)
+    factor = math.sqrt(variance / float(np.mean(perfect_mean_square(predictive))))
+    return ShiftScale(shift=float(np.mean(z)), factor=factor)
+
+
+def _most_likely(predictive: LocationScale, z: Values) -> ShiftScale:
+    """Return the shift and the scaling of a location-scale family that maximize the likelihood."""
+    from scipy.optimize import minimize
+
+    def loss(parameters: Values) -> float:
+        shift, log_factor = parameters
+        densities = predictive.standard_log_density((z - shift) * np.exp(-log_factor))
+        return float(log_factor - densities.mean())
+
+    middle = float(np.median(z))
+    start = [middle, math.log(max(float(np.median(np.abs(z - middle))), 1e-12))]
+    best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 2000})
+    return ShiftScale(shift=float(best.x[0]), factor=math.exp(best.x[1]))
+
+
+def fit_local(rows: Predictions, options: FitOptions) -> Local:
+    """Return the log-linear regression of squared z-scores on features: the most likely for normal errors."""
+    features = fit_features(rows, options.by)
+    design = design_matrix(features, rows)
+    squares = z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())
+    _require_spread_of_errors(float(squares.mean()))
+    ridge = _ridge(rows, features, design, squares, options, log=True)
+    coefficients = gamma_regression(design, squares, ridge)
+    return Local(features=features, coefficients=tuple(map(float, coefficients)), ridge=ridge)
+
+
+def fit_bias(rows: Predictions, options: FitOptions) -> Bias:
+    """Return the ridge regression of z-scores on features."""
+    features = fit_features(rows, options.by)
+    design, z = design_matrix(features, rows), z_scores(rows)
+    ridge = _ridge(rows, features, design, z, options, log=False)
+    return Bias(features=features, coefficients=tuple(map(float, ridge_regression(design, z, ridge))), ridge=ridge)
+
+
+def _ridge(
+    rows: Predictions, features: tuple[Feature, ...], design: Values, targets: Values, options: FitOptions, *, log: bool
+) -> float:
+    """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation of some rows."""
+    if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * INNER_FOLDS:
+        return RIDGES[0]
+    parts = math.ceil(len(rows) / MOST_ROWS)
+    folds = assign_folds(rows, parts * INNER_FOLDS, seed=options.seed + 1)
+    some = folds < INNER_FOLDS
+    fit, loss = (gamma_regression, gamma_loss) if log else (ridge_regression, squared_loss)
+    return choose_ridge(design[some], targets[some], folds[some], fit, loss)
+
+
+def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> IsotonicVariance:
+    """Return the isotonic regression of squared errors on predicted variances (Busk et al. 2022).
+
+    A fitted variance of 0 becomes the smallest positive one.
+    """
+    from scipy.optimize import isotonic_regression
+
+    predictive, y = rows.distributions(), rows.targets()
+    require_single_target(predictive, y)
+    variance = predictive.std() ** 2
+    squares = (y.reshape(len(y)) - predictive.mean()) ** 2
+    different, place, counts = np.unique(variance, return_inverse=True, return_counts=True)
+    means = np.bincount(place, weights=squares) / counts
+    fitted = isotonic_regression(means, weights=counts).x
+    if not (fitted > 0).any():
+        _require_spread_of_errors(0.0)
+    fitted = np.maximum(fitted, fitted[fitted > 0].min())
+    inner = np.zeros(len(fitted), np.bool_)  # points within a constant piece change no interpolated value
+    inner[1:-1] = (fitted[1:-1] == fitted[:-2]) & (fitted[1:-1] == fitted[2:])
+    return IsotonicVariance(predicted=tuple(map(float, different[~inner])), fitted=tuple(map(float, fitted[~inner])))
+
+
+def fit_bin_scaling(rows: Predictions, options: FitOptions) -> BinScaling:
+    """Return the factors of bins of the deviations with equal numbers of rows (bin-wise variance scaling).
+
+    Rows with equal deviations are in the same bin.
+    """
+    spread = rows.distributions().spread()
+    squares = z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())
+    inner = np.arange(1, options.bins) / options.bins
+    edges = np.unique(np.quantile(spread, inner, method="higher"))
+    edges = edges[edges > spread.min()]
+    place = np.searchsorted(edges, spread, side="right")
+    means = np.bincount(place, weights=squares, minlength=len(edges) + 1) / np.bincount(place)
+    _require_spread_of_errors(float(means.min()))
+    return BinScaling(edges=tuple(map(float, edges)), factors=tuple(map(float, np.sqrt(means))))
+
+
+def fit_pit(rows: Predictions, _: FitOptions) -> Pit:
+    """Return the map of probabilities through the sorted PIT values u_(i) at i / (n + 1) (Kuleshov et al. 2018).
+
+    Where distributions jump at their targets, the PIT is uniform in between (Czado, Gneiting, Held 2009), and a further
+    row with a uniform PIT takes the place of the 1 in n + 1.
+    """
+    left, right = _pit_limits(rows)
+    n = len(right)
+    if np.array_equal(left, right):
+        from calcheck.distributions.recalibrator import Recalibrator
+
+        ordered = np.sort(np.clip(right, SMALLEST, LARGEST))
+        found = Recalibrator.from_knots(ordered, levels_of(n), most=MOST_KNOTS)
+        return Pit(probability=tuple(map(float, found.probability)), level=tuple(map(float, found.level)))
+    grid = np.linspace(0, 1, MOST_KNOTS + 2)
+    below = np.array([_share_below(left, right, level) for level in grid[1:-1]])
+    level = np.concatenate([[0.0], (n * below + grid[1:-1]) / (n + 1), [1.0]])
+    return Pit(probability=tuple(map(float, grid)), level=tuple(map(float, level)))
+
+
+def _share_below(left: Values, right: Values, level: float) -> float:
+    """Return the share of PIT values up to a level, each uniform between its limits."""
+    jump = right - left
+    share = np.divide(level - left, jump, out=(right <= level).astype(np.float64), where=jump > 0)
+    return float(np.clip(share, 0, 1).mean())
+
+
+def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
+    """Return the limits of the PIT of each row, (n,) each.
+
+    Raises
+    ------
+    DataError
+        Too many targets are so far out that their PIT is 0 or 1, which tells nothing about their distances.
+    """
+    predictive = rows.distributions()
+    require_single_target(predictive, rows.targets())
+    require_known_shape(predictive)
+    left, right = pit(rows)
+    far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
+    if far > max(MOST_FAR * len(rows), FEW_FAR):
+        msg = (
+            f"{far:,} of {len(rows):,} targets are so far out that their predicted probabilities are 0 or 1. Scale the"
+            " uncertainties first, as in local+pit"
+        )
+        raise DataError(msg)
+    return left, right
+
+
+def fit_beta(rows: Predictions, _: FitOptions) -> Beta:
+    """Return the beta map with the largest likelihood of the PIT values."""
+    from scipy.optimize import minimize
+    from scipy.special import expit, logit
+
+    left, right = (np.clip(side, SMALLEST, LARGEST) for side in _pit_limits(rows))
+    at = logit(right)
+    jump = right - left
+    wide = jump > 0
+
+    def loss(parameters: Values) -> float:
+        a, b, c = np.exp(parameters[0]), np.exp(parameters[1]), parameters[2]
+        level = beta_logit(at, a, b, c)
+        slope = np.log(a * np.exp(-np.log(right)) + b * np.exp(-np.log1p(-right)))
+        density = slope - np.logaddexp(0, -level) - np.logaddexp(0, level)
+        if wide.any():
+            mass = expit(level[wide]) - expit(beta_logit(logit(left[wide]), a, b, c))
+            density[wide] = np.log(np.maximum(mass, FLOOR) / jump[wide])
+        return float(-density.mean())
+
+    best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
+    a, b, c = math.exp(best.x[0]), math.exp(best.x[1]), float(best.x[2])
+    if not all(map(math.isfinite, (a, b, c))):
+        msg = "the beta map does not converge on these PIT values"
+        raise NumericalError(msg)
+    return Beta(a=a, b=b, c=c)
+
+
+def fit_conformal(rows: Predictions, options: FitOptions) -> Conformal:
+    """Return conformal scores: of each quantile, of intervals (CQR), or of errors relative to deviations.
+
+    The score of a level p is the ceil(p (n + 1))-th smallest of the n scores of the rows.
+
+    Raises
+    ------
+    DataError
+        There are too few rows for a level, so that its score would be infinite.
+
+    References
+    ----------
+    Romano, Patterson, Candes (2019), "Conformalized quantile regression".
+    """
+    predictive, y = rows.distributions().load(), rows.targets()
+    require_single_target(predictive, y)
+    y = y.reshape(len(y), 1)
+    form: Literal["quantiles", "intervals", "distributions"]
+    if isinstance(predictive, (Quantiles, Intervals)):
+        unit = conformal_unit(predictive, relative=options.relative)
+        if options.relative and not (unit > 0).all():
+            msg = "some intervals have the width 0, so scores cannot be relative to it"
+            raise DataError(msg)
+        if isinstance(predictive, Quantiles):
+            scores, form = (y - predictive.values) / unit, "quantiles"
+        else:
+            scores, form = np.maximum(predictive.lower - y, y - predictive.upper) / unit, "intervals"
+        levels = tuple(map(float, predictive.levels))
+    else:
+        scores, levels, form = (
+            np.abs(z_scores(rows))[:, None].repeat(len(options.levels), axis=1),
+            options.levels,
+            "distributions",
+        )
+    chosen = [_conformal_score(scores[:, place], level) for place, level in enumerate(levels)]
+    return Conformal(levels=levels, scores=tuple(chosen), relative=options.relative, form=form)
+
+
+def _conformal_score(scores: Values, level: float) -> float:
+    """Return the score that a new row exceeds with a probability of at most 1 - level."""
+    n = len(scores)
+    rank = max(1, math.ceil(level * (n + 1) - ROUNDING))
+    if rank > n:
+        needed = math.ceil(level / (1 - level) - ROUNDING)
+        msg = f"{n:,} rows are too few for the level {level:g}, whose limit would be infinite: it needs {needed:,}"
+        raise DataError(msg)
+    return float(np.partition(scores, rank - 1)[rank - 1])
+
+
+def require_known_shape(predictive: Predictive) -> None:
+    """Raise if the shape of the distributions is assumed, so that probabilities mean nothing.
+
+    Raises
+    ------
+    DataError
+        The shape is not stated by the file.
+    """
+    if not predictive.shape_is_known:
+        msg = "the file states errors and deviations, but no shape: name it with --error-dist"
+        raise DataError(msg)
+
+
+def _require_spread_of_errors(square: float) -> None:
+    """Raise unless a mean squared z-score is positive and finite."""
+    if not 0 < square < math.inf:
+        msg = "the errors are all equal, or infinite, so they do not show how large uncertainties should be"
+        raise DataError(msg)

@@ -1,0 +1,480 @@
+"""The steps of a correction: what they hold, and how they change distributions.
+
+A step is plain data, so that it can be stored as JSON. Steps that fit are in :mod:`calcheck.recalibration.fits`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from calcheck.distributions.intervals import Intervals
+from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.recalibrated import recalibrate
+from calcheck.distributions.recalibrator import Recalibrator
+from calcheck.errors import DataError
+from calcheck.recalibration.features import Feature  # noqa: TC001 - stored steps are read by the types of fields
+from calcheck.recalibration.regression import LARGEST
+from calcheck.recalibration.z_scores import center
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+
+SHOWN_LEVELS = 201  # Points of the curve of a map of probabilities
+BETA_KNOTS = 4001  # Levels at which a beta map is linearized, equally spaced in the logit
+BETA_RANGE = 34.0  # Largest logit of these levels: a probability of 2e-15
+
+
+class StepCurve(NamedTuple):
+    """How a step changes something, for a picture.
+
+    Parameters
+    ----------
+    x_label, y_label : str
+        What is changed, and what it becomes.
+    x, y : (k,)
+        Points of the curve.
+    unchanged : float or None
+        Value of y that changes nothing; None if that is y = x.
+    """
+
+    x_label: str
+    y_label: str
+    x: Values
+    y: Values
+    unchanged: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(ABC):
+    """A step of a correction."""
+
+    method: ClassVar[str]
+    """Name of the step in ``--method``."""
+
+    @abstractmethod
+    def corrected(self, rows: Predictions) -> Predictive:
+        """Return the corrected distributions of the rows, n of them.
+
+        Raises
+        ------
+        DataError
+            The step does not apply to the family, or a column is missing.
+        """
+
+    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+        """Return which rows are outside the range of the fitted rows, and are treated as its nearest point, (n,)."""
+        return np.zeros(len(rows), np.bool_)
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the step in words."""
+
+    def curves(self) -> list[StepCurve]:
+        """Return curves that show the step; none if one number says it."""
+        return []
+
+    def apply(self, rows: Predictions) -> Predictions:
+        """Return the rows with corrected distributions."""
+        corrected = self.corrected(rows)
+        return replace(rows, predictive=corrected) if rows.y is None else rows.with_targets(rows.y, corrected)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale(Step):
+    """Multiplies deviations by a factor [Levi et al., Eq. 12-13].
+
+    Parameters
+    ----------
+    kind : str
+        ``"scale"``.
+    factor : float
+        The factor s, > 0.
+    """
+
+    method: ClassVar[str] = "scale"
+    kind: Literal["scale"] = "scale"
+    factor: float
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        n = len(rows)
+        return rows.distributions().load().rescale(np.zeros(n), np.full(n, self.factor))
+
+    def describe(self) -> str:
+        return f"uncertainties × {self.factor:.4g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftScale(Step):
+    """Moves distributions by a multiple of their deviations, and multiplies these by a factor.
+
+    Parameters
+    ----------
+    kind : str
+        ``"shift-scale"``.
+    shift, factor : float
+        Shift b in units of the deviations, and factor s > 0.
+    """
+
+    method: ClassVar[str] = "shift-scale"
+    kind: Literal["shift-scale"] = "shift-scale"
+    shift: float
+    factor: float
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        predictive = rows.distributions().load()
+        return predictive.rescale(self.shift * predictive.spread(), np.full(len(rows), self.factor))
+
+    def describe(self) -> str:
+        return f"predictions {self.shift:+.4g} uncertainties, uncertainties × {self.factor:.4g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Regression(Step):
+    """A correction that depends on features of the rows.
+
+    Parameters
+    ----------
+    features : tuple of Feature
+        The features.
+    coefficients : tuple of float
+        Coefficients of the constant and of the columns of the features.
+    ridge : float
+        Penalty of the fit, in numbers of rows.
+    """
+
+    features: tuple[Feature, ...]
+    coefficients: tuple[float, ...]
+    ridge: float
+
+    def _predicted(self, rows: Predictions) -> Values:
+        return np.asarray(design_matrix(self.features, rows) @ np.array(self.coefficients))
+
+    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+        return np.asarray(np.logical_or.reduce([feature.outside(rows) for feature in self.features]))
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(feature.column for feature in self.features)
+
+    def _partial(self) -> list[tuple[str, Values, Values]]:
+        """Return the name of each number, its values, and what is predicted if other numbers are in their middle."""
+        parts, start = [], 1
+        for feature in self.features:
+            values, design = feature.grid()
+            stop = start + design.shape[1]
+            if len(values):
+                parts.append((feature.column, values, design @ np.array(self.coefficients[start:stop])))
+            start = stop
+        middle = self.coefficients[0] + sum(part[len(part) // 2] for _, _, part in parts)
+        return [(name, values, middle - part[len(part) // 2] + part) for name, values, part in parts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bias(_Regression):
+    """Moves distributions by a multiple of their deviations that depends on features.
+
+    Parameters
+    ----------
+    kind : str
+        ``"bias"``.
+    """
+
+    method: ClassVar[str] = "bias"
+    kind: Literal["bias"] = "bias"
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        predictive = rows.distributions().load()
+        return predictive.rescale(self._predicted(rows) * predictive.spread(), np.ones(len(rows)))
+
+    def describe(self) -> str:
+        return f"predictions moved by {self._names}"
+
+    def curves(self) -> list[StepCurve]:
+        return [StepCurve(name, "shift [uncertainties]", values, shift, 0.0) for name, values, shift in self._partial()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local(_Regression):
+    """Multiplies deviations by a factor that depends on features: log s_i^2 is linear in them.
+
+    Parameters
+    ----------
+    kind : str
+        ``"local"``.
+    """
+
+    method: ClassVar[str] = "local"
+    kind: Literal["local"] = "local"
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        factor = np.exp(np.clip(self._predicted(rows), -LARGEST, LARGEST) / 2)
+        return rows.distributions().load().rescale(np.zeros(len(rows)), factor)
+
+    def describe(self) -> str:
+        if [feature.kind for feature in self.features] == ["deviation"]:
+            constant, slope = self.coefficients
+            return f"uncertainties to the power {1 + slope / 2:.4g}, × {np.exp(constant / 2):.4g}"
+        return f"uncertainties scaled by {self._names}"
+
+    def curves(self) -> list[StepCurve]:
+        return [
+            StepCurve(
+                name, "factor of uncertainties", values, np.exp(np.clip(log_variance, -LARGEST, LARGEST) / 2), 1.0
+            )
+            for name, values, log_variance in self._partial()
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsotonicVariance(Step):
+    """Replaces variances by the isotonic regression of squared errors on them.
+
+    Parameters
+    ----------
+    kind : str
+        ``"isotonic-variance"``.
+    predicted, fitted : tuple of float
+        Predicted variances in ascending order, and fitted ones, between which variances are interpolated linearly. They
+        are constant beyond the ends.
+    """
+
+    method: ClassVar[str] = "isotonic-variance"
+    kind: Literal["isotonic-variance"] = "isotonic-variance"
+    predicted: tuple[float, ...]
+    fitted: tuple[float, ...]
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        predictive = rows.distributions().load()
+        variance = predictive.std() ** 2
+        fitted = np.interp(variance, self.predicted, self.fitted)
+        return predictive.rescale(np.zeros(len(rows)), np.sqrt(fitted / variance))
+
+    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+        variance = rows.distributions().std() ** 2
+        return np.asarray((variance < self.predicted[0]) | (variance > self.predicted[-1]))
+
+    def describe(self) -> str:
+        return f"variances by isotonic regression, {len(set(self.fitted)):,} different ones"
+
+    def curves(self) -> list[StepCurve]:
+        return [StepCurve("predicted variance", "corrected variance", np.array(self.predicted), np.array(self.fitted))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinScaling(Step):
+    """Multiplies deviations by the factor of their bin (bin-wise variance scaling).
+
+    Parameters
+    ----------
+    kind : str
+        ``"bvs"``.
+    edges : tuple of float
+        Deviations at which a new bin begins, ascending, b - 1 of them.
+    factors : tuple of float
+        Factor of each bin, > 0, b of them.
+    """
+
+    method: ClassVar[str] = "bvs"
+    kind: Literal["bvs"] = "bvs"
+    edges: tuple[float, ...]
+    factors: tuple[float, ...]
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        predictive = rows.distributions().load()
+        place = np.searchsorted(self.edges, predictive.spread(), side="right")
+        return predictive.rescale(np.zeros(len(rows)), np.array(self.factors)[place])
+
+    def describe(self) -> str:
+        low, high = min(self.factors), max(self.factors)
+        return f"uncertainties × {low:.4g} to {high:.4g} in {len(self.factors)} bins of their size"
+
+    def curves(self) -> list[StepCurve]:
+        if not self.edges:
+            return []
+        inner = np.repeat(self.edges, 2)
+        places = np.concatenate([[inner[0] - (inner[-1] - inner[0]) / 10], inner, [inner[-1] * 1.1]])
+        return [StepCurve("uncertainty", "factor of uncertainties", places, np.repeat(self.factors, 2), 1.0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pit(Step):
+    """Maps distribution functions by the distribution of the PIT (Kuleshov et al. 2018).
+
+    Parameters
+    ----------
+    kind : str
+        ``"pit"``.
+    probability, level : tuple of float
+        Knots of the increasing map, and its values there; from 0 to 1.
+    """
+
+    method: ClassVar[str] = "pit"
+    kind: Literal["pit"] = "pit"
+    probability: tuple[float, ...]
+    level: tuple[float, ...]
+
+    def recalibrator(self) -> Recalibrator:
+        """Return the map of probabilities."""
+        return Recalibrator(np.array(self.probability), np.array(self.level))
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        return recalibrate(rows.distributions(), self.recalibrator())
+
+    def describe(self) -> str:
+        return f"probabilities by an increasing map with {len(self.level)} knots"
+
+    def curves(self) -> list[StepCurve]:
+        return [_map_curve(self.recalibrator())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beta(Step):
+    """Maps distribution functions by R(p) = 1 / (1 + exp(-(a log p - b log(1 - p) + c))).
+
+    Parameters
+    ----------
+    kind : str
+        ``"beta"``.
+    a, b, c : float
+        Parameters, a > 0 and b > 0; 1, 1 and 0 change nothing.
+
+    References
+    ----------
+    Kull, Silva Filho, Flach (2017), "Beta calibration"; Song et al. (2019).
+    """
+
+    method: ClassVar[str] = "beta"
+    kind: Literal["beta"] = "beta"
+    a: float
+    b: float
+    c: float
+
+    def recalibrator(self) -> Recalibrator:
+        """Return the map of probabilities, linear between levels that are close to each other."""
+        grid = np.linspace(-BETA_RANGE, BETA_RANGE, BETA_KNOTS)
+        level = expit(beta_logit(grid, self.a, self.b, self.c))
+        inside = (level > 0) & (level < 1) & np.append(np.diff(level) > 0, True)
+        return Recalibrator.from_knots(expit(grid[inside]), level[inside])
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        return recalibrate(rows.distributions(), self.recalibrator())
+
+    def describe(self) -> str:
+        return f"probabilities by a beta map, a = {self.a:.3g}, b = {self.b:.3g}, c = {self.c:.3g}"
+
+    def curves(self) -> list[StepCurve]:
+        return [_map_curve(self.recalibrator())]
+
+
+def _map_curve(recalibrator: Recalibrator) -> StepCurve:
+    """Return the curve of a map of probabilities, at evenly spaced ones."""
+    grid = np.linspace(0, 1, SHOWN_LEVELS)
+    return StepCurve("predicted probability", "corrected probability", grid, recalibrator(grid))
+
+
+def beta_logit(at: Values, a: float, b: float, c: float) -> Values:
+    """Return the logit of R(p) at logits of p, of the shape of ``at``."""
+    return np.asarray(-a * np.logaddexp(0.0, -at) + b * np.logaddexp(0.0, at) + c)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conformal(Step):
+    """Moves quantiles, or the limits of intervals, by conformal scores.
+
+    Parameters
+    ----------
+    kind : str
+        ``"conformal"``.
+    levels : tuple of float
+        Levels of the quantiles, or of the intervals.
+    scores : tuple of float
+        Score of each level: in the unit of the targets, or relative to widths or deviations.
+    relative : bool
+        Whether scores are relative: to the width of the outermost pair of quantiles or of the interval.
+    form : str
+        ``"quantiles"``; ``"intervals"``; ``"distributions"``, which become intervals center ± score deviation.
+    """
+
+    method: ClassVar[str] = "conformal"
+    kind: Literal["conformal"] = "conformal"
+    levels: tuple[float, ...]
+    scores: tuple[float, ...]
+    relative: bool = field(default=False)
+    form: Literal["quantiles", "intervals", "distributions"]
+
+    def corrected(self, rows: Predictions) -> Predictive:
+        predictive = rows.distributions().load()
+        scores = np.array(self.scores)
+        if self.form == "distributions":
+            middle, reach = center(predictive)[:, None], predictive.spread()[:, None] * scores
+            return Intervals(np.array(self.levels), middle - reach, middle + reach, middle[:, 0])
+        unit = conformal_unit(predictive, relative=self.relative)
+        if isinstance(predictive, Quantiles):
+            require_levels(self.levels, predictive.levels)
+            return Quantiles(predictive.levels, np.sort(predictive.values + scores * unit, axis=1))
+        if not isinstance(predictive, Intervals):
+            msg = f"a correction of {self.form} does not apply to {predictive.display_name}"
+            raise DataError(msg)
+        require_levels(self.levels, predictive.levels)
+        lower, upper = predictive.lower - scores * unit, predictive.upper + scores * unit
+        middle = (lower + upper) / 2
+        crossed = lower > upper
+        lower, upper = np.where(crossed, middle, lower), np.where(crossed, middle, upper)
+        return Intervals(predictive.levels, lower, upper, predictive.point)
+
+    def describe(self) -> str:
+        moved = ", ".join(
+            f"{level:g}: {score:+.3g}" for level, score in zip(self.levels[:3], self.scores, strict=False)
+        )
+        more = ", …" if len(self.levels) > 3 else ""  # noqa: PLR2004 - shown
+        unit = " widths" if self.relative else ""
+        return f"{self.form} moved by conformal scores ({moved}{more}){unit}"
+
+    def curves(self) -> list[StepCurve]:
+        label = "limit [uncertainties]" if self.form == "distributions" else "shift"
+        return [StepCurve("level", label, np.array(self.levels), np.array(self.scores), 0.0)]
+
+
+def conformal_unit(predictive: Predictive, *, relative: bool) -> Values:
+    """Return the unit of conformal scores, (n, 1) or (n, k): 1, or widths of the rows' intervals."""
+    if not relative:
+        return np.ones((len(predictive), 1))
+    if isinstance(predictive, Quantiles):
+        return np.asarray(predictive.values[:, -1:] - predictive.values[:, :1])
+    if isinstance(predictive, Intervals):
+        return np.asarray(predictive.upper - predictive.lower)
+    msg = f"{predictive.display_name} have no widths"
+    raise DataError(msg)
+
+
+def require_levels(fitted: tuple[float, ...], stated: Values) -> None:
+    """Raise unless a file states the levels to which a correction was fitted.
+
+    Raises
+    ------
+    DataError
+        The levels differ.
+    """
+    if not np.array_equal(np.array(fitted), stated):
+        lists = [", ".join(f"{level:g}" for level in levels) for levels in (fitted, stated)]
+        msg = f"the correction was fitted at the levels {lists[0]}, and the file states {lists[1]}"
+        raise DataError(msg)
+
+
+def design_matrix(features: tuple[Feature, ...], rows: Predictions) -> Values:
+    """Return the constant and the columns of the features, (n, 1 + k)."""
+    return np.column_stack([np.ones(len(rows)), *(feature.design(rows) for feature in features)])
+
+
+AnyStep = Scale | ShiftScale | Bias | Local | IsotonicVariance | BinScaling | Pit | Beta | Conformal
+"""All kinds of steps."""

@@ -1,0 +1,1 @@
+"""Regions of the rows, fixed by inputs alone: bins of columns, groups, and rectangles."""

@@ -1,0 +1,281 @@
+"""Bins of the values of a column: of numbers and times in order, and of texts, with the conditions that select them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.conditions import DIFFERENT, EQUAL, Condition
+from calcheck.errors import DataError
+from calcheck.regions.cut import PERIODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.regions.cut import Cut
+
+    Values = NDArray[Any]
+    Conditions = tuple[Condition, ...]
+
+FEW_NUMBERS = 10  # Up to this many different numbers are not cut by default
+DEFAULT_BINS = 5
+MOST_TEXTS = 200  # Maximum number of different texts that are groups
+UNITS = ("D", "h", "m", "s", "ms", "us")
+DIGITS = 17  # Digits that state any number exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Bins of the rows by the values of one column; every row is in one bin.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    codes : (n,)
+        Bin of each row, 0 to k - 1.
+    bins : tuple of tuple of Condition
+        Conditions of each bin, k of them.
+    cuts : tuple of (Condition, Condition)
+        Conditions of the values below and above each cut between the bins that are in order, which are the first.
+    """
+
+    column: str
+    codes: NDArray[np.intp]
+    bins: tuple[Conditions, ...]
+    cuts: tuple[tuple[Condition, Condition], ...] = ()
+
+    @property
+    def ordered(self) -> int:
+        """Number of bins that are in order; 0 for texts."""
+        return len(self.cuts) + 1 if self.cuts else 0
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return the runs of consecutive bins in order, as first and last bin, then all other bins, without all."""
+        ordered, k = self.ordered, len(self.bins)
+        found = [(first, last) for first in range(ordered) for last in range(first, ordered)]
+        found += [(bin_, bin_) for bin_ in range(ordered, k)]
+        return [run for run in found if run != (0, k - 1)]
+
+    def conditions(self, first: int, last: int) -> Conditions:
+        """Return the conditions of the rows from one bin to another."""
+        if first == last:
+            return self.bins[first]
+        above = (self.cuts[first - 1][1],) if first else ()
+        below = (self.cuts[last][0],) if last < len(self.cuts) else ()
+        return (*above, *below) or (Condition(self.column, DIFFERENT, ""),)
+
+
+def label_of(conditions: Iterable[Condition]) -> str:
+    """Return conditions in words: ``age>60 and sex=f``."""
+    return " and ".join(f"{each.column} is missing" if _is_missing(each) else str(each) for each in conditions)
+
+
+def _is_missing(condition: Condition) -> bool:
+    return condition.operator == EQUAL and not condition.value
+
+
+def bin_column(column: str, raw: Values, cut: Cut) -> Binning:
+    """Return the bins of a column as the user cuts it.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column in conditions.
+    raw : (n,)
+        Its values: numbers, times, booleans or texts, with missing values.
+    cut : Cut
+        How numbers and times are cut. By default up to 10 different numbers stay as they are, and others are cut into
+        5 quantile bins.
+
+    Raises
+    ------
+    DataError
+        The values cannot be cut in this way, or there are too many different texts.
+    """
+    values, missing = column_values(raw)
+    if cut.period:
+        return _periods(column, values, missing, cut.period)
+    if values.dtype.kind == "U":
+        if cut.bins or cut.edges:
+            msg = f"column {column!r} holds text, which is not cut into bins: pass --by {column}"
+            raise DataError(msg)
+        return texts(column, values, missing, MOST_TEXTS)
+    if cut.edges:
+        return _between(column, values, missing, _edges_of(column, values, cut.edges))
+    return quantile_bins(column, values, missing, cut.bins or DEFAULT_BINS, few=0 if cut.bins else FEW_NUMBERS)
+
+
+def column_values(raw: Values) -> tuple[Values, NDArray[np.bool_]]:
+    """Return values as numbers (float64), times (datetime64) or texts, and which are missing, (n,) each."""
+    raw = np.asarray(raw)
+    if raw.dtype.kind in "iuf":
+        values = raw.astype(np.float64)
+        return values, np.isnan(values)
+    if raw.dtype.kind == "M":
+        return raw.astype("datetime64[us]"), np.isnat(raw)
+    if raw.dtype.kind == "O":
+        missing = np.array([each is None or each != each or each == "" for each in raw], dtype=np.bool_)  # noqa: PLR0124 - NaN
+        if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in raw[~missing]):
+            return np.where(missing, np.nan, raw).astype(np.float64), missing
+        return np.array(["" if gap else _text(each) for each, gap in zip(raw, missing, strict=True)]), missing
+    values = np.array([_text(each) for each in raw.tolist()], dtype=np.str_)
+    return values, values == ""
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def texts(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
+    """Return a bin for each different text, and one for missing values.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    values, missing : (n,)
+        Texts, and which are missing.
+    most : int
+        Maximum number of different texts; with ``fewest``, the most frequent ones have bins.
+    fewest : int
+        Minimum number of rows of a text, if it has a bin; above 1, one bin has the rows of all other texts.
+
+    Raises
+    ------
+    DataError
+        There are too many different texts.
+    """
+    found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
+    if fewest == 1 and len(found) > most:
+        msg = f"column {column!r} has {len(found):,} different texts, and at most {most} can be groups"
+        raise DataError(msg)
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:most])
+    frequent = frequent[counts[frequent] >= fewest]
+    place = np.full(len(found), len(frequent))
+    place[frequent] = np.arange(len(frequent))
+    bins: list[Conditions] = [(Condition(column, EQUAL, str(found[each])),) for each in frequent]
+    if len(frequent) < len(found):
+        bins.append(tuple(Condition(column, DIFFERENT, str(value)) for value in (*found[frequent], "")))
+    return _with_missing(column, place[codes], bins, missing)
+
+
+def quantile_bins(column: str, values: Values, missing: NDArray[np.bool_], bins: int, few: int = 0) -> Binning:
+    """Return bins with about equal counts of numbers or times; up to ``few`` different values have one bin each."""
+    distinct, counts = np.unique(values[~missing], return_counts=True)
+    if len(distinct) <= max(bins, few):
+        last = np.arange(len(distinct) - 1)
+    else:
+        targets = np.arange(1, bins) / bins * counts.sum()
+        last = np.unique(np.searchsorted(np.cumsum(counts), targets))
+        last = last[last < len(distinct) - 1]
+    edges = [_edge(distinct[place], distinct[place + 1]) for place in last]
+    return _between(column, values, missing, edges)
+
+
+def _between(column: str, values: Values, missing: NDArray[np.bool_], edges: Sequence[str]) -> Binning:
+    """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
+    times = values.dtype.kind == "M"
+    below, above = ("<", ">=") if times else ("<=", ">")
+    limits = np.array(edges, dtype=values.dtype)
+    codes = np.searchsorted(limits, values[~missing], side="right" if times else "left")
+    cuts = tuple((Condition(column, below, edge), Condition(column, above, edge)) for edge in edges)
+    bins: list[Conditions] = []
+    for place in range(len(edges) + 1):
+        inside = values[~missing][codes == place]
+        limits_of_bin = (*(cuts[place - 1][1:] if place else ()), *(cuts[place][:1] if place < len(edges) else ()))
+        bins.append(_exact(column, inside) or limits_of_bin or (Condition(column, DIFFERENT, ""),))
+    return _with_missing(column, codes, bins, missing, cuts)
+
+
+def _exact(column: str, inside: Values) -> Conditions:
+    """Return the condition of a bin that has a single whole number; none for other bins."""
+    if inside.dtype.kind != "f" or not len(inside) or np.ptp(inside) > 0 or not float(inside[0]).is_integer():
+        return ()
+    return (Condition(column, EQUAL, str(int(inside[0]))),)
+
+
+def _with_missing(
+    column: str,
+    codes: NDArray[np.intp],
+    bins: list[Conditions],
+    missing: NDArray[np.bool_],
+    cuts: tuple[tuple[Condition, Condition], ...] = (),
+) -> Binning:
+    """Return a binning with a last bin for missing values, if there are any."""
+    found = np.full(len(missing), len(bins), dtype=np.intp)
+    found[~missing] = codes
+    further: list[Conditions] = [(Condition(column, EQUAL, ""),)] if missing.any() else []
+    return Binning(column, found, (*bins, *further), cuts)
+
+
+def _edge(low: Any, high: Any) -> str:
+    """Return the shortest text of an edge between two values: a number in [low, high), or a time in (low, high]."""
+    if isinstance(low, np.datetime64):
+        floors = (high.astype(f"datetime64[{unit}]") for unit in UNITS)
+        return str(next(floor for floor in floors if low < floor <= high))
+    middle = low + (high - low) / 2
+    shortest = (float(f"{value:.{digits}g}") for digits in range(1, DIGITS + 1) for value in (low, middle))
+    edge = next((each for each in shortest if low <= each < high), float(low))
+    return str(int(edge)) if edge.is_integer() and abs(edge) < 2.0**53 else repr(edge)
+
+
+def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
+    """Return edges given as text, checked.
+
+    Raises
+    ------
+    DataError
+        An edge is no number or time, or the edges do not increase.
+    """
+    kind = "times" if values.dtype.kind == "M" else "numbers"
+    try:
+        limits = np.array(edges, dtype=values.dtype)
+    except ValueError:
+        msg = f"column {column!r} holds {kind}, and the edges {'/'.join(edges)} are none"
+        raise DataError(msg) from None
+    if (limits[1:] <= limits[:-1]).any() or np.isnan(limits).any():
+        msg = f"the edges of column {column!r} must increase, got {'/'.join(edges)}"
+        raise DataError(msg)
+    return list(edges)
+
+
+def _periods(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
+    """Return a bin for each period that has rows.
+
+    Raises
+    ------
+    DataError
+        There is no such period, or the column holds no times.
+    """
+    import pandas as pd
+
+    known = ", ".join(PERIODS)
+    try:
+        times = pd.DatetimeIndex(values[~missing] if values.dtype.kind != "f" else [None])
+        periods = times.to_period(period)
+    except (ValueError, TypeError, AttributeError):
+        msg = (
+            f"column {column!r} cannot be cut by {period!r}: periods are {known}, or names of pandas, of a date column"
+        )
+        raise DataError(msg) from None
+    if values.dtype.kind == "f":
+        msg = f"column {column!r} holds numbers, not dates: it has no period {period!r} (periods: {known})"
+        raise DataError(msg)
+    found, codes = np.unique(periods.asi8, return_inverse=True)
+    spans = pd.PeriodIndex.from_ordinals(found, freq=periods.freq)
+    ends = zip(spans.start_time, (spans + 1).start_time, strict=True)
+    bins: list[Conditions] = [
+        (Condition(column, ">=", _moment(start)), Condition(column, "<", _moment(stop))) for start, stop in ends
+    ]
+    return _with_missing(column, codes, bins, missing)
+
+
+def _moment(time: Any) -> str:
+    """Return a time as text, without a midnight."""
+    text: str = time.isoformat()
+    return text.removesuffix("T00:00:00")

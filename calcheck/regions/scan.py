@@ -1,0 +1,275 @@
+"""Scan of regions of two columns for the largest deviation of row scores from a perfect model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from calcheck.regions.binning import Binning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.conditions import Condition
+
+    Values = NDArray[np.float64]
+
+TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
+BLOCK = 1 << 22  # Scores per block of replicates, 32 MiB
+NEW_SHARE = 0.5  # Minimum share of the rows of a region that are in no region found before
+
+
+class Region(NamedTuple):
+    """A region: runs of bins of two columns.
+
+    Parameters
+    ----------
+    first, second : int
+        Numbers of the columns.
+    first_run, second_run : tuple of int, optional
+        First and last bin; None for all bins.
+    score : int
+        The score that deviates most.
+    deviation : float
+        Sum of this score in units of its standard deviation, with its sign.
+    p_value : float
+        Probability that a perfect model deviates as much in any region.
+    """
+
+    first: int
+    second: int
+    first_run: tuple[int, int] | None
+    second_run: tuple[int, int] | None
+    score: int
+    deviation: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Regions of n rows that depend on inputs only: runs of bins of a column, and rectangles of two columns.
+
+    Parameters
+    ----------
+    binnings : tuple of Binning
+        Bins of the columns.
+    min_rows : int
+        Minimum number of rows of a region.
+    """
+
+    binnings: tuple[Binning, ...]
+    min_rows: int
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of columns; a single column is paired with a column of one bin."""
+        return list(combinations(range(len(self.columns)), 2))
+
+    @cached_property
+    def columns(self) -> tuple[Binning, ...]:
+        """The columns, and one with a single bin if there is only one column."""
+        if len(self.binnings) > 1:
+            return self.binnings
+        return (*self.binnings, Binning("", np.zeros_like(self.binnings[0].codes), ((),)))
+
+    @cached_property
+    def selectors(self) -> list[Values]:
+        """For each column, which bins are in all rows and in each of its runs, (1 + r, k)."""
+        found = []
+        for binning in self.columns:
+            bins = np.arange(len(binning.bins))
+            runs = [(bins >= first) & (bins <= last) for first, last in binning.runs()]
+            found.append(np.stack([bins >= 0, *runs]).astype(np.float64))
+        return found
+
+    def run(self, column: int, place: int) -> tuple[int, int] | None:
+        """Return a run of bins of a column by its place in the selector; None for all rows."""
+        return self.columns[column].runs()[place - 1] if place else None
+
+    def sums(self, values: Values) -> list[Values]:
+        """Return the sums of values (n, c) by cell of each pair of columns, (k, l, c) each."""
+        n = len(values)
+        found = []
+        for first, second in self.pairs:
+            shape = len(self.columns[first].bins), len(self.columns[second].bins)
+            cell = self.columns[first].codes * shape[1] + self.columns[second].codes
+            members = csr_array((np.ones(n), cell, np.arange(n + 1)), (n, shape[0] * shape[1]))
+            found.append(np.asarray(members.T @ values).reshape(*shape, values.shape[1]))
+        return found
+
+    def in_regions(self, sums: Values, pair: tuple[int, int]) -> Values:
+        """Return sums by cell, (k, l, c), as sums by region of a pair of columns, (1 + r, 1 + s, c)."""
+        first, second = (self.selectors[column] for column in pair)
+        rows = np.tensordot(first, sums, 1)
+        return np.asarray(np.moveaxis(np.tensordot(second, rows, ((1,), (1,))), 0, 1))
+
+    def by_region(self, values: Values) -> list[Values]:
+        """Return the sums of values (n, c) by region of each pair of columns, (1 + r, 1 + s, c) each."""
+        return [self.in_regions(sums, pair) for sums, pair in zip(self.sums(values), self.pairs, strict=True)]
+
+    def deviations(self, scores: Iterable[Values]) -> Deviations:
+        """Return the deviations of all regions.
+
+        Parameters
+        ----------
+        scores : iterable of (n, 2)
+            Scores of the rows: of the data, then of each replicate.
+
+        Notes
+        -----
+        The sum of a score over a region is divided by its standard deviation, which is the root of the sum of the
+        mean squares of each row over the data and all replicates: all data sets are treated alike, so the maxima
+        stay exchangeable. Time O(n c) per pair of columns for c scores.
+        """
+        n = len(self.columns[0].codes)
+        squares, data, parts = np.zeros((n, 2)), np.empty((n, 0)), []
+        for block in _blocks(scores, max(1, BLOCK // (2 * n))):
+            data = data if data.size else block[:, 0]
+            squares += (block**2).sum(axis=1)
+            parts.append(self.sums(block.reshape(n, -1)))
+        count = sum(part[0].shape[2] for part in parts) // 2
+        rows, variances = self.by_region(np.ones((n, 1))), self.by_region(squares / count)
+        largest = np.zeros(count)
+        for place, pair in enumerate(self.pairs):
+            sums = self.in_regions(np.concatenate([part[place] for part in parts], axis=2), pair)
+            deviations = _standardize(sums.reshape(*rows[place].shape[:2], count, 2), variances[place][:, :, None])
+            deviations[rows[place][..., 0] < self.min_rows] = 0
+            largest = np.maximum(largest, np.abs(deviations).max(axis=(0, 1, 3)))
+        return Deviations(self, data, squares / count, tuple(each[..., 0] for each in rows), largest)
+
+    def conditions(self, region: Region) -> tuple[Condition, ...]:
+        """Return the conditions of the rows of a region; none for all rows."""
+        sides = ((region.first, region.first_run), (region.second, region.second_run))
+        return tuple(
+            condition for column, run in sides if run is not None for condition in self.columns[column].conditions(*run)
+        )
+
+    def mask(self, region: Region) -> NDArray[np.bool_]:
+        """Return which rows are in a region, (n,)."""
+        inside = np.ones(len(self.columns[0].codes), dtype=np.bool_)
+        for column, run in ((region.first, region.first_run), (region.second, region.second_run)):
+            if run is not None:
+                codes = self.columns[column].codes
+                inside &= (codes >= run[0]) & (codes <= run[1])
+        return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Deviations of the scores of all regions from those of a perfect model.
+
+    Parameters
+    ----------
+    scan : Scan
+        The regions.
+    scores, variances : (n, 2)
+        Scores of the data, and their variances for a perfect model.
+    rows : tuple of (1 + r, 1 + s)
+        Number of rows of each region of each pair of columns.
+    largest : (N,)
+        The largest absolute deviation in any region: of the data, then of each replicate.
+    """
+
+    scan: Scan
+    scores: Values
+    variances: Values
+    rows: tuple[Values, ...]
+    largest: Values
+
+    @cached_property
+    def regions(self) -> int:
+        """Number of different regions with enough rows."""
+        least = self.scan.min_rows
+        proper = sum(int((rows[1:, 1:] >= least).sum()) for rows in self.rows)
+        single = {pair[0]: rows[1:, 0] for pair, rows in zip(self.scan.pairs, self.rows, strict=True)}
+        single |= {pair[1]: rows[0, 1:] for pair, rows in zip(self.scan.pairs, self.rows, strict=True)}
+        everything = int(self.rows[0][0, 0] >= least)
+        return proper + sum(int((rows >= least).sum()) for rows in single.values()) + everything
+
+    def p_values(self, deviations: Values) -> Values:
+        """Return the probability that a perfect model deviates as much in any region, for each deviation."""
+        ordered = np.sort(self.largest)
+        smaller = np.searchsorted(ordered, np.abs(deviations) * (1 - TIED))
+        return np.asarray((len(ordered) - smaller) / len(ordered))
+
+    def most_deviating(self, level: float, most: int) -> list[Region]:
+        """Return the regions that deviate most; at least the first one.
+
+        A further region must deviate, and so must its rows outside of the regions found before, which are at least half
+        of them: rows that deviate in one region do not make others that share them.
+
+        Parameters
+        ----------
+        level : float
+            Maximum p-value of a further region.
+        most : int
+            Maximum number of regions.
+        """
+        whole = self._deviations(np.ones(len(self.scores)))
+        first = self._largest(whole, whole, [rows > 0 for rows in self.rows])
+        found = [first]
+        new = ~self.scan.mask(first)
+        while first.p_value <= level and len(found) < most:
+            rest = self._deviations(new.astype(np.float64))
+            outside = self.scan.by_region(new.astype(np.float64)[:, None])
+            eligible = [
+                (part[..., 0] >= NEW_SHARE * rows) & (self.p_values(np.abs(each).max(axis=2)) <= level)
+                for part, rows, each in zip(outside, self.rows, whole, strict=True)
+            ]
+            region = self._largest(rest, whole, eligible)
+            if region.p_value > level:
+                break
+            found.append(region)
+            new &= ~self.scan.mask(region)
+        return found
+
+    def _deviations(self, weights: Values) -> list[Values]:
+        """Return the deviations of the weighted rows of each region, (1 + r, 1 + s, 2) for each pair of columns."""
+        sums = self.scan.by_region(weights[:, None] * self.scores)
+        variances = self.scan.by_region(weights[:, None] * self.variances)
+        return [_standardize(total, variance) for total, variance in zip(sums, variances, strict=True)]
+
+    def _largest(self, rest: list[Values], whole: list[Values], eligible: list[NDArray[np.bool_]]) -> Region:
+        """Return the region whose remaining rows deviate most, with the larger p-value of these and of all its rows."""
+        values = [
+            np.where(allowed & (rows >= self.scan.min_rows), np.abs(part).max(axis=2), 0.0)
+            for part, allowed, rows in zip(rest, eligible, self.rows, strict=True)
+        ]
+        pair = int(np.argmax([each.max() for each in values]))
+        line, column = map(int, np.unravel_index(np.argmax(values[pair]), values[pair].shape))
+        score = int(np.argmax(np.abs(rest[pair][line, column])))
+        both = np.array([rest[pair][line, column, score], np.abs(whole[pair][line, column]).max()])
+        first, second = self.scan.pairs[pair]
+        return Region(
+            first,
+            second,
+            self.scan.run(first, line),
+            self.scan.run(second, column),
+            score,
+            float(both[0]),
+            float(self.p_values(both).max()),
+        )
+
+
+def _standardize(sums: Values, variances: Values) -> Values:
+    """Return sums in units of their standard deviations; 0 where there is no variance."""
+    return np.divide(sums, np.sqrt(variances), out=np.zeros_like(sums), where=variances > 0)
+
+
+def _blocks(scores: Iterable[Values], size: int) -> Iterator[Values]:
+    """Yield the scores of several data sets together, (n, c, 2)."""
+    waiting: list[Values] = []
+    for each in scores:
+        waiting.append(each)
+        if len(waiting) == size:
+            yield np.stack(waiting, axis=1)
+            waiting = []
+    if waiting:
+        yield np.stack(waiting, axis=1)

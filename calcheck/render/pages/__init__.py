@@ -1,0 +1,1 @@
+"""Pages of reports for a browser: sections, pictures, maps to explore, and data."""

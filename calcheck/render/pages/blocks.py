@@ -1,0 +1,127 @@
+"""Pages: documents for a browser, with sections, pictures, maps that readers can explore, and data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.document import Block
+
+if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
+    from calcheck.render.document import Table
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its numbers.
+
+    Parameters
+    ----------
+    picture : Picture
+        The picture.
+    numbers : tuple of Table
+        What it shows, in numbers.
+    """
+
+    picture: Picture
+    numbers: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class LinkedMap:
+    """A map of which regions can be selected; a table and a histogram show what is in the region.
+
+    Parameters
+    ----------
+    picture : Picture
+        The map, with one panel whose first mark is the cells.
+    histogram : Picture, optional
+        Histogram of all rows, with one panel.
+    table : Table
+        Quantities of all rows.
+    data : dict
+        Sums over the rows of each cell, as JSON.
+    """
+
+    picture: Picture
+    histogram: Picture | None
+    table: Table
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that are shown on request.
+
+    Parameters
+    ----------
+    title : str
+        What is shown.
+    blocks : tuple of PageBlock
+        The blocks.
+    """
+
+    title: str
+    blocks: tuple[PageBlock, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading.
+
+    Parameters
+    ----------
+    title : str
+        The heading.
+    blocks : tuple of PageBlock
+        The blocks.
+    """
+
+    title: str
+    blocks: tuple[PageBlock, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Blocks that are shown side by side where there is room."""
+
+    blocks: tuple[PageBlock, ...]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data for programs that read the page, which it does not show.
+
+    Parameters
+    ----------
+    kind : str
+        What the data are.
+    content : str
+        The data, as JSON.
+    """
+
+    kind: str
+    content: str
+
+
+PageBlock = Block | Figure | LinkedMap | Folded | Section | Row | Data
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document for a browser, with sections, pictures and data.
+
+    Parameters
+    ----------
+    title : str
+        Title.
+    blocks : tuple of PageBlock
+        Content, in order.
+    calcheck : str
+        Version of calcheck that made the page.
+    """
+
+    title: str
+    blocks: tuple[PageBlock, ...]
+    calcheck: str = ""

@@ -1,0 +1,296 @@
+"""Metrics by groups of the rows, with p-values adjusted over all groups and metrics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import OptionError
+from calcheck.evaluation import data_warnings, fitted_metric, run_settings
+from calcheck.execution.context import Run
+from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_distribution import NullSimulator
+from calcheck.inference.p_values import rejects
+from calcheck.inference.step_down import standardize, step_down_p_values
+from calcheck.inference.verdict_basis import StatedShape, basis_of
+from calcheck.inference.verdicts import infer, null_statistic_of
+from calcheck.messages import Message
+from calcheck.metrics import METRICS
+from calcheck.metrics.base import RowMetric, inapplicable_reason
+from calcheck.predictions import InMemory
+from calcheck.regions.columns import PREDICTED, cut_columns
+from calcheck.regions.groups import partitions
+from calcheck.regions.sentences import describe_faults, filter_options, sentence
+from calcheck.report import Conclusion, Finding, Report, Result, Skipped
+from calcheck.results import NullDistribution
+from calcheck.statistics.groups import Means
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.conditions import Condition
+    from calcheck.inference.null_distribution import FittedMetric
+    from calcheck.inference.verdict_basis import Basis
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+    from calcheck.regions.cut import Cut
+    from calcheck.regions.groups import Partition
+    from calcheck.report import Inference, Verdict
+
+    Values = NDArray[np.float64]
+
+GROUP_METRICS = ("bias", "coverage", "zms")
+FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
+NO_MEAN = "is no mean over rows, so that the replicates of all rows have no values by group: use evaluate --filter"
+
+
+def group_metrics() -> list[Metric[Any]]:
+    """Return the metrics that are compared by group by default."""
+    return [METRICS[name]() for name in GROUP_METRICS]
+
+
+def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns to read, besides targets and predictions."""
+    return tuple(dict.fromkeys(column for column in columns if column not in PREDICTED))
+
+
+def by_groups(
+    source: Source,
+    by: Sequence[Cut],
+    *,
+    metrics: Sequence[Metric[Any]] | None = None,
+    min_rows: int | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return metrics of all rows, of the groups of each column, and of the groups of all columns together.
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with targets, and the columns.
+    by : sequence of Cut
+        The columns, and how they are cut.
+    metrics : sequence of Metric, optional
+        Metrics to compute, which are functions of means over rows; by default :func:`group_metrics`.
+    min_rows : int, optional
+        Minimum number of rows of a group that is judged; by default 30.
+    run : Run, optional
+        Seed, confidence, resamples and replicates.
+
+    Returns
+    -------
+    Report
+        For each group one result per metric, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f", "rows":
+        207}``. ``p_value_adjusted`` is adjusted over all groups and metrics on the same replicates, and decides the
+        verdict. The conclusion says what is wrong in which groups.
+
+    Raises
+    ------
+    DataError
+        A column cannot be cut into groups, or there are too many groups.
+    OptionError
+        A number is out of range.
+    """
+    if min_rows is not None and min_rows < 1:
+        msg = f"--min-rows must be at least 1, got {min_rows}"
+        raise OptionError(msg)
+    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows)
+    return study.report(group_metrics() if metrics is None else metrics)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A group of rows: its place in a partition, and what describes it."""
+
+    partition: int
+    place: int
+    conditions: tuple[Condition, ...]
+    label: str
+    rows: NDArray[np.intp]
+
+    @property
+    def slice(self) -> dict[str, Any]:
+        """What the report states about the rows of the group."""
+        return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
+
+
+class _Groups:
+    """Metrics of groups, of the data and of all replicates."""
+
+    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int) -> None:
+        self.source, self.run, self.min_rows = source, run, min_rows
+        self.rows = source.predictions()
+        if not by:
+            msg = "there are no columns to form groups: name at least one"
+            raise OptionError(msg)
+        self.partitions = partitions(cut_columns(source, by))
+        self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
+        self.simulation = NullSimulator(self.rows, run)
+        self.skipped: list[Skipped] = []
+
+    def report(self, metrics: Sequence[Metric[Any]]) -> Report:
+        """Return the report of metrics."""
+        from calcheck.version import __version__
+
+        tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
+        nulls = self._replicate_values([metric for metric, _ in tested])
+        computed = [
+            [self._computed(group, metric, basis, null) for (metric, basis), null in zip(tested, nulls, strict=True)]
+            for group in self.groups
+        ]
+        results = tuple(self._results(computed))
+        return Report(
+            calcheck=__version__,
+            input=self.source.input_info(),
+            settings={
+                **run_settings(self.run, subsample=None, replicates=self.run.replicates),
+                "groups": len(self.groups),
+                "min_rows": self.min_rows,
+                "adjustment": "step-down maxT",
+            },
+            results=results,
+            skipped=tuple(self.skipped),
+            conclusion=_conclude(results),
+        )
+
+    def _tested(self, metric: Metric[Any]) -> tuple[Metric[Any], Basis] | None:
+        """Return a metric with the basis of its verdicts; None, with a reason in the report, if it does not apply."""
+        reason = inapplicable_reason(type(metric), self.rows)
+        if not reason and isinstance(metric, RowMetric):
+            metric = metric.with_defaults(self.rows)
+            found = metric.evaluate(None, self.source, self.run)
+            if found.columns and not found.terms and not found.fixed:
+                stated = StatedShape.from_predictive(self.rows.predictive)
+                return metric, basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
+        self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason or NO_MEAN))
+        return None
+
+    def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
+        """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
+        found = [[np.empty((len(each.groups), len(self.simulation))) for each in self.partitions] for _ in metrics]
+        quiet = self.run.quiet()
+        for number, rows in enumerate(self.simulation):
+            replicate = InMemory(rows)
+            for metric, values in zip(metrics, found, strict=True):
+                with np.errstate(all="ignore"):
+                    columns = metric.evaluate(None, replicate, quiet).columns
+                    for partition, own in zip(self.partitions, values, strict=True):
+                        own[:, number] = _statistics(metric, partition, columns)
+            self.run.progress("groups: replicates", (number + 1) / len(self.simulation))
+        return found
+
+    def _computed(
+        self, group: _Group, metric: Metric[Any], basis: Basis, null: Sequence[Values]
+    ) -> FittedMetric[Metric[Any]]:
+        """Return a metric of a group with its null distribution."""
+        with np.errstate(all="ignore"):
+            rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
+            found = fitted_metric(metric, None, rows, basis)
+            if isinstance(metric, HasNullStatistic):
+                found.tested = null_statistic_of(metric, rows).estimate()
+        if basis.kind == "p" and len(group.rows) >= self.min_rows:
+            found.null = NullDistribution(null[group.partition][group.place])
+        return found
+
+    def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
+        """Yield the results of each group, with adjusted p-values."""
+        adjusted = iter(_adjusted([each for line in computed for each in line]))
+        warnings = data_warnings(self.source, self.rows.predictive)
+        for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
+            with np.errstate(all="ignore"):
+                inferred = infer([(each.metric, each.rows, each.basis) for each in line], self.run.quiet())
+                for each, interval in zip(line, inferred, strict=True):
+                    inference: Inference = compare_with_null(each, interval, self.run)
+                    yield self._result(group, each, inference, next(adjusted), warnings)
+            self.run.progress("groups: intervals", (number + 1) / len(self.groups))
+
+    def _result(
+        self,
+        group: _Group,
+        computed: FittedMetric[Metric[Any]],
+        inference: Inference,
+        p_value: float | None,
+        warnings: tuple[Message, ...],
+    ) -> Result:
+        """Return the result of a group, whose verdict is by the adjusted p-value."""
+        if len(group.rows) < self.min_rows:
+            text = f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
+            inference = replace(inference, warnings=(Message("few-rows", text),))
+        inference = replace(
+            inference,
+            p_value_adjusted=p_value,
+            verdict=self._verdict(inference, p_value),
+            warnings=(*warnings, *inference.warnings),
+        )
+        inference = replace(inference, direction=computed.direction(inference))
+        value = computed.value if math.isfinite(computed.value) else None
+        return Result.from_inference(computed.metric.result(value, group.slice), inference)
+
+    def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
+        """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
+        if p_value is None or inference.verdict == "none":
+            return "none"
+        return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
+    """Yield the groups of a partition with their rows."""
+    partition = found[number]
+    order = np.argsort(partition.codes, kind="stable")
+    parts = np.split(order, np.cumsum(partition.counts())[:-1])
+    for place, (conditions, label, rows) in enumerate(zip(partition.groups, partition.labels, parts, strict=True)):
+        yield _Group(number, place, conditions, label, rows)
+
+
+def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
+    """Return what is compared with replicates, by group, (g,)."""
+    means = Means(partition.means(columns), len(partition.codes))
+    return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
+
+
+def _adjusted(computed: Sequence[FittedMetric[Metric[Any]]]) -> list[float | None]:
+    """Return the p-values of results adjusted for their number; None for those without a null distribution."""
+    tested = [
+        (place, np.append(each.tested_value, each.null.values), each.metric.alternative)
+        for place, each in enumerate(computed)
+        if each.null is not None and np.isfinite(each.value) and np.isfinite(each.null.values).any()
+    ]
+    found: list[float | None] = [None] * len(computed)
+    if not tested:
+        return found
+    places, statistics, alternatives = zip(*tested, strict=True)
+    p_values = step_down_p_values(standardize(np.stack(statistics), alternatives))
+    for place, p_value in zip(places, p_values, strict=True):
+        found[place] = float(p_value)
+    return found
+
+
+def _conclude(results: Sequence[Result]) -> Conclusion | None:
+    """Return what is wrong in which groups; None if no group is judged."""
+    if all(result.verdict == "none" for result in results):
+        return None
+    findings = fault_findings(results)
+    if findings:
+        return Conclusion(answer="no", findings=findings)
+    text = "no group differs from a perfect model by more than chance"
+    return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+
+
+def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:
+    """Return what is wrong in each group or region that fails."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
+    return tuple(_finding(label, by_metric) for label, by_metric in found.items() if describe_faults(by_metric))
+
+
+def _finding(label: str, results: Mapping[str, Result]) -> Finding:
+    first = next(each for each in results.values() if each.verdict == "fail")
+    text = sentence(label, int(first.slice["rows"]), describe_faults(results))
+    return Finding(topic="where", state="fault", fault=first.direction, text=text)

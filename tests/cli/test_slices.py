@@ -1,0 +1,199 @@
+"""`calcheck slices`: groups named by columns, regions that a search finds, their verdicts, and what is refused."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import calcheck as package
+from tests.files import write
+from tests.schemas import validate
+
+
+def forecasts(n=600, seed=1, wrong=1.0):
+    """Return normal forecasts whose uncertainties are too small by a factor for one sex."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, n)
+    sex = np.where(rng.random(n) < 0.4, "f", "m")
+    y = mean + np.where(sex == "f", wrong, 1) * std * rng.normal(size=n)
+    age = rng.integers(20, 80, n)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 100, n)
+    return {"y": y, "mean": mean, "std": std, "sex": sex, "age": age, "day": days}
+
+
+@pytest.fixture
+def preds(tmp_path):
+    """Return the path of predictions that are overconfident for one sex."""
+    return write(tmp_path / "preds.parquet", forecasts(wrong=1.6))
+
+
+@pytest.fixture
+def sliced(calcheck):
+    """Run the command, and return its report."""
+
+    def run(*arguments):
+        ended = calcheck("slices", *arguments, "--format", "json")
+        assert ended.code == 0, ended.err
+        report = json.loads(ended.out)
+        validate(report)
+        return report
+
+    return run
+
+
+def by_group(report, metric):
+    """Return the results of a metric by group."""
+    return {each["slice"]["group"]: each for each in report["results"] if each["metric"] == metric}
+
+
+def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
+    report = sliced(preds, "--by", "sex")
+    found = by_group(report, "zms")
+    assert [found[name]["verdict"] for name in ("all rows", "sex=f", "sex=m")] == ["fail", "fail", "pass"]
+    assert found["sex=f"]["direction"] == "too-narrow"
+    assert found["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 200)
+    assert report["conclusion"]["answer"] == "no"
+    text = next(each["text"] for each in report["conclusion"]["findings"] if each["text"].startswith("sex=f"))
+    assert "overconfident: uncertainties should be 1.5 times as large; 90 % intervals hold 7" in text
+    assert report["conclusion"]["next"][1] == f"calcheck recalibrate {preds} --by sex"
+
+
+def test_values_and_intervals_are_those_of_evaluate_with_the_filter_of_the_group(sliced, calcheck, preds):
+    report = sliced(preds, "--by", "sex,age:3,day:month", "--metrics", "zms,coverage")
+    some = [each for each in report["results"] if each["verdict"] != "none"]
+    assert len(some) > 15
+    for result in some[:: len(some) // 6]:
+        options = shlex.split(result["slice"]["filter"])
+        arguments = [
+            "evaluate",
+            preds,
+            *options,
+            "--metrics",
+            result["metric"],
+            "--format",
+            "json",
+            "--replicates",
+            "0",
+        ]
+        (alone,) = json.loads(calcheck(*arguments).out)["results"]
+        assert_allclose(
+            [result["value"], result["low"], result["high"]], [alone["value"], alone["low"], alone["high"]], rtol=1e-12
+        )
+
+
+def test_a_right_model_passes_in_all_groups(sliced, tmp_path):
+    report = sliced(write(tmp_path / "right.parquet", forecasts()), "--by", "sex,age:4,std:3")
+    assert {each["verdict"] for each in report["results"]} <= {"pass", "none"}
+    assert report["conclusion"]["answer"] == "yes"
+
+
+def test_small_groups_have_values_but_no_verdict(sliced, tmp_path):
+    data = forecasts(200) | {"site": np.repeat(["big", "small"], [180, 20])}
+    report = sliced(write(tmp_path / "few.parquet", data), "--by", "site")
+    found = by_group(report, "coverage")["site=small"]
+    assert found["verdict"] == "none"
+    assert found["value"] is not None
+    assert found["p_value_adjusted"] is None
+    assert "groups with fewer than 30 rows are not judged (--min-rows)" in str(found["warnings"])
+    assert by_group(sliced(tmp_path / "few.parquet", "--by", "site", "--min-rows", "20"), "zms")["site=small"][
+        "p_value"
+    ]
+
+
+def test_the_table_names_groups_and_commands(calcheck, preds):
+    ended = calcheck("slices", preds, "--by", "sex")
+    assert "Can the uncertainties be trusted in every group?  NO" in ended.out
+    assert f"calcheck evaluate {preds}" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", "sex", "--columns", "age"), "pass only one of them"),
+        (("--columns", "height"), "height"),
+        (("--bins", "1"), "--bins must be between 2 and 32, got 1"),
+        (("--most", "0"), "--most must be at least 1, got 0"),
+        (("--min-rows", "700"), "no region has 700 rows: there are 600, pass a smaller --min-rows"),
+        (("--no-null",), "0 replicates cannot show a fault at a confidence of 0.95"),
+        (("--by", "height"), "height"),
+        (("--by", "sex:3"), "column 'sex' holds text, which is not cut into bins"),
+        (("--by", "sex", "--metrics", "ece"), "ece is no mean over rows"),
+        (("--by", "sex", "--min-rows", "0"), "--min-rows must be at least 1, got 0"),
+        (("--by", "y:500,age:4"), "groups, at most 1,000 can be compared"),
+    ],
+)
+def test_bad_arguments_are_refused(calcheck, preds, arguments, message):
+    ended = calcheck("slices", preds, *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, preds):
+    report = sliced(preds)
+    assert report["settings"]["columns"] == ["sex", "age", "day", "mean", "std"]
+    first = next(each for each in report["results"] if each["metric"] == "zms")
+    assert first["verdict"] == "fail"
+    assert "sex=f" in first["slice"]["group"]
+    selection = shlex.split(first["slice"]["filter"])
+    (alone,) = json.loads(calcheck("zms", preds, *selection, "--no-null", "--format", "json").out)["results"]
+    assert_allclose(first["value"], alone["value"], rtol=1e-12)
+    assert f"p = 0.005 over {report['settings']['regions']:,} regions" in report["conclusion"]["findings"][0]["text"]
+    assert report["conclusion"]["next"] == [f"calcheck evaluate {preds} {first['slice']['filter']}"]
+
+
+def test_a_search_without_a_find_states_which_faults_it_would_have_found(sliced, tmp_path):
+    report = sliced(write(tmp_path / "right.parquet", forecasts()), "--columns", "age,day,std")
+    assert report["conclusion"]["answer"] == "yes"
+    nothing, sizes = report["conclusion"]["findings"]
+    assert "no region differs from a perfect model by more than chance" in nothing["text"]
+    assert "times too small in 60 rows would be found in half of all files" in sizes["text"]
+    assert {each["verdict"] for each in report["results"]} <= {"pass", "none"}
+
+
+def test_draws_are_searched_without_their_means_and_texts_without_rare_values(sliced, tmp_path):
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(400, 12)) * np.where(np.arange(400) < 90, 2, 1)[:, None]
+    data = {"y": draws[:, 0], **{f"sample_{each}": draws[:, 1 + each] for each in range(11)}}
+    data["site"] = np.where(np.arange(400) < 90, "a", rng.choice(list("bcdefghijkl"), 400))
+    data["y"] = np.where(np.arange(400) < 90, 2 * data["y"], data["y"])
+    report = sliced(write(tmp_path / "draws.parquet", data))
+    assert report["settings"]["columns"] == ["site"]
+    assert report["settings"]["regions"] == 3  # all rows, site a, and all other sites
+    assert report["results"][0]["slice"]["group"] == "site=a"
+
+
+def test_files_that_do_not_state_distributions_are_not_searched(calcheck, tmp_path):
+    columns = {"y": [1.0, 2.0], "lower": [0.0, 1.0], "upper": [2.0, 3.0], "age": [1.0, 2.0]}
+    ended = calcheck("slices", write(tmp_path / "intervals.parquet", columns), "--level", "0.9")
+    assert ended.code == 2
+    assert "which the file does not state: compare groups with --by" in ended.err
+
+
+def test_slices_have_a_picture(calcheck, preds, tmp_path):
+    for options in (["--by", "sex"], []):
+        assert calcheck("slices", preds, *options, "--replicates", "39", "--plot", str(tmp_path / "a.svg")).code == 0
+        text = (tmp_path / "a.svg").read_text()
+        assert "differs from a perfect model" in text
+        assert "sex=f" in text
+
+
+def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    data = {"y": rng.normal(size=60), **{f"sample_{each}": rng.normal(size=60) for each in range(5)}}
+    ended = calcheck("slices", write(tmp_path / "draws.parquet", data), "--by", "std:3")
+    assert ended.code == 2
+    assert "the std of draws does not form groups" in ended.err
+
+
+def test_python_takes_frames_and_returns_one_line_per_group_and_metric():
+    import pandas as pd
+
+    report = package.slices(pd.DataFrame(forecasts(wrong=1.6)), ["sex", "age:2"], metrics=["zms", "bias"])
+    frame = report.to_frame()
+    assert len(frame) == 2 * (1 + 2 + 2 + 4)
+    assert frame.query("group == 'sex=f' and metric == 'zms'").verdict.item() == "fail"
+    found = package.slices(pd.DataFrame(forecasts(wrong=1.6)), columns=["sex", "age"], bins=4)
+    assert found.results[0].slice["group"] == "sex=f"

@@ -1,0 +1,169 @@
+"""The search of regions: scores by hand, regions one by one, the level it promises, and the faults it finds."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import ndtr
+
+from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.execution.context import Run
+from calcheck.predictions import InMemory, Predictions
+from calcheck.regions.binning import column_values, quantile_bins, texts
+from calcheck.regions.scan import Scan
+from calcheck.regions.scores import component_scores, factor_of_dispersion, normal_dispersion
+from calcheck.studies.region_search import SearchOptions, search_regions
+from tests.simulations import band, sets
+
+SETS = sets(240)
+
+
+def test_scores_are_the_first_components_of_the_pit():
+    y = np.array([0.5, 2.5, 1.2, 3.1, 1.8, 9, 5, 7.6, 3, 12])
+    rows = Predictions(y=y, predictive=Gaussian(np.arange(10.0), np.repeat([1.0, 2.0], 5)))
+    sums = component_scores(rows).sum(axis=0) / np.sqrt(10)  # computed independently for the same data
+    assert_allclose(sums, [0.255615, 1.789110], atol=5e-7)
+
+
+def test_scores_of_counts_are_means_over_the_jump():
+    rate = 1.7
+    rows = Predictions(y=np.array([0.0, 3.0]), predictive=Poisson(np.full(2, rate)))
+    cdf = np.cumsum([np.exp(-rate) * rate**k / factor for k, factor in enumerate((1, 1, 2, 6))])
+    for found, (low, high) in zip(component_scores(rows), ((0, cdf[0]), (cdf[2], cdf[3])), strict=True):
+        u = low + (np.arange(100_000) + 0.5) / 100_000 * (high - low)
+        expected = np.sqrt(3) * (2 * u - 1), np.sqrt(5) * (6 * u**2 - 6 * u + 1)
+        assert_allclose(found, np.mean(expected, axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.6, 4.0])
+def test_the_dispersion_of_normal_distributions_that_are_too_narrow(factor):
+    z = np.linspace(-9, 9, 200_001)
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    u = ndtr(factor * z)
+    expected = np.trapezoid(density * np.sqrt(5) * (6 * u**2 - 6 * u + 1), z)
+    assert_allclose(normal_dispersion(factor), expected, atol=1e-9)
+    assert_allclose(factor_of_dispersion(expected), factor, rtol=1e-6)
+
+
+def test_there_is_no_factor_for_a_score_above_all_factors():
+    assert factor_of_dispersion(np.sqrt(5)) is None
+
+
+def small_scan():
+    """Return the scan of a column of numbers, one of texts and one with missing values, of 60 rows."""
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(0, 6, 60).astype(float)
+    kinds = np.array(["a", "b", "c", "c"])[rng.integers(0, 4, 60)]
+    gaps = np.where(rng.random(60) < 0.3, np.nan, rng.random(60))
+    binnings = (
+        quantile_bins("x", *column_values(numbers), 4),
+        texts("kind", *column_values(kinds), 20, 5),
+        quantile_bins("gaps", *column_values(gaps), 3),
+    )
+    return Scan(binnings, min_rows=7), rng.normal(size=(5, 60, 2))
+
+
+def sides(binning):
+    """Return the sets of bins that a region may have in a column, by their definition."""
+    k, ordered = len(binning.bins), binning.ordered
+    runs = [set(range(first, last + 1)) for first in range(ordered) for last in range(first, ordered)]
+    return [set(range(k)), *(each for each in [*runs, *({bin_} for bin_ in range(ordered, k))] if len(each) < k)]
+
+
+def test_deviations_are_those_of_all_regions_one_by_one():
+    scan, scores = small_scan()
+    found = scan.deviations(scores)
+    squares = (scores**2).mean(axis=0)
+    largest, regions = np.zeros(5), set()
+    for (i, first), (j, second) in ((a, b) for a in enumerate(scan.binnings) for b in enumerate(scan.binnings)):
+        if i >= j:
+            continue
+        for one, other in product(sides(first), sides(second)):
+            mask = np.isin(first.codes, list(one)) & np.isin(second.codes, list(other))
+            if mask.sum() < scan.min_rows:
+                continue
+            names = {(i, frozenset(one)), (j, frozenset(other))}
+            whole = {(i, frozenset(range(len(first.bins)))), (j, frozenset(range(len(second.bins))))}
+            regions.add(frozenset(names - whole))
+            sums = np.abs(scores[:, mask].sum(axis=1)) / np.sqrt(squares[mask].sum(axis=0))
+            largest = np.maximum(largest, sums.max(axis=1))
+    assert_allclose(found.largest, largest, rtol=1e-12)
+    assert found.regions == len(regions)
+    (best,) = found.most_deviating(0.0, 3)
+    mask = scan.mask(best)
+    assert_allclose(abs(best.deviation), largest[0], rtol=1e-12)
+    assert_allclose(best.p_value, np.mean(largest >= largest[0]))
+    inside = scores[0][mask].sum(axis=0) / np.sqrt(squares[mask].sum(axis=0))
+    assert_allclose(inside[best.score], best.deviation, rtol=1e-12)
+
+
+def test_scores_of_many_replicates_are_read_in_blocks(monkeypatch):
+    scan, scores = small_scan()
+    whole = scan.deviations(scores)
+    monkeypatch.setattr("calcheck.regions.scan.BLOCK", 240)  # two data sets per block
+    blocks = scan.deviations(scores)
+    assert_allclose(blocks.largest, whole.largest, rtol=1e-12)
+    assert_allclose(blocks.scores, scores[0])
+
+
+def right(family, rng, n):
+    """Return a right model, with columns that have ties, texts and missing values."""
+    x = rng.normal(size=n)
+    columns = {
+        "x": x,
+        "tied": rng.integers(0, 4, n),
+        "kind": rng.choice(["a", "b", "c"], n),
+        "gaps": np.where(rng.random(n) < 0.2, np.nan, x),
+    }
+    mean, std = x, np.exp(0.4 * np.sin(2 * x))
+    if family == "gaussian":
+        return Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean, std), columns=columns)
+    if family == "counts":
+        rate = 2 * np.exp(x / 2)
+        return Predictions(y=rng.poisson(rate).astype(float), predictive=Poisson(rate), columns=columns)
+    draws = mean[:, None] + std[:, None] * rng.normal(size=(n, 12))
+    return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), columns=columns)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "counts", "ensemble"])
+def test_some_region_of_a_right_model_is_found_in_five_percent_of_data_sets(family):
+    rng, options = np.random.default_rng(7), SearchOptions(min_rows=15, bins=4)
+    p_values = [
+        search_regions(
+            InMemory(right(family, rng, 150)), options=options, metrics=[], run=Run(replicates=19, seed=seed)
+        ).settings["p_value"]
+        for seed in range(SETS)
+    ]
+    low, high = band(SETS, 0.05)
+    assert low <= np.sum(np.array(p_values) <= 0.05) <= high
+
+
+@pytest.mark.parametrize(("factor", "direction"), [(1.5, "too-narrow"), (0.6, "too-wide")])
+def test_wrong_uncertainties_in_15_percent_of_the_rows_are_found_and_named(factor, direction):
+    rng = np.random.default_rng(2)
+    x = rng.random((2000, 4))
+    wrong = (x[:, 0] > 0.7) & (x[:, 1] < 0.5)
+    y = np.where(wrong, factor, 1.0) * rng.normal(size=2000)
+    columns = dict(zip("abcd", x.T, strict=True))
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(2000), np.ones(2000)), columns=columns)
+    report = search_regions(InMemory(rows), run=Run(replicates=99))
+    first = next(each for each in report.results if each.metric == "zms")
+    assert (first.verdict, first.direction) == ("fail", direction)
+    assert first.slice["group"].startswith("a>0.")
+    assert "b<=0." in first.slice["group"]
+    assert f"uncertainties should be {np.sqrt(first.value):.2g} times as large" in report.conclusion.findings[0].text
+    assert len({each.slice["group"] for each in report.results}) == 1  # no region that only shares rows with it
+
+
+def test_two_faults_are_two_regions():
+    rng = np.random.default_rng(4)
+    a, b = rng.random(3000), rng.random(3000)
+    y = np.where(a > 0.8, 1.8, 1.0) * rng.normal(size=3000) + np.where((b < 0.3) & (a < 0.5), 0.8, 0.0)
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(3000), np.ones(3000)), columns={"a": a, "b": b})
+    report = search_regions(InMemory(rows), run=Run(replicates=99))
+    found = {each.slice["group"]: each.slice["score"] for each in report.results}
+    assert list(found.values())[:2] == ["dispersion", "bias"]
+    assert len(found) <= 3
+    assert "biased: targets are above the predictions by 0." in str(report.conclusion)

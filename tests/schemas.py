@@ -1,0 +1,19 @@
+"""Validation of reports by the schemas of `calcheck schema`; each schema is checked and compiled once."""
+
+from functools import cache
+
+from jsonschema import Draft202012Validator
+
+from calcheck.render.schema import SCHEMAS
+
+
+def validate(found, kind="report"):
+    """Raise an error unless a JSON value matches a schema."""
+    _validator(kind).validate(found)
+
+
+@cache
+def _validator(kind):
+    schema = SCHEMAS[kind]()
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)

@@ -1,0 +1,50 @@
+"""Fits of corrections in extreme cases."""
+
+import numpy as np
+import pytest
+
+from calcheck.distributions import Gaussian, Quantiles
+from calcheck.errors import DataError
+from calcheck.predictions import Predictions
+from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
+from calcheck.recalibration.methods import Method, apply_steps
+
+Z = np.array([0.5, -1.5, 0.8, 2.0, -1.0, 3.0, 0.2, -4.0, 2.0, -1.0, 5.0, 0.5])
+
+
+def rows_of(z, **columns):
+    return Predictions(y=z, predictive=Gaussian(np.zeros(len(z)), np.ones(len(z))), columns=columns)
+
+
+@pytest.mark.parametrize("group", [np.full(12, "a"), np.array(["a"] * 11 + ["b"])])
+def test_groups_that_do_not_vary_in_some_folds_can_be_fitted(group):
+    """One group has the factor of all rows; folds without the only row of a group have a constant column."""
+    step = fit_local(rows_of(Z, group=group), FitOptions(by=("group",)))
+    factor = step.apply(rows_of(Z, group=group)).predictive.scale
+    assert np.mean((Z / factor) ** 2) == pytest.approx(1, rel=1e-6)
+
+
+def test_a_map_that_leaves_one_quantile_is_refused():
+    levels = np.array([0.1, 0.5, 0.9])
+    values = np.tile([-1.0, 0.0, 1.0], (12, 1))
+    rows = Predictions(y=Z, predictive=Quantiles(levels, values))
+    with pytest.raises(DataError, match=r"fewer than two of the quantiles 0.1 … 0.9 remain"):
+        fit_pit(rows, FitOptions()).apply(rows)
+
+
+@pytest.mark.parametrize("far", [-30.0, 30.0])
+def test_quantiles_are_finite_where_errors_are_farther_than_probabilities_resolve(far):
+    """By floats, F(30) is 1: the share 1 / (n + 1) of the last piece must not be at infinity."""
+    rows = rows_of(np.append(Z, far))
+    corrected = fit_pit(rows, FitOptions()).apply(rows).predictive
+    assert np.isfinite([corrected.quantile(level) for level in (1e-9, 0.99, 1 - 1e-9)]).all()
+    assert np.isfinite([corrected.mean(), corrected.std(), corrected.crps(rows.y), corrected.log_prob(rows.y)]).all()
+
+
+def test_probabilities_of_uncertainties_that_are_ten_times_too_small_are_mapped_after_scaling():
+    """A fifth of the targets is above the 8.3 deviations at which F rounds to 1; by hand, the 90 % quantile is 12.8."""
+    rows = rows_of(10 * np.random.default_rng(1).normal(size=2000))
+    with pytest.raises(DataError, match=r"targets are so far out .* as in local"):
+        fit_pit(rows, FitOptions())
+    steps = Method("scale+pit").fit(rows, FitOptions())
+    assert apply_steps(steps, rows).predictive.quantile(0.9)[0] == pytest.approx(12.8, rel=0.05)
