@@ -33,6 +33,7 @@ LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map
 EXTREME = 0.002  # Share of values on each side that are in the outer cells of a map, which are wider
 ROWS_PER_BIN = 30
 HISTOGRAM_BINS = 30
+LEVEL = 0.9  # Of the intervals of distributions that have no standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,11 +203,13 @@ def spread_histogram(values: Values) -> Curve:
 
 
 def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
-    """Return the predicted standard deviations, or for intervals their widths, (n,), and their name."""
-    levels = predictive.interval_levels
-    if levels is None:
+    """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name."""
+    if (levels := predictive.interval_levels) is not None:
+        return interval_widths(predictive, float(levels[0])), WIDTH
+    try:
         return spreads(predictive), SPREAD
-    return interval_widths(predictive, float(levels[0])), WIDTH
+    except DataError:  # such as those of Cauchy distributions
+        return interval_widths(predictive, LEVEL), WIDTH
 
 
 def bin_count(n: int, rows_per_bin: int) -> int:

@@ -1,11 +1,13 @@
 """Every picture of every metric is drawn, for each kind of predictions, and shows no more than it may."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from calcheck.charts.image import draw, svg
-from calcheck.charts.picture import MAX_MARKS
+from calcheck.charts.picture import MAX_MARKS, Axis, Band, Line
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -14,7 +16,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.render.json import render
 from calcheck.render.pictures.metrics import EXPECTED, PANELS, metric_picture, metric_pictures
-from calcheck.report import Report
+from calcheck.report import Curve, Report
 from calcheck.storage.report_json import from_json
 from tests.families import calibrated
 
@@ -85,6 +87,47 @@ def test_a_report_with_curves_is_the_report_without_them_otherwise():
     assert with_curves == without
 
 
+def result_with(curve, metric="ece"):
+    """Return a report of a result with a curve, and the result."""
+    report = report_of(metric, "gaussian", run=Run(replicates=0, resamples=0))
+    return report, replace(report.results[0], curves=(curve,))
+
+
+def test_the_difference_from_the_level_is_drawn_with_its_band():
+    levels = {"x": (0.25, 0.5), "y": (0.5, 0.5), "low": (0.125, 0.25), "high": (0.5, 0.75)}
+    shares, differences = metric_picture(*result_with(Curve(name="reliability", **levels))).panels
+    assert shares.marks[0] == Band([0.25, 0.5], [0.125, 0.25], [0.5, 0.75], "95 % of perfect models")
+    assert differences.marks[0] == Band([0.25, 0.5], [-0.125, -0.25], [0.25, 0.25], "95 % of perfect models")
+    assert differences.marks[-1] == Line([0.25, 0.5], [0.25, 0.0], "observed")
+
+
+def test_cells_outside_the_band_have_a_map_of_their_own():
+    """Of four cells, the first is below the band and the last above it; all maps have the same colors and axes."""
+    edges = {"x": (0.0, 1, 2, 3), "stop": (1.0, 2, 3, 4), "x2": (0.0,) * 4, "stop2": (1.0,) * 4}
+    values = {"y": (1.0, 2, 3, 4), "low": (1.5,) * 4, "high": (3.5,) * 4, "expected": (2.0, 3, 2, 3)}
+    curve = Curve(name="map", x_name="a", x2_name="b", rows=(9.0,) * 4, **edges, **values)
+    panels = metric_picture(*result_with(curve, "zms")).panels
+    assert [panel.title for panel in panels] == ["zms", "perfect models", "outside 95 % of perfect models"]
+    shown = [panel.marks[0] for panel in panels]
+    assert [np.nan_to_num(cells.value).tolist() for cells in shown] == [[1, 2, 3, 4], [2, 3, 2, 3], [1, 0, 0, 4]]
+    assert {(cells.low, cells.high) for cells in shown} == {(1, 4)}
+    assert {panel.x for panel in panels} == {Axis("a", low=0, high=4)}
+
+
+@pytest.mark.parametrize("family", ["cauchy", "poisson", "quantiles"])
+def test_every_metric_that_is_computed_has_its_picture(family):
+    """Distributions without a standard deviation are sorted by the widths of their intervals."""
+    metrics = [METRICS[name]() for name in DRAWN if name != "cce"]
+    with_curves, without = (
+        evaluate(InMemory(calibrated(family, n=60)), metrics, run=Run(curves=curves, replicates=0, resamples=0))
+        for curves in (True, False)
+    )
+    assert with_curves.skipped == without.skipped
+    assert all(result.curves for result in with_curves.results)
+    if family == "cauchy":
+        assert {curve.x_name for result in with_curves.results for curve in result.curves} == {"", "interval width"}
+
+
 def test_stored_reports_keep_their_curves():
     report = report_of("cce", "gaussian")
     stored = from_json(Report, json.loads(render(report)), "")
@@ -108,7 +151,7 @@ def test_many_rows_have_as_few_marks_as_some():
         assert len(json.dumps(vega_lite(picture))) < 10 * MAX_MARKS
 
 
-def test_without_replicates_there_is_no_band_and_a_line_explains_it():
+def test_a_picture_without_replicates_has_no_band_but_the_reason():
     (picture,) = pictures_of("ece", "gaussian", run=Run(curves=True, replicates=0, resamples=0))
     assert "% of perfect models" not in svg(picture)
     assert "no or too few replicates" in picture.expected
