@@ -34,7 +34,7 @@ ABSENT_BY_ALTERNATIVE: dict[Alternative, tuple[str, ...]] = {
     "less": ("reference_high",),
     "none": (
         *("reference", "reference_low", "reference_high", "reference_kind", "zeta", "zeta_mc_error"),
-        *("p_value", "p_value_mc_error", "direction"),
+        *("p_value", "p_value_mc_error", "p_value_adjusted", "direction"),
     ),
 }
 ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {

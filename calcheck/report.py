@@ -180,6 +180,9 @@ class Inference:
         Distance between value and reference in units of the interval, and its Monte Carlo error.
     p_value, p_value_mc_error : float or None
         Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
+    p_value_adjusted : float or None
+        p-value adjusted for the number of metrics of the report: if the model is right, some adjusted p-value is at
+        most 0.05 in 5 % of data sets.
     verdict : str
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
     direction : str or None
@@ -203,6 +206,7 @@ class Inference:
     zeta_mc_error: float | None = None
     p_value: float | None = None
     p_value_mc_error: float | None = None
+    p_value_adjusted: float | None = field(default=None, metadata=ADDED)
     verdict: Verdict = "none"
     direction: Direction | None = field(default=None, metadata=ADDED)
     details: dict[str, Any] = field(default_factory=dict)
@@ -372,6 +376,34 @@ class Conclusion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Overall:
+    """One verdict for all metrics of a report whose verdicts are based on p-values.
+
+    Parameters
+    ----------
+    verdict : str
+        ``"pass"``, ``"fail"``, or ``"none"`` if the replicates are too few.
+    p_value : float
+        Probability that the metrics of a perfect model are together at least as extreme.
+    method : str
+        How the metrics are joined: by the largest distance of a statistic from its median, relative to its limit.
+    replicates : int
+        Number of replicates, on which all metrics are computed.
+    metrics : tuple of str
+        Names of the metrics.
+    leading : str
+        Metric with the strongest evidence against the model.
+    """
+
+    verdict: Verdict
+    p_value: float
+    method: Literal["maximum relative to limits"]
+    replicates: int
+    metrics: tuple[str, ...]
+    leading: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """All results of one run."""
 
@@ -382,6 +414,7 @@ class Report:
     results: tuple[Result, ...]
     skipped: tuple[Skipped, ...] = ()
     gates: tuple[Gate, ...] = ()
+    overall: Overall | None = field(default=None, metadata=ADDED)
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
 
     def violated(self, level: Level) -> tuple[Gate, ...]:

@@ -27,6 +27,7 @@ NUMBERS = (
     "zeta_mc_error",
     "p_value",
     "p_value_mc_error",
+    "p_value_adjusted",
 )
 
 
