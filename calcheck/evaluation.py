@@ -22,6 +22,7 @@ from calcheck.inference.null_distribution import (
     add_replicates,
     simulate_null,
 )
+from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict
 from calcheck.inference.pointwise_tests import pointwise_p_values
 from calcheck.inference.verdict_basis import NOT_SIMULATED, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
@@ -123,6 +124,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
             data_sets = data_sets.for_inputs(len(shown)) if metric.info.conditional else data_sets
             computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
+            computed.shares_replicates = own is source
         except FileError:
             raise
         except (DataError, NumericalError) as error:
@@ -142,6 +144,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         settings=run_settings(run, subsample=subsample, replicates=run.replicates),
         results=make_results(found, run, warnings),
         skipped=tuple(skipped),
+        overall=overall_verdict([each for each, _ in found], run.confidence),
     )
 
 
@@ -188,8 +191,9 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[Message, ...]
     results = []
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
-        for (each, extremes), interval in zip(found, inferred, strict=True):
-            inference = compare_with_null(each, interval, run)
+        adjusted = adjusted_p_values([each for each, _ in found])
+        for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
+            inference = replace(compare_with_null(each, interval, run), p_value_adjusted=p)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))

@@ -185,7 +185,8 @@ class Inference:
     p_value, p_value_mc_error : float or None
         Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
     p_value_adjusted : float or None
-        The same for the most extreme of several results: the p-value adjusted for their number.
+        p-value adjusted for the number of results: of metrics in a report, of groups and metrics among slices. If the
+    model is right, some adjusted p-value is at most 0.05 in 5 % of data sets.
     verdict : str
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
     direction : str or None
@@ -379,6 +380,34 @@ class Conclusion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Overall:
+    """One verdict for all metrics of a report whose verdicts are based on p-values.
+
+    Parameters
+    ----------
+    verdict : str
+        ``"pass"``, ``"fail"``, or ``"none"`` if the replicates are too few.
+    p_value : float
+        Probability that the metrics of a perfect model are together at least as extreme.
+    method : str
+        How the metrics are joined: by the largest distance of a statistic from its median, relative to its limit.
+    replicates : int
+        Number of replicates, on which all metrics are computed.
+    metrics : tuple of str
+        Names of the metrics.
+    leading : str
+        Metric with the strongest evidence against the model.
+    """
+
+    verdict: Verdict
+    p_value: float
+    method: Literal["maximum relative to limits"]
+    replicates: int
+    metrics: tuple[str, ...]
+    leading: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """All results of one run."""
 
@@ -389,6 +418,7 @@ class Report:
     results: tuple[Result, ...]
     skipped: tuple[Skipped, ...] = ()
     gates: tuple[Gate, ...] = ()
+    overall: Overall | None = field(default=None, metadata=ADDED)
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
 
     def violated(self, level: Level) -> tuple[Gate, ...]:

@@ -25,7 +25,7 @@ from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, 
 from calcheck.cli.output import STDOUT, deliver_text
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.metrics import METRICS
+from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import FORMATS, render
 
 if TYPE_CHECKING:
@@ -55,21 +55,27 @@ class Requirements:
         """Whether the verdicts are checked."""
         return not self.rules and not self.base.name
 
+    @property
+    def are_overall(self) -> bool:
+        """Whether a rule refers to the overall verdict, which all metrics have a part in."""
+        return any(rule.is_overall for rule, _ in self.rules)
+
     def take_all(self, named: Sequence[str] | None) -> bool:
         """Return whether every metric that applies is computed."""
-        return not named and (self.are_verdicts or self.base.is_predictions)
+        return not named and (self.are_verdicts or self.are_overall or self.base.is_predictions)
 
     def metrics(
         self, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
     ) -> list[Metric[Any]]:
         """Return the metrics to compute: those of the rules and the baseline, and the named ones.
 
-        Those of the baseline have their stored options. For verdicts, no named ones means all metrics.
+        Those of the baseline have their stored options. For verdicts and the overall verdict, no named ones means all
+        metrics.
         """
         if self.are_verdicts:
             return select_metrics(named, settings, levels)
         wanted = [name for rule, _ in self.rules for name in rule.metrics()]
-        wanted += [] if self.base.is_predictions else named or []
+        wanted += [] if self.base.is_predictions else named or (DEFAULT_METRICS if self.are_overall else [])
         metrics = {metric.info.name: metric for metric in select_metrics(wanted, settings, levels)}
         metrics |= {metric.info.name: metric for metric in self.base.metrics}
         return [metrics[name] for name in METRICS if name in metrics]

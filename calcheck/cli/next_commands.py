@@ -69,6 +69,7 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     if file == "-" or failed is None:
         return ()
     evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
+    columns = [name for name in columns if name != "mean" or name in report.input.columns.values()]
     recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given), "--by", ",".join(columns)]
     return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
 

@@ -225,23 +225,31 @@ def describe_others(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding about failures that no sentence explains."""
     judged = [result for result in evidence.results.values() if result.verdict not in ("none", "undecided")]
     failed = [result for result in judged if result.verdict == "fail"]
-    if not failed:
-        return
     clear = [
         each for each in failed if evidence.fails_clearly(each.metric) and abs(each.zeta or math.inf) >= CLEAR_ZETA
     ]
     if clear:
-        names = ", ".join(map(_with_direction, clear))
-        fails = "fails" if len(clear) == 1 else "fail"
-        yield _fault("others", clear[0].direction, f"{names} {fails} clearly, and nothing above explains it")
-        return
-    names = ", ".join(map(_with_direction, failed))
-    fails = "fails" if len(failed) == 1 else "fail"
-    if len(failed) > BY_CHANCE * (1 + len(judged) / VERDICTS_PER_FAILURE):
-        yield Finding(topic="others", state="untested", text=f"{names} {fails} at 5 %, more than by chance")
-        return
-    text = f"{names} {fails} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
-    yield Finding(topic="others", state="right", text=text)
+        yield _fault("others", clear[0].direction, f"{_fail(clear)} clearly, and nothing above explains it")
+    elif _are_more_than_chance(evidence, len(failed), len(judged)):
+        who = f"{_fail(failed)} at 5 %" if failed else "the metrics fail together"
+        yield Finding(topic="others", state="untested", text=f"{who}, more than by chance")
+    elif failed:
+        text = f"{_fail(failed)} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
+        yield Finding(topic="others", state="right", text=text)
+
+
+def _are_more_than_chance(evidence: Evidence, failures: int, verdicts: int) -> bool:
+    """Return whether failures are more than by chance, by the overall verdict or else by their number."""
+    overall = evidence.report.overall
+    if overall is not None and overall.verdict != "none":
+        return overall.verdict == "fail"
+    return failures > BY_CHANCE * (1 + verdicts / VERDICTS_PER_FAILURE)
+
+
+def _fail(results: Sequence[Result]) -> str:
+    """Return the names of metrics with the directions, and that they fail."""
+    names = ", ".join(map(_with_direction, results))
+    return f"{names} {'fails' if len(results) == 1 else 'fail'}"
 
 
 def _untested(evidence: Evidence, topic: Topic, *metrics: str) -> Finding:

@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
-from calcheck.gate.rules import INPUT, Abs, BoolOp, Comparison, Condition, Constant, Name, Not, Operand, Rule
+from calcheck.gate.rules import (
+    INPUT,
+    OVERALL,
+    PARTS,
+    Abs,
+    BoolOp,
+    Comparison,
+    Condition,
+    Constant,
+    Name,
+    Not,
+    Operand,
+    Rule,
+)
 from calcheck.report import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from calcheck.report import Input, Level, Report, Result
+    from calcheck.report import Input, Level, Overall, Report, Result
 
 COMPARED = {
     "<": operator.lt,
@@ -39,7 +52,8 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
         The report does not have a field of the rule, or the rule compares text with numbers.
     """
     results = {result.metric: result for result in report.results}
-    values = {str(name): _found(name, rule, report.input, results) for name in rule.names()}
+    parts = {**results, INPUT: report.input, OVERALL: report.overall}
+    values = {str(name): _found(name, rule, parts) for name in rule.names()}
     present = {name: value for name, value in values.items() if value is not None}
     complete = len(present) == len(values)
     return Gate(
@@ -51,13 +65,16 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     )
 
 
-def _found(name: Name, rule: Rule, read: Input, results: Mapping[str, Result]) -> float | str | None:
-    """Return the value of a name in a report; numbers that are not finite count as absent."""
+def _found(name: Name, rule: Rule, parts: Mapping[str, Result | Input | Overall | None]) -> float | str | None:
+    """Return the value of a name in a report; numbers that are not finite, and absent parts, count as absent."""
     head, *path = name.path
-    if head != INPUT and head not in results:
-        rule.reject(name.at, f"the report has no metric {head!r}. Available metrics: {', '.join(results)}")
-    found: Any = read if head == INPUT else results[head]
-    for step in path or ([] if head == INPUT else ["value"]):
+    if head not in parts:
+        listed = ", ".join(each for each in parts if each not in PARTS)
+        rule.reject(name.at, f"the report has no metric {head!r}. Available metrics: {listed}")
+    found: Any = parts[head]
+    if found is None:
+        return None
+    for step in path or ([] if head in PARTS else ["value"]):
         there = _entries(found)
         if step not in there:
             listed = f"Available: {', '.join(there)}" if there else "It has no entries"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.gate.rules import OVERALL
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -35,7 +37,7 @@ FIELDS = {
     "zeta_mc_error": "only a zeta estimated by resampling has a Monte Carlo error",
     "p_value": "the null distribution was not simulated",
     "p_value_mc_error": "only a p-value estimated from replicates has a Monte Carlo error",
-    "p_value_adjusted": "only p-values of several results on the same replicates are adjusted for their number",
+    "p_value_adjusted": "fewer than two results have p-values from the same replicates",
 }
 """Reasons for absent fields that no warning explains."""
 UNKNOWN = "the report has no value, and states no reason"
@@ -73,6 +75,8 @@ def format_value(value: Value) -> str:
 def _because(name: str, result: Result | None) -> str:
     """Return why a number is absent: a matching warning of its metric, else the field's reason, else all warnings."""
     field = name.rpartition(".")[2] if "." in name else "value"
+    if name.startswith(f"{OVERALL}."):
+        return FIELDS["p_value_adjusted"]
     warnings = () if result is None else result.warnings
     for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
         if texts := [warning.text for warning in warnings if warning.code in codes]:

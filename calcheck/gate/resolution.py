@@ -5,8 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
-from calcheck.gate.rules import INPUT, Abs, BoolOp, Comparison, Condition, Constant, Name, Not, Operand, Rule
-from calcheck.report import Input, Result, Verdict
+from calcheck.gate.rules import (
+    INPUT,
+    OVERALL,
+    PARTS,
+    Abs,
+    BoolOp,
+    Comparison,
+    Condition,
+    Constant,
+    Name,
+    Not,
+    Operand,
+    Rule,
+)
+from calcheck.report import Input, Overall, Result, Verdict
 from calcheck.suggestions import suggestion
 
 if TYPE_CHECKING:
@@ -14,8 +27,11 @@ if TYPE_CHECKING:
 
     from calcheck.details import FieldTree
 
-INPUT_FIELDS: FieldTree = {each.name: None if each.name == "columns" else {} for each in fields(Input)}
-INPUT_TYPES, RESULT_TYPES = get_type_hints(Input), get_type_hints(Result)
+PART_FIELDS: dict[str, FieldTree] = {
+    INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
+    OVERALL: {each.name: {} for each in fields(Overall)},
+}
+PART_TYPES, RESULT_TYPES = {INPUT: get_type_hints(Input), OVERALL: get_type_hints(Overall)}, get_type_hints(Result)
 
 
 def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None) -> Rule:
@@ -78,7 +94,7 @@ class _Resolver:
                 return node
 
     def is_known(self, word: str) -> bool:
-        return word in self.known or word in self.aliases or word == INPUT
+        return word in self.known or word in self.aliases or word in PARTS
 
     def name(self, node: Name) -> Name:
         """Return a name that a report can have, with the name of the metric in place of an alias."""
@@ -87,14 +103,14 @@ class _Resolver:
             self.rule.reject(node.at, self.unknown_metric(head))
         metric = self.aliases.get(head, head)
         found = Name((metric, *steps), node.at)
-        self.require_path(found, INPUT_FIELDS if metric == INPUT else self.known[metric])
+        self.require_path(found, PART_FIELDS[metric] if metric in PARTS else self.known[metric])
         return found
 
     def unknown_metric(self, word: str) -> str:
         """Return a message about a word that names no metric."""
         if word in get_args(Verdict):
             return f"{word!r} is a verdict: compare a field with it, e.g. {next(iter(self.known))}.verdict == {word}"
-        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, INPUT), 'Available')}"
+        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, *PARTS), 'Available')}"
 
     def require_path(self, name: Name, known: FieldTree) -> None:
         """Raise if a name has a step that no report has."""
@@ -128,7 +144,7 @@ def texts_of(operand: Operand) -> tuple[str, ...] | None:
     if not isinstance(operand, Name) or len(operand.path) == 1:
         return None
     head, field, *deeper = operand.path
-    hint = (INPUT_TYPES if head == INPUT else RESULT_TYPES).get(field)
+    hint = PART_TYPES.get(head, RESULT_TYPES).get(field)
     kinds = (hint,) if get_origin(hint) is Literal else (get_args(hint) or (hint,))
     for kind in kinds:
         if get_origin(kind) is Literal:

@@ -40,7 +40,8 @@ TOKEN = re.compile(
 )
 KEYWORDS = ("and", "or", "not", "abs")
 LEAVES = ("number", "name", "text")
-INPUT = "input"  # prefix of names that refer to the input instead of a metric
+INPUT, OVERALL = "input", "overall"  # Prefixes of names that refer to a part of the report instead of a metric
+PARTS = (INPUT, OVERALL)
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
 OPERAND = (*LEAVES, "abs", "(")
@@ -79,6 +80,11 @@ class Name:
 
     path: tuple[str, ...]
     at: int = field(default=0, compare=False)
+
+    @property
+    def head(self) -> str:
+        """The metric, or the part of the report."""
+        return self.path[0]
 
     def __str__(self) -> str:
         return ".".join(self.path)
@@ -132,7 +138,12 @@ class Rule:
 
     def metrics(self) -> tuple[str, ...]:
         """Return the metrics in the rule, without duplicates."""
-        return tuple(dict.fromkeys(name.path[0] for name in self.names() if name.path[0] != INPUT))
+        return tuple(dict.fromkeys(name.head for name in self.names() if name.head not in PARTS))
+
+    @property
+    def is_overall(self) -> bool:
+        """Whether the rule refers to the overall verdict."""
+        return any(name.head == OVERALL for name in self.names())
 
     def reject(self, at: int, problem: str) -> NoReturn:
         """Raise an error about a position in the rule.

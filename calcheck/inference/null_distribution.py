@@ -187,6 +187,8 @@ class FittedMetric(Generic[MetricT_co]):
         How the model is wrong if the value is significantly above the reference.
     bands : CurveBands, optional
         Its curves, if they were requested.
+    shares_replicates : bool
+        Whether its replicates are those of the other metrics.
     """
 
     metric: MetricT_co
@@ -199,6 +201,7 @@ class FittedMetric(Generic[MetricT_co]):
     tested: float | None = None
     above: Direction | None = None
     bands: CurveBands | None = None
+    shares_replicates: bool = True
 
     @property
     def compared_value(self) -> float:

@@ -11,6 +11,7 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError, V
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
+from calcheck.inference.overall_verdict import overall_verdict
 from calcheck.inference.verdict_basis import NO_REPLICATES, NOT_SIMULATED, StatedShape, basis_of
 from calcheck.metrics.base import ComparesOutcomes, inapplicable_reason
 from calcheck.report import Report, Skipped
@@ -282,6 +283,7 @@ def report_from_state(state: State, run: Run) -> Report:
         settings=run_settings(run, subsample=None, replicates=state.replicates),
         results=make_results([(each, {}) for each in found], run, state.warnings),
         skipped=tuple(skipped),
+        overall=overall_verdict(found, run.confidence),
     )
 
 

@@ -84,6 +84,7 @@ def prune(
         input=source.input_info(),
         results=tuple(result for group in grouped for result in group),
         settings={**whole.settings, "max_percent": max_percent, "step": step},
+        overall=None,
     )
 
 

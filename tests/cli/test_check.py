@@ -505,3 +505,19 @@ def test_hostile_names_of_files_columns_and_rules_are_escaped(calcheck, tmp_path
     for arguments in (("--fail-on", name), ("--target", name + "z"), ("--against", tmp_path / f"{name}.json")):
         line = calcheck("check", path, "--fail-on", "mae > 0", *arguments, "--format", form).refused()
         assert not {character for character in line if not character.isprintable()} - {"\n"}
+
+
+def test_a_rule_on_the_overall_verdict_computes_all_metrics(calcheck, right, wrong):
+    rule = ("--fail-on", "overall.verdict != pass", "--no-bootstrap", "--replicates", 59, "--format", "json")
+    named = calcheck("check", wrong, "--metrics", "zms,ece", *rule)
+    assert named.code == 1
+    assert json.loads(named.out)["overall"]["metrics"] == ["zms", "ece"]
+    every = json.loads(calcheck("check", right, *rule).out)["overall"]
+    assert {"zms", "crps", "bias"} <= set(every["metrics"])
+    assert not {"sharpness", "cce", "pit-bias"} & set(every["metrics"])
+
+
+def test_a_rule_on_the_overall_verdict_of_one_metric_is_violated(calcheck, right):
+    found = calcheck("check", right, "--metrics", "zms", "--fail-on", "overall.p_value < 0.01", *FEW)
+    assert found.code == 1
+    assert "fewer than two metrics" in found.out

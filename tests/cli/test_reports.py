@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +12,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.cli.command_group import COMMANDS
-from calcheck.metrics import METRICS
+from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import csv as csv_format
+from calcheck.render.builders.report import report_document
+from calcheck.render.document import Paragraph
 from calcheck.render.markdown import escape
-from calcheck.report import Input, InputFile, Report, Skipped
+from calcheck.report import Input, InputFile, Overall, Report, Result, Skipped
 from tests.files import columns, table, write
 from tests.schemas import validate
 from tests.shorthand import texts
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 FEW = ("--resamples", 100, "--replicates", 39)
-NEED_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.info.needs]
-NEED_NO_INPUTS = [name for name in METRICS if name not in NEED_INPUTS]
+NEED_INPUTS = [name for name, metric in DEFAULT_METRICS.items() if "x" in metric.info.needs]
+NEED_NO_INPUTS = [name for name in DEFAULT_METRICS if name not in NEED_INPUTS]
 
 
 @pytest.fixture
@@ -386,3 +389,39 @@ def test_inputs_are_read_only_for_metrics_that_need_them(calcheck, tmp_path):
 def test_help_lists_all_commands(calcheck):
     out = calcheck("--help").out
     assert all(f" {name} " in out for name in COMMANDS)
+
+
+def test_the_line_before_the_table_states_the_overall_verdict_and_what_remains_of_the_failures(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    right = {"y": rng.normal(size=200), "mean": np.zeros(200), "std": np.ones(200)}
+    quick = ("--no-bootstrap", "--replicates", 99, "--error-dist", "normal")
+    found = calcheck("evaluate", write(tmp_path / "right.parquet", right), *quick)
+    (line,) = (line for line in found.out.splitlines() if "metrics together" in line)
+    assert re.fullmatch(r"\d+ metrics together: pass, p 0\.\d+", line)
+    wrong = {**right, "std": np.full(200, 0.7)}
+    found = calcheck("evaluate", write(tmp_path / "wrong.parquet", wrong), "--metrics", "zms,ece,bias", *quick)
+    expected = "3 metrics together: fail, p 0.01, led by zms; every failure remains after adjustment for their number"
+    assert expected in " ".join(found.out.split())
+
+
+@pytest.mark.parametrize(
+    ("adjusted", "expected"),
+    [
+        ((0.2, 0.06, None), "p 0.2; no failure remains after adjustment"),
+        ((0.2, 0.05, None), "p 0.2; of 2 failures, ece remains after adjustment"),
+        ((0.01, 0.05, 0.3), "p 0.2; of 3 failures, zms, ece remain after adjustment"),
+        ((None, None, None), "p 0.2"),
+    ],
+)
+def test_the_overall_verdict_names_the_failures_that_remain(adjusted, expected):
+    overall = Overall(
+        verdict="pass", p_value=0.2, method="maximum relative to limits", replicates=99, metrics=("a",) * 9, leading="a"
+    )
+    results = tuple(
+        Result(metric=name, summary="", options={}, unit="1", value=1.0, verdict="fail", p_value_adjusted=p)
+        for name, p in zip(("zms", "ece", "pit"), adjusted, strict=True)
+    )
+    read = Input(files=(), n=9, dropped=0, predictive=None, columns={})
+    report = Report(calcheck="0", input=read, settings={"confidence": 0.95}, results=results, overall=overall)
+    (line,) = (block.text for block in report_document(report).blocks if isinstance(block, Paragraph))
+    assert line.removesuffix(" for their number") == f"9 metrics together: pass, {expected}"

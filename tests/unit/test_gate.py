@@ -13,7 +13,7 @@ from calcheck.gate.messages import UNKNOWN, format_values
 from calcheck.gate.resolution import resolve_rule
 from calcheck.gate.rules import DEEPEST, LONGEST, parse
 from calcheck.messages import Message
-from calcheck.report import Gate, Input, Report, Result
+from calcheck.report import Gate, Input, Overall, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
 FREE = ("details", "options", "slice")
@@ -52,6 +52,14 @@ REPORT = Report(
     input=Input(files=(), n=442, dropped=3, predictive="gaussian", columns=COLUMNS),
     settings={},
     results=(ZMS, ECE, SCORE, NLL),
+    overall=Overall(
+        verdict="fail",
+        p_value=0.005,
+        method="maximum relative to limits",
+        replicates=199,
+        metrics=("zms", "ece"),
+        leading="zms",
+    ),
 )
 
 
@@ -101,6 +109,9 @@ def violated(text):
         ("zms.details.kernel.name == rbf", True),
         ("zms.options.alpha == 1E-1", True),
         ("zms.unit == 'and'", False),
+        ("overall.verdict != pass", True),
+        ("overall.p_value < 0.01 and overall.replicates == 199", True),
+        ("overall.leading == 'ece'", False),
         ("input.n > 441", True),
         ("input.dropped > 3", False),
         ("input.columns.y == 'target'", True),
@@ -407,3 +418,26 @@ def test_a_stored_interval_that_excludes_its_own_value_is_reported():
 def test_a_rule_on_a_detail_that_cannot_exist_is_refused_before_computing(text, message):
     with pytest.raises(OptionError, match=re.escape(message)):
         resolve_rule(parse(text), KNOWN)
+
+
+def test_a_rule_on_an_absent_overall_verdict_is_violated_with_the_reason():
+    rule = resolve_rule(parse("overall.p_value < 0.01"), KNOWN)
+    gate = evaluate_rule(rule, replace(REPORT, overall=None))
+    assert not gate.passed
+    assert gate.message == "overall.p_value is null (fewer than two metrics have p-values from the same replicates)"
+    assert rule.metrics() == ()
+    assert rule.is_overall
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("overall > 1", "overall is neither a number nor text. Use one of its entries: verdict, p_value"),
+        ("overall.metrics == zms", "overall.metrics is neither a number nor text"),
+        ("overall.p < 0.01", "overall has no field 'p'"),
+        ("overall.verdict == wrong", "overall.verdict is never 'wrong'"),
+    ],
+)
+def test_a_rule_on_something_else_of_the_overall_verdict_is_refused(text, expected):
+    with pytest.raises(OptionError, match=re.escape(expected)):
+        evaluate_text(text)

@@ -151,7 +151,7 @@ def test_many_rows_have_as_few_marks_as_some():
         assert len(json.dumps(vega_lite(picture))) < 10 * MAX_MARKS
 
 
-def test_without_replicates_there_is_no_band_and_a_line_explains_it():
+def test_a_picture_without_replicates_has_no_band_but_the_reason():
     (picture,) = pictures_of("ece", "gaussian", run=Run(curves=True, replicates=0, resamples=0))
     assert "% of perfect models" not in svg(picture)
     assert "no or too few replicates" in picture.expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from calcheck.inference.p_values import rejects
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
@@ -23,7 +24,7 @@ from calcheck.render.document import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.report import Conclusion, Gate, Report, Result
+    from calcheck.report import Conclusion, Gate, Overall, Report, Result
 
 OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided"}
 QUESTION = "Can the uncertainties be trusted?"
@@ -57,6 +58,8 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
             return
     if report.gates:
         yield _gates(report.gates)
+    if report.overall is not None:
+        yield Paragraph(_overall(report.overall, report.results, report.settings["confidence"]))
     if report.results:
         yield overview(report.results)
     if detailed:
@@ -80,6 +83,28 @@ def answer(conclusion: Conclusion, n: int) -> Answer:
     told = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], _reservation(conclusion, n))
     findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
     return Answer(QUESTION, told, findings, conclusion.next)
+
+
+def _overall(overall: Overall, results: Sequence[Result], confidence: float) -> str:
+    """Return the overall verdict in a sentence, with the failures that remain if adjusted for the number of metrics."""
+    text = f"{len(overall.metrics)} metrics together: {overall.verdict}, p {overall.p_value:.2g}"
+    if overall.verdict == "fail":
+        text += f", led by {overall.leading}"
+    failed = {each.metric: each.p_value_adjusted for each in results if each.verdict == "fail"}
+    adjusted = {metric: p for metric, p in failed.items() if p is not None}
+    if not adjusted:
+        return text
+    remaining = [metric for metric, p in adjusted.items() if rejects(p, confidence)]
+    return f"{text}; {_remaining(remaining, len(adjusted))} after adjustment for their number"
+
+
+def _remaining(remaining: Sequence[str], failures: int) -> str:
+    """Return which failures remain, as the beginning of a clause."""
+    if not remaining:
+        return "no failure remains"
+    if len(remaining) == failures:
+        return "every failure remains"
+    return f"of {failures} failures, {', '.join(remaining)} remain{'s' * (len(remaining) == 1)}"
 
 
 def _gates(gates: Sequence[Gate]) -> Table:

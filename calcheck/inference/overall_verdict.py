@@ -1,0 +1,171 @@
+"""One verdict for several metrics from the same replicates, and p-values adjusted for the number of metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from calcheck.inference.p_values import TIED, cannot_reject, rejects
+from calcheck.report import Overall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.inference.metric_protocol import InferableMetric
+    from calcheck.inference.null_distribution import FittedMetric
+    from calcheck.report import Alternative, Verdict
+    from calcheck.results import NullDistribution
+
+    Values = NDArray[np.float64]
+
+
+LEVEL = 0.05  # Tail beyond the limits of a metric
+
+
+class CommonStatistics(NamedTuple):
+    """Statistics of K metrics on the same data sets.
+
+    Parameters
+    ----------
+    places : tuple of int
+        The places of the metrics among all that were computed, K of them.
+    metrics : tuple of str
+        Their names.
+    alternatives : tuple of str
+        Their alternative hypotheses.
+    values : (K, 1 + R)
+        Statistics of the data, then of R replicates.
+    """
+
+    places: tuple[int, ...]
+    metrics: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    values: Values
+
+
+def common_statistics(computed: Sequence[FittedMetric[InferableMetric]]) -> CommonStatistics | None:
+    """Return the statistics of the metrics whose verdicts are based on p-values; None if these are fewer than two.
+
+    A replicate has a number, and has the same targets for each metric. If metrics have different numbers of replicates,
+    the first ones are used, which all of them have.
+    """
+    judged = [
+        (place, each, each.null.values)
+        for place, each in enumerate(computed)
+        if each.null is not None and _is_judged(each, each.null)
+    ]
+    if len(judged) < 2:  # noqa: PLR2004 - a pair
+        return None
+    count = min(len(values) for *_, values in judged)
+    return CommonStatistics(
+        tuple(place for place, *_ in judged),
+        tuple(each.metric.info.name for _, each, _ in judged),
+        tuple(each.metric.alternative for _, each, _ in judged),
+        np.array([np.append(each.compared_value, values[:count]) for _, each, values in judged]),
+    )
+
+
+def _is_judged(computed: FittedMetric[InferableMetric], null: NullDistribution) -> bool:
+    """Return whether the verdict is based on replicates that other metrics have too."""
+    known = bool(np.isfinite(computed.compared_value)) and not null.no_verdict
+    return known and computed.basis.kind == "p" and computed.shares_replicates
+
+
+def overall_verdict(computed: Sequence[FittedMetric[InferableMetric]], confidence: float) -> Overall | None:
+    """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
+
+    Its statistic is the largest one :func:`relative_to_limits`, so its p-value is the smallest adjusted one.
+
+    Parameters
+    ----------
+    computed : sequence of FittedMetric
+        Metrics on the same rows, with their null distributions.
+    confidence : float
+        The verdict is ``"fail"`` if the p-value is at most 1 - confidence.
+    """
+    found = common_statistics(computed)
+    if found is None:
+        return None
+    statistics = relative_to_limits(found)
+    p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
+    decided: Verdict = "fail" if rejects(p, confidence) else "pass"
+    return Overall(
+        verdict="none" if cannot_reject(replicates, "greater", confidence) else decided,
+        p_value=p,
+        method="maximum relative to limits",
+        replicates=replicates,
+        metrics=found.metrics,
+        leading=found.metrics[int(np.argmax(statistics[:, 0]))],
+    )
+
+
+def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:
+    """Return the p-value of each metric adjusted for their number; None for those without common replicates.
+
+    If the model is right, some adjusted p-value is at most p with probability at most p.
+
+    References
+    ----------
+    Westfall, Young (1993), "Resampling-Based Multiple Testing": step-down with the maximum of statistics.
+    """
+    adjusted: list[float | None] = [None] * len(computed)
+    found = common_statistics(computed)
+    if found is not None:
+        for place, p in zip(found.places, step_down_p_values(relative_to_limits(found)), strict=True):
+            adjusted[place] = float(p)
+    return adjusted
+
+
+def step_down_p_values(statistics: Values) -> Values:
+    """Return the step-down p-values of K statistics, (K,), of which large values are evidence.
+
+    The largest is compared with the maximum of all in each replicate, the second with the maximum of all but the
+    largest, and so on; p-values do not decrease in that order.
+
+    Parameters
+    ----------
+    statistics : (K, 1 + R)
+        The data, then R replicates.
+    """
+    order = np.argsort(-statistics[:, 0], kind="stable")
+    ordered = statistics[order]
+    maxima = np.maximum.accumulate(ordered[::-1], axis=0)[::-1]
+    reached = maxima >= ordered[:, :1] - TIED * np.abs(ordered[:, :1])
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate(reached.mean(axis=1))
+    return adjusted
+
+
+def relative_to_limits(found: CommonStatistics) -> Values:
+    """Return the distances from the medians, relative to those of the limits of the null distributions, (K, 1 + R).
+
+    A value of 1 is at the limit at which the metric alone fails. Medians and limits are those of the data and all
+    replicates, so that these remain exchangeable. The limits of a two-sided test differ, so skewness does not matter.
+    Undefined values count as the median, and constant statistics are no evidence.
+
+    References
+    ----------
+    Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the directional
+    quantile test.
+    """
+    known = np.isfinite(found.values)
+    values = np.where(known, found.values, np.nan)
+    away = np.where(known, values - np.nanmedian(values, axis=1, keepdims=True), 0.0)
+    return np.array([_beyond(line, side) for line, side in zip(away, found.alternatives, strict=True)])
+
+
+def _beyond(line: Values, alternative: Alternative) -> Values:
+    """Return distances from 0, (N,), in units of the limit on their side; negative on the side that is no evidence."""
+    tail = LEVEL / (2 if alternative == "two-sided" else 1)
+    above, below = (side / _limit(side, tail) for side in (line, -line))
+    sides = {"greater": above, "less": below, "two-sided": np.maximum(above, below)}
+    return np.asarray(sides[alternative])
+
+
+def _limit(line: Values, tail: float) -> float:
+    """Return the quantile that leaves a tail above; the maximum if that is 0, and infinity if no value is above 0."""
+    limits = (float(np.quantile(line, 1 - tail)), float(line.max()))
+    return next((limit for limit in limits if limit > 0), np.inf)

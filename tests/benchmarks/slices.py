@@ -1,0 +1,143 @@
+"""Slices: how often a right model fails in some group or region, which faults are found, and the time of a search.
+
+    python -m tests.benchmarks.slices level --sets 1000
+    python -m tests.benchmarks.slices groups --sets 1000
+    python -m tests.benchmarks.slices power --sets 100
+    python -m tests.benchmarks.slices time --rows 100000
+
+``level`` and ``groups`` draw data sets from right models of four families, with ties, texts and missing values in the
+columns, and print the share in which a region is found, or a group fails, at a p-value of at most 0.05, with the limits
+of a binomial. ``power`` draws 2,000 rows of five inputs with a fault in 15 % of them, and prints the share of data sets
+in which it is found, with the mean overlap (intersection over union) of the region found with the rows that are wrong.
+``time`` prints the processor time and the memory of a search of ten columns.
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from calcheck.conditions import Condition
+from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
+from calcheck.execution.context import Run
+from calcheck.predictions import InMemory, Predictions
+from calcheck.regions.cut import Cut
+from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.slices import by_groups
+from tests.simulations import band
+
+LEVEL = 0.05
+FAMILIES = ("gaussian", "student-t", "counts", "ensemble")
+TRUTHS = {"right": (1.0, False), "std x 1.3": (1.3, False), "std x 0.75": (0.75, False), "t3, std x 1.3": (1.3, True)}
+
+
+def right(family, rng, n):
+    """Return a right model, with columns that have ties, texts and missing values."""
+    x = rng.normal(size=n)
+    columns = {
+        "x": x,
+        "tied": rng.integers(0, 4, n),
+        "kind": rng.choice(["a", "b", "c"], n),
+        "gaps": np.where(rng.random(n) < 0.2, np.nan, x),
+    }
+    mean, std = x, np.exp(0.4 * np.sin(2 * x))
+    if family == "ensemble":
+        draws = mean[:, None] + std[:, None] * rng.normal(size=(n, 12))
+        return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), columns=columns)
+    predictive = {
+        "gaussian": Gaussian(mean, std),
+        "student-t": StudentT(loc=mean, scale=std, df=np.full(n, 4.0)),
+        "counts": Poisson(2 * np.exp(x / 2)),
+    }[family]
+    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, columns=columns)
+
+
+def searched(rows, seed):
+    """Return the p-value of a search."""
+    options = SearchOptions(min_rows=15)
+    return search_regions(InMemory(rows), options=options, metrics=[], run=Run(replicates=19, seed=seed)).settings[
+        "p_value"
+    ]
+
+
+def grouped(rows, seed):
+    """Return the smallest adjusted p-value of groups."""
+    cuts = [Cut.parse(text) for text in ("kind", "x:3")]
+    report = by_groups(InMemory(rows), cuts, min_rows=15, run=Run(replicates=99, resamples=0, seed=seed))
+    return min(each.p_value_adjusted for each in report.results if each.p_value_adjusted is not None)
+
+
+def levels(p_value, sets, n):
+    """Print the share of right models that fail somewhere."""
+    low, high = band(sets, LEVEL)
+    for family in FAMILIES:
+        rng = np.random.default_rng(7)
+        count = sum(p_value(right(family, rng, n), seed) <= LEVEL * (1 + 1e-9) for seed in range(sets))
+        print(f"{family:10} {count / sets:.3f} of {sets} (limits {low / sets:.3f} to {high / sets:.3f})", flush=True)
+
+
+def forecasts(rng, factor, heavy, n=2000):
+    """Return forecasts of five inputs, wrong in 15 % of the rows, and which are wrong."""
+    x = rng.random((n, 5))
+    wrong = (x[:, 0] > 0.7) & (x[:, 1] < 0.5)
+    zero, one = np.zeros(n), np.ones(n)
+    predictive = StudentT(loc=zero, scale=one, df=np.full(n, 3.0)) if heavy else Gaussian(zero, one)
+    y = np.where(wrong, factor, 1.0) * predictive.sample(rng, 1)[:, 0]
+    return Predictions(y=y, predictive=predictive, columns=dict(zip("abcde", x.T, strict=True))), wrong
+
+
+def selected(rows, report):
+    """Return the rows of the region found, by its filter."""
+    inside = np.ones(len(rows), dtype=bool)
+    for text in report.results[0].slice["filter"].replace("'", "").split("--filter ")[1:]:
+        condition = Condition.parse(text.strip())
+        values, limit = rows.columns[condition.column], float(condition.value)
+        inside &= values <= limit if condition.operator == "<=" else values > limit
+    return inside
+
+
+def power(sets):
+    """Print how often faults are found, and where."""
+    for name, (factor, heavy) in TRUTHS.items():
+        rng, count, overlaps = np.random.default_rng(3), 0, []
+        for seed in range(sets):
+            rows, wrong = forecasts(rng, factor, heavy)
+            report = search_regions(InMemory(rows), options=SearchOptions(most=1), run=Run(replicates=99, seed=seed))
+            found = selected(rows, report)
+            count += report.settings["p_value"] <= LEVEL
+            overlaps.append((found & wrong).sum() / (found | wrong).sum())
+        print(f"{name:14} found {count / sets:.2f}, overlap {np.mean(overlaps):.2f}", flush=True)
+
+
+def timed(n):
+    """Print the processor time of a search of ten columns, and the peak memory."""
+    rng = np.random.default_rng(0)
+    columns = {f"x{number}": rng.random(n) for number in range(10)}
+    std = np.exp(0.3 * rng.normal(size=n))
+    rows = Predictions(y=std * rng.normal(size=n), predictive=Gaussian(rng.normal(size=n), std), columns=columns)
+    start = time.process_time()
+    report = search_regions(InMemory(rows))
+    took, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{n:,} rows: {took:.1f} s, {peak:.2f} GB, {report.settings['regions']:,} regions")
+
+
+def main():
+    """Run the benchmark that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("level", "groups", "power", "time"))
+    parser.add_argument("--sets", type=int, default=200)
+    parser.add_argument("--rows", type=int)
+    given = parser.parse_args()
+    if given.what in ("level", "groups"):
+        levels(searched if given.what == "level" else grouped, given.sets, given.rows or 150)
+    elif given.what == "power":
+        power(given.sets)
+    else:
+        timed(given.rows or 100_000)
+
+
+if __name__ == "__main__":
+    main()
