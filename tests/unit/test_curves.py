@@ -11,6 +11,7 @@ from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
+from calcheck.inference.curves_at_inputs import curves_at_inputs
 from calcheck.linalg.principal_components import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -189,6 +190,16 @@ def test_cce_on_landmarks_is_shown_at_the_inputs_that_are_evaluated(evaluated):
     assert cells.replicates == 39
     assert len(cells.low) == len(cells.y)
     assert max(worst.y) >= max(cells.y)
+
+
+def test_small_distances_at_inputs_are_no_evidence_against_a_model():
+    """Distances that are smaller than those of all replicates have the p-value 1, larger ones 1/20."""
+    rows = normal_rows(np.zeros(20), np.ones(20), a=np.arange(20.0))
+    replicates = 2 + np.random.default_rng(0).uniform(size=(19, 20))
+    for distance, p_value in ((1.0, 1.0), (4.0, 0.05)):
+        own = np.full(20, distance)
+        curve, _ = curves_at_inputs(rows, own, np.vstack([own, replicates]), ("a",)).with_bands(0.95)
+        assert_allclose(curve.p_value, p_value, rtol=1e-12)
 
 
 def test_many_inputs_are_shown_by_their_first_two_principal_components():
