@@ -23,6 +23,7 @@ SCALE = 2.0  # of pixels in PNG
 IDENTIFIER = re.compile(r'((?:id="|url\(#|href="#))([a-z]+_?\d+)([")])')
 IDENTIFIER_NUMBER = re.compile(r'((?:id="|url\(#|href="#))(\d+)([")])')
 COORDINATES = re.compile(r'\s(?:d|transform|x|y|x1|y1|x2|y2|width|height)="[^"]*"')
+EMPTY = re.compile(r'<path class="(?:background|foreground)"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
 DECIMALS = re.compile(r"(\.\d\d)\d+(?![\de])")
 RESOURCES = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)  # of a page in PDF
 
@@ -54,14 +55,14 @@ def svg(picture: Picture) -> str:
 
     text: str = vl_convert.vegalite_to_svg(vega_lite(picture), vl_version=VERSION, allowed_base_urls=[])
     label = escape(strip_control(picture.description or picture.title))
-    return _with_own_identifiers(_with_few_decimals(text)).replace(
+    return _with_own_identifiers(_compact(text)).replace(
         "<svg ", f'<svg role="graphics-document" aria-label="{label}" ', 1
     )
 
 
-def _with_few_decimals(text: str) -> str:
-    """Return SVG whose coordinates have two decimals, a hundredth of a pixel."""
-    return COORDINATES.sub(lambda found: DECIMALS.sub(r"\1", found[0]), text)
+def _compact(text: str) -> str:
+    """Return SVG without empty paths, whose coordinates have two decimals, a hundredth of a pixel."""
+    return COORDINATES.sub(lambda found: DECIMALS.sub(r"\1", found[0]), EMPTY.sub("", text))
 
 
 def _with_own_identifiers(text: str) -> str:

@@ -213,7 +213,7 @@ def _cells(mark: Cells, panel: Panel) -> Spec:
     scale |= {"clamp": True} | ({"domain": [mark.low, mark.high]} if len(known) == len(limits) else known)
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40, "format": ".3~g"}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
-    drawn = {"type": "rect", "strokeWidth": 0, "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
+    drawn = {"type": "rect", "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
     layer = _layer(_rows(**edges, value=[_finite(each) for each in mark.value]), drawn, panel, {})
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Cells, Rule
@@ -30,6 +31,7 @@ HEADS = {
 }
 """Heads of the columns about the coordinates of a mark, by their names."""
 OF_X = frozenset({"x", "start", "stop", "x_start", "x_stop"})
+MAX_CELLS = 50  # maximum cells of a map in a table
 LIMITS = frozenset({"low", "high"})
 
 
@@ -50,9 +52,20 @@ def _table(mark: Mark, panel: Panel, title: str) -> Table:
     """Return the table of the coordinates of a mark, with the names of categories."""
     x, y = panel.x.label or "x", panel.y.label or "y"
     found = {name: values for name, values in _coordinates(mark).items() if len(values)}
+    if isinstance(mark, Cells) and len(mark.value) > MAX_CELLS:
+        title += f" · the {MAX_CELLS} largest of {len(mark.value)} values"
+        found = _largest(found, mark)
     columns = tuple(Column(HEADS[name].format(x=x, y=y), "right") for name in HEADS if name in found)
     texts = [_texts(found[name], _axis(name, mark, panel)) for name in HEADS if name in found]
     return Table(columns, tuple(row_of(*row) for row in zip(*texts, strict=True)), title)
+
+
+def _largest(found: dict[str, Sequence[float]], mark: Cells) -> dict[str, Sequence[float]]:
+    """Return the coordinates of the cells with the largest values, or with those farthest from the middle."""
+    sizes = [value if mark.middle is None else abs(value - mark.middle) for value in mark.value]
+    known = [place for place, size in enumerate(sizes) if isfinite(size)]
+    chosen = sorted(known, key=lambda place: -sizes[place])[:MAX_CELLS]
+    return {name: [values[place] for place in chosen] for name, values in found.items()}
 
 
 def _coordinates(mark: Mark) -> dict[str, Sequence[float]]:
