@@ -17,10 +17,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+JUDGED = ["--metrics", "zms", "--quiet"]
 DATA = Path(__file__).with_name("diabetes.parquet")
 COMMANDS = (
     ["slices", "searched.parquet"],
-    ["zms", "others.parquet", "--filter", "mean<=108.4", "--filter", "std>52.9", "--quiet"],
+    ["evaluate", "others.parquet", "--filter", "mean<=108.4", "--filter", "std>52.9", *JUDGED],
+    ["evaluate", "others.parquet", "--filter", "s2>-0.032", "--filter", "mean>108.4", "--filter", "mean<=225", *JUDGED],
     ["slices", "others.parquet", "--by", "mean:3", "--metrics", "coverage,zms", "--quiet"],
 )
 

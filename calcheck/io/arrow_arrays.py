@@ -231,11 +231,11 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of times or dates as local times without a zone, in microseconds; nulls stay null."""
-    column = _decoded(column)
-    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
-        column = pc.local_timestamp(column)
-    return column.cast(pa.timestamp("us"), safe=False)
+    """Return a column of times or dates in microseconds without a zone, (n,); nulls stay null.
+
+    Times with a zone are in UTC, as those of :func:`to_scalars`.
+    """
+    return _decoded(column).cast(pa.timestamp("us"), safe=False)
 
 
 def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:

@@ -114,6 +114,27 @@ class Scan:
         """Return the sums of values (n, c) by region of each pair of columns, (1 + r, 1 + s, c) each."""
         return [self.in_regions(sums, pair) for sums, pair in zip(self.sums(values), self.pairs, strict=True)]
 
+    def excess(self, deviations: Values | float, rows: Values | float) -> Values:
+        """Return how far deviations exceed what is usual for regions of their size; -inf for regions with few rows.
+
+        There are many more small regions than large ones, so that the largest deviation is mostly that of a small one.
+        The penalty gives regions of all sizes about the same chance to have the largest excess.
+
+        Parameters
+        ----------
+        deviations : array
+            Sums in units of their standard deviations.
+        rows : array
+            Number of rows of the regions, of a shape that broadcasts.
+
+        References
+        ----------
+        Walther (2010), "Optimal and fast detection of spatial clusters with scan statistics", Annals of Statistics 38.
+        """
+        n = len(self.columns[0].codes)
+        penalty = np.sqrt(2 * np.log(np.e * n / np.maximum(rows, 1)))
+        return np.where(np.asarray(rows) >= self.min_rows, np.abs(deviations) - penalty, -np.inf)
+
     def deviations(self, scores: Iterable[Values]) -> Deviations:
         """Return the deviations of all regions.
 
@@ -136,12 +157,11 @@ class Scan:
             parts.append(self.sums(block.reshape(n, -1)))
         count = sum(part[0].shape[2] for part in parts) // 2
         rows, variances = self.by_region(np.ones((n, 1))), self.by_region(squares / count)
-        largest = np.zeros(count)
+        largest = np.full(count, -np.inf)
         for place, pair in enumerate(self.pairs):
             sums = self.in_regions(np.concatenate([part[place] for part in parts], axis=2), pair)
             deviations = _standardize(sums.reshape(*rows[place].shape[:2], count, 2), variances[place][:, :, None])
-            deviations[rows[place][..., 0] < self.min_rows] = 0
-            largest = np.maximum(largest, np.abs(deviations).max(axis=(0, 1, 3)))
+            largest = np.maximum(largest, self.excess(deviations, rows[place][..., None]).max(axis=(0, 1, 3)))
         return Deviations(self, data, squares / count, tuple(each[..., 0] for each in rows), largest)
 
     def conditions(self, region: Region) -> tuple[Condition, ...]:
@@ -174,7 +194,7 @@ class Deviations:
     rows : tuple of (1 + r, 1 + s)
         Number of rows of each region of each pair of columns.
     largest : (N,)
-        The largest absolute deviation in any region: of the data, then of each replicate.
+        The largest excess of any region: of the data, then of each replicate.
     """
 
     scan: Scan
@@ -193,10 +213,10 @@ class Deviations:
         everything = int(self.rows[0][0, 0] >= least)
         return proper + sum(int((rows >= least).sum()) for rows in single.values()) + everything
 
-    def p_values(self, deviations: Values) -> Values:
-        """Return the probability that a perfect model deviates as much in any region, for each deviation."""
+    def p_values(self, excess: Values) -> Values:
+        """Return the probability that a perfect model has as large an excess in any region, for each excess."""
         ordered = np.sort(self.largest)
-        smaller = np.searchsorted(ordered, np.abs(deviations) * (1 - TIED))
+        smaller = np.searchsorted(ordered, excess - TIED * np.abs(np.nan_to_num(excess)))
         return np.asarray((len(ordered) - smaller) / len(ordered))
 
     def most_deviating(self, level: float, most: int) -> list[Region]:
@@ -212,40 +232,45 @@ class Deviations:
         most : int
             Maximum number of regions.
         """
-        whole = self._deviations(np.ones(len(self.scores)))
-        first = self._largest(whole, whole, [rows > 0 for rows in self.rows])
-        found = [first]
-        new = ~self.scan.mask(first)
-        while first.p_value <= level and len(found) < most:
-            rest = self._deviations(new.astype(np.float64))
-            outside = self.scan.by_region(new.astype(np.float64)[:, None])
-            eligible = [
-                (part[..., 0] >= NEW_SHARE * rows) & (self.p_values(np.abs(each).max(axis=2)) <= level)
-                for part, rows, each in zip(outside, self.rows, whole, strict=True)
-            ]
-            region = self._largest(rest, whole, eligible)
-            if region.p_value > level:
+        new = np.ones(len(self.scores))
+        whole = self._excess(self._deviations(new), new)
+        found: list[Region] = []
+        while len(found) < most:
+            region = self._largest(new, whole, level if found else 1.0)
+            if found and region.p_value > level:
                 break
             found.append(region)
-            new &= ~self.scan.mask(region)
+            new = np.where(self.scan.mask(region), 0.0, new)
+            if region.p_value > level or not new.any():
+                break
         return found
 
+    def _excess(self, deviations: list[Values], weights: Values) -> list[Values]:
+        """Return the excess of deviations of the rows of each region with weight 1."""
+        counts = self.scan.by_region(weights[:, None])
+        return [self.scan.excess(each, rows) for each, rows in zip(deviations, counts, strict=True)]
+
     def _deviations(self, weights: Values) -> list[Values]:
-        """Return the deviations of the weighted rows of each region, (1 + r, 1 + s, 2) for each pair of columns."""
+        """Return the deviations of the rows of each region with weight 1, (1 + r, 1 + s, 2) for each pair."""
         sums = self.scan.by_region(weights[:, None] * self.scores)
         variances = self.scan.by_region(weights[:, None] * self.variances)
         return [_standardize(total, variance) for total, variance in zip(sums, variances, strict=True)]
 
-    def _largest(self, rest: list[Values], whole: list[Values], eligible: list[NDArray[np.bool_]]) -> Region:
-        """Return the region whose remaining rows deviate most, with the larger p-value of these and of all its rows."""
-        values = [
-            np.where(allowed & (rows >= self.scan.min_rows), np.abs(part).max(axis=2), 0.0)
-            for part, allowed, rows in zip(rest, eligible, self.rows, strict=True)
-        ]
+    def _largest(self, new: Values, whole: list[Values], level: float) -> Region:
+        """Return the region whose new rows have the largest excess, if all its rows are significant.
+
+        Its p-value is the larger one of its new rows and of all its rows.
+        """
+        deviations, outside = self._deviations(new), self.scan.by_region(new[:, None])
+        rest = self._excess(deviations, new)
+        values = []
+        for part, all_rows, rows, total in zip(rest, whole, outside, self.rows, strict=True):
+            eligible = (rows[..., 0] >= NEW_SHARE * total) & (self.p_values(all_rows.max(axis=2)) <= level)
+            values.append(np.where(eligible, part.max(axis=2), -np.inf))
         pair = int(np.argmax([each.max() for each in values]))
         line, column = map(int, np.unravel_index(np.argmax(values[pair]), values[pair].shape))
-        score = int(np.argmax(np.abs(rest[pair][line, column])))
-        both = np.array([rest[pair][line, column, score], np.abs(whole[pair][line, column]).max()])
+        score = int(np.argmax(rest[pair][line, column]))
+        both = np.array([values[pair][line, column], whole[pair][line, column].max()])
         first, second = self.scan.pairs[pair]
         return Region(
             first,
@@ -253,7 +278,7 @@ class Deviations:
             self.scan.run(first, line),
             self.scan.run(second, column),
             score,
-            float(both[0]),
+            float(deviations[pair][line, column, score]),
             float(self.p_values(both).max()),
         )
 

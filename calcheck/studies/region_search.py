@@ -126,9 +126,9 @@ def search_regions(
     -----
     Regions are runs of quantile bins of one column, rectangles of two columns, and categories; they depend on inputs
     only. The scores of the rows are the first two components of the PIT. The sum of a score over a region, in units of
-    its standard deviation, is compared with the maximum over all regions and both scores for each replicate, which
-    controls the probability of any false region exactly. Further regions share less than half of the rows of the
-    smaller one with those before.
+    its standard deviation and less a penalty for small regions, is compared with the maximum over all regions and both
+    scores for each replicate, which controls the probability of any false region exactly. Further regions are
+    significant too, and so are their rows outside of those before.
     """
     study = _Search(source, options or SearchOptions(), run or Run())
     return study.report(group_metrics() if metrics is None else metrics)
@@ -272,7 +272,9 @@ class _Search:
         They are factors by which the deviations of normal distributions are too small.
         """
         rows = max(self.min_rows, round(SHARE * len(self.rows)))
-        limit = float(np.quantile(self.deviations.largest[1:], self.run.confidence))
+        limit = float(np.quantile(self.deviations.largest[1:], self.run.confidence)) - float(
+            self.scan.excess(0.0, rows)
+        )
         scores = ((limit + further) / math.sqrt(rows) for further in (0.0, NEARLY_ALWAYS))
         half, nearly = (factor_of_dispersion(score) for score in scores)
         return {"rows": rows, "half": half, "nearly_always": nearly}

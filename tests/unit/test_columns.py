@@ -339,6 +339,7 @@ DAYS = pa.array(["2024-02-29", "2024-03-01", None]).cast(pa.date32())
         (["2024-02-29", "2024-03-01", ""], "x>=2024-03-01", [1]),  # dates as text
         (DAYS, "x>=2024-03", [1]),
         (DAYS, "x<2024-03-01", [0]),
+        (DAYS.cast(pa.timestamp("us", "Europe/Berlin")), "x<2024-03-01", [0]),  # in UTC
         (pa.array(["b", "a", "b"]).dictionary_encode(), "x>a", [0, 2]),
         (pa.array([3, 1, 2]).dictionary_encode(), "x>1", [0, 2]),
     ],

@@ -9,6 +9,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.regions.binning import bin_column, label_of
 from calcheck.regions.cut import Cut
 from calcheck.regions.groups import partitions
+from tests.simulations import examples
 
 
 def labels(raw, how="x"):
@@ -101,6 +102,7 @@ def test_columns_that_cannot_be_cut_are_refused(raw, how, message):
 OPERATORS = {"<=": np.less_equal, ">": np.greater, "=": np.equal}
 
 
+@examples(200)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.integers(2, 8))
 def test_the_conditions_of_runs_of_bins_select_their_rows(values, bins):
     binning = bin_column("x", np.array(values), Cut("x", bins=bins))
