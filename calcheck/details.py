@@ -131,6 +131,31 @@ class LevelScore(TypedDict):
     score: Annotated[float, "Mean score at the level, in the unit of y."]
 
 
+class ScoreParts(TypedDict, total=False):
+    """A mean score and its parts: miscalibration - discrimination + uncertainty."""
+
+    score: Annotated[float, "Mean score."]
+    miscalibration: Annotated[float, "What an increasing correction of the predictions removes."]
+    discrimination: Annotated[float, "What the corrected predictions improve on a constant prediction."]
+    uncertainty: Annotated[float, "Score of the best constant prediction."]
+
+
+class MeanMiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of mean-miscalibration."""
+
+
+class LevelParts(ScoreParts):
+    """Parts of the pinball loss at one level."""
+
+    level: Annotated[float, "Level of the quantiles."]
+
+
+class QuantileMiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of quantile-miscalibration."""
+
+    by_level: Annotated[list[LevelParts], "Parts at each level."]
+
+
 class PinballDetails(Details, total=False):
     """Details of pinball."""
 

@@ -24,6 +24,8 @@ Direction = Literal[
     "light-tails",
     "skewed-right",
     "skewed-left",
+    "conditional-bias",
+    "wrong-quantiles",
     "wrong-in-bins",
     "wrong-distribution",
     "worse-than-promised",

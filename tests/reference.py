@@ -83,6 +83,7 @@ FIELDS = {
     "skipped[].metric": "Name of the metric.",
     "skipped[].reason": "Why it could not be computed.",
     "conclusion": "Whether the uncertainties can be trusted; null for reports with fewer than two verdicts.",
+    "overall": "One verdict for the metrics together; null if fewer than two have p-values from the same replicates.",
     "gates": "Rules that the results were checked against.",
     "changes": "Metrics that both reports have.",
     "only_old": "Results that only the old report has.",

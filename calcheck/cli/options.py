@@ -382,7 +382,7 @@ class MetricSelectionOptions:
 
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without the components of pit.",
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without parts of pit and scores.",
         metavar="NAMES",
     )
 
@@ -393,7 +393,7 @@ class ComparisonOptions:
 
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without the components of pit.",
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without parts of pit and scores.",
         metavar="NAMES",
     )
     names: tuple[str, ...] | None = option(

@@ -23,5 +23,7 @@ class PitComponent(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.pit import mean_component, pit
 
-        reference = 0.0 if rows.distributions().shape_is_known else None
-        return RowResults({"component": mean_component(*pit(rows), self.degree)}, reference=reference)
+        predictive = rows.distributions()
+        is_exact = predictive.shape_is_known and predictive.quantile_levels is None
+        values = mean_component(*pit(rows), self.degree)
+        return RowResults({"component": values}, reference=0.0 if is_exact else None)

@@ -10,7 +10,7 @@ from calcheck.distributions.gaussian import AssumedGaussian
 from calcheck.distributions.poisson import Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.metrics import DEFAULT_METRICS, METRICS, PIT_COMPONENTS
+from calcheck.metrics import DECOMPOSITIONS, DEFAULT_METRICS, METRICS, PIT_COMPONENTS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.pit import mean_component
 
@@ -99,5 +99,5 @@ def test_without_a_stated_shape_there_is_neither_an_exact_reference_nor_a_verdic
     assert {(each.reference_kind, each.verdict) for each in found} == {("simulated", "none")}
 
 
-def test_components_are_computed_by_name_only():
-    assert set(METRICS) - set(DEFAULT_METRICS) == set(PIT_COMPONENTS)
+def test_parts_of_metrics_are_computed_by_name_only():
+    assert set(METRICS) - set(DEFAULT_METRICS) == {*PIT_COMPONENTS, *DECOMPOSITIONS}

@@ -49,6 +49,7 @@ OF_MOMENTS = {
     "uce",
     "rmse",
     "bias",
+    "mean-miscalibration",
     "confidence-curve",
     "sharpness",
     "cv",

@@ -1,0 +1,70 @@
+"""Base class of decompositions of a mean score by isotonic regression."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from calcheck.metrics.base import Metric
+from calcheck.results import RowResults
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
+
+
+class Scores(NamedTuple):
+    """Scores by row, (n,) or (q, n) each: of the predictions, of their isotonic regression, and of a constant.
+
+    All three have the same unit; smaller is better.
+    """
+
+    predicted: NDArray[np.float64]
+    recalibrated: NDArray[np.float64]
+    constant: NDArray[np.float64]
+
+    def mean(self) -> Scores:
+        """Return the mean scores of rows, averaged over levels."""
+        return Scores(*(each.reshape(-1, each.shape[-1]).mean(axis=0) for each in self))
+
+    def parts(self) -> dict[str, NDArray[np.float64]]:
+        """Return the parts by row; the score is miscalibration - discrimination + uncertainty."""
+        return {
+            "miscalibration": self.predicted - self.recalibrated,
+            "discrimination": self.constant - self.recalibrated,
+            "uncertainty": self.constant,
+        }
+
+    def details(self) -> dict[str, float]:
+        """Return the mean score and its parts."""
+        means = {name: float(values.mean()) for name, values in self.parts().items()}
+        return {"score": float(self.predicted.mean()), **means}
+
+
+@dataclass(frozen=True)
+class MiscalibrationMetric(Metric[None]):
+    """Base class of metrics that say by how much isotonic regression of the targets improves a mean score."""
+
+    def fit(self, source: Source, run: Run) -> None:
+        """Return None: the regression depends on the targets."""
+
+    def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - nothing is fitted or random
+        scores = self.scores(source.predictions())
+        mean = scores.mean()
+        return RowResults(mean.parts(), details={**mean.details(), **self.further_details(scores)})
+
+    @abstractmethod
+    def scores(self, rows: Predictions) -> Scores:
+        """Return the scores of each row."""
+
+    def further_details(self, scores: Scores) -> dict[str, Any]:  # noqa: ARG002 - used by subclasses
+        """Return details that only one score has."""
+        return {}
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        return means["miscalibration"]

@@ -1,0 +1,109 @@
+"""Miscalibration of predicted quantiles: what isotonic regression of the targets removes from the pinball loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from calcheck.details import QuantileMiscalibrationDetails
+from calcheck.metric_info import SHARED_FIT, MetricInfo
+from calcheck.metrics._miscalibration import MiscalibrationMetric, Scores
+from calcheck.options import option, require_levels_option
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+
+LEVELS = tuple(step / 20 for step in range(1, 20))
+
+
+@dataclass(frozen=True)
+class QuantileMiscalibration(MiscalibrationMetric):
+    r"""Part of the pinball loss that an increasing correction of the predicted quantiles removes.
+
+    .. math:: \mathrm{MCB} = \frac1{nk} \sum_{i=1}^n \sum_{j=1}^k \rho_j(q_{ij}, y_i) - \rho_j(\hat g_j(q_{ij}), y_i)
+
+    where :math:`\rho_j` is the pinball loss at the level p_j, and g_j the isotonic regression of the p_j-quantile of
+    the targets on the predicted quantiles. The mean loss is MCB - DSC + UNC: the discrimination DSC is the improvement
+    of g_j over the same quantile of all targets, and the uncertainty UNC is the loss of the latter.
+
+    Parameters
+    ----------
+    levels
+        Quantile levels p_1, ..., p_k.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better. ``details`` contain all parts, on average and at each level.
+
+    Raises
+    ------
+    OptionError
+        A level is not strictly between 0 and 1, or is given twice, or there are more than 1,000.
+    DataError
+        The predictions are quantiles, and a level is beyond the outermost one.
+
+    Notes
+    -----
+    With many levels, twice the parts are those of the CRPS, by quantiles: each level is corrected by itself. Biased
+    upwards, as regressions follow noise; the replicates of a perfect model show by how much. Files of quantiles use
+    their own levels, without a verdict. Time O(k n log n), memory O(n k).
+
+    References
+    ----------
+    Gneiting, Resin (2023), "Regression diagnostics meets forecast evaluation". Dimitriadis, Gneiting, Jordan (2021).
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="quantile-miscalibration",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        above="wrong-quantiles",
+        source="Gneiting, Resin 2023",
+        interpretation="Smaller is better; because of noise, a perfect model is above 0.",
+        interval="none",
+        no_interval=SHARED_FIT,
+        details=QuantileMiscalibrationDetails,
+    )
+
+    levels: tuple[float, ...] | None = option(
+        None, "Quantile levels of the scores. Default: those of a quantile file, else 0.05, 0.1, ..., 0.95."
+    )
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
+            require_levels_option("levels", self.levels)
+
+    def with_defaults(self, rows: Predictions) -> QuantileMiscalibration:
+        """Return the metric with its levels."""
+        if self.levels is not None or rows.predictive is None:
+            return self
+        known = rows.predictive.quantile_levels
+        return QuantileMiscalibration(LEVELS if known is None else tuple(known.tolist()))
+
+    def scores(self, rows: Predictions) -> Scores:
+        import numpy as np
+
+        from calcheck.statistics.isotonic import isotonic_quantiles, pinball_losses
+        from calcheck.statistics.moments import targets
+        from calcheck.statistics.quantile_scores import quantiles
+
+        y, levels = targets(rows), self.levels or LEVELS
+        predicted = np.array(list(quantiles(rows.distributions(), levels)))
+        constant = np.quantile(y, levels, method="inverted_cdf")[:, None]
+        fitted = isotonic_quantiles(predicted, y, np.array(levels))
+        return Scores(*(pinball_losses(each, y, np.array(levels)) for each in (predicted, fitted, constant)))
+
+    def further_details(self, scores: Scores) -> dict[str, Any]:
+        """Return the parts at each level."""
+        parts = (Scores(*each).details() for each in zip(*scores, strict=True))
+        return {
+            "by_level": [{"level": level, **each} for level, each in zip(self.levels or LEVELS, parts, strict=True)]
+        }
