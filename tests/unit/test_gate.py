@@ -424,7 +424,7 @@ def test_a_rule_on_an_absent_overall_verdict_is_violated_with_the_reason():
     rule = resolve_rule(parse("overall.p_value < 0.01"), KNOWN)
     gate = evaluate_rule(rule, replace(REPORT, overall=None))
     assert not gate.passed
-    assert gate.message == "overall.p_value is null (fewer than two metrics have p-values from the same replicates)"
+    assert gate.message == "overall.p_value is null (fewer than two results have p-values from the same replicates)"
     assert rule.metrics() == ()
     assert rule.is_overall
 
