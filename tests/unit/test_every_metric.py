@@ -311,7 +311,7 @@ def test_metrics_without_an_alternative_have_no_orientation(name):
 
 @every_metric
 def test_results_have_only_the_fields_that_the_metric_lists(metric):
-    """Each field occurs for at least one of two families, except those that depend on other metrics, on the data, or on --plot."""
+    """Each field occurs for one of two families, except those that depend on other metrics, on data, or on --plot."""
     rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.info.name, family) not in INAPPLICABLE]
     run = Run(resamples=100, replicates=19)
     found = [evaluate(InMemory(each), [metric()], run=run).results[0] for each in rows]
