@@ -442,8 +442,8 @@ def slices(
         ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
         default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
-        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, coverage and
-        zms.
+        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, pit-dispersion,
+        coverage and zms.
     columns : str or sequence of str
         Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
     bins : int

@@ -450,8 +450,8 @@ class SliceOptions:
     )
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics by group, which must be means over rows, or metrics that describe regions. Default: bias, coverage and"
-        " zms.",
+        "Metrics by group, which must be means over rows, or metrics that describe regions. Default: bias, "
+        "pit-dispersion, coverage and zms.",
         metavar="NAMES",
     )
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.inference.p_values import TIED, cannot_reject, rejects
+from calcheck.inference.p_values import cannot_reject, rejects
+from calcheck.inference.step_down import step_down_p_values
 from calcheck.report import Overall
 
 if TYPE_CHECKING:
@@ -116,26 +117,6 @@ def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list
     if found is not None:
         for place, p in zip(found.places, step_down_p_values(relative_to_limits(found)), strict=True):
             adjusted[place] = float(p)
-    return adjusted
-
-
-def step_down_p_values(statistics: Values) -> Values:
-    """Return the step-down p-values of K statistics, (K,), of which large values are evidence.
-
-    The largest is compared with the maximum of all in each replicate, the second with the maximum of all but the
-    largest, and so on; p-values do not decrease in that order.
-
-    Parameters
-    ----------
-    statistics : (K, 1 + R)
-        The data, then R replicates.
-    """
-    order = np.argsort(-statistics[:, 0], kind="stable")
-    ordered = statistics[order]
-    maxima = np.maximum.accumulate(ordered[::-1], axis=0)[::-1]
-    reached = maxima >= ordered[:, :1] - TIED * np.abs(ordered[:, :1])
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.maximum.accumulate(reached.mean(axis=1))
     return adjusted
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-GROUP_METRICS = ("bias", "coverage", "zms")
+GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
 FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
 NO_MEAN = "is no mean over rows, so that the replicates of all rows have no values by group: use evaluate --filter"
 
@@ -164,7 +164,11 @@ class _Groups:
         reason = inapplicable_reason(type(metric), self.rows)
         if not reason and isinstance(metric, RowMetric):
             metric = metric.with_defaults(self.rows)
-            found = metric.evaluate(None, self.source, self.run)
+            try:
+                found = metric.evaluate(None, self.source, self.run)
+            except DataError as error:
+                self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
+                return None
             if found.columns and not found.terms and not found.fixed:
                 stated = StatedShape.from_predictive(self.rows.predictive)
                 return metric, basis_of(metric, stated, found, replicates=bool(len(self.simulation)))

@@ -197,3 +197,15 @@ def test_python_takes_frames_and_returns_one_line_per_group_and_metric():
     assert frame.query("group == 'sex=f' and metric == 'zms'").verdict.item() == "fail"
     found = package.slices(pd.DataFrame(forecasts(wrong=1.6)), columns=["sex", "age"], bins=4)
     assert found.results[0].slice["group"] == "sex=f"
+
+
+def test_metrics_that_a_file_does_not_allow_are_skipped_with_the_reason(sliced, calcheck, tmp_path):
+    rng = np.random.default_rng(5)
+    center = rng.normal(size=200)
+    parts = {f"q{level}": center + shift for level, shift in ((0.1, -1.28), (0.5, 0.0), (0.9, 1.28))}
+    parts |= {"y": center + rng.normal(size=200), "sex": np.where(rng.random(200) < 0.5, "f", "m")}
+    file = write(tmp_path / "quantiles.parquet", parts)
+    report = sliced(file, "--by", "sex")
+    assert {each["metric"] for each in report["skipped"]} == {"bias", "zms"}
+    assert by_group(report, "coverage")["sex=f"]["verdict"] == "pass"
+    assert "the mean depends on the tails" in calcheck("slices", file, "--by", "sex", "--metrics", "zms").refused()
