@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
 MODELS = ("model", "model_id")  # Known names of the column of models
 TARGET = "target_name"  # Chronos's column of target names
-COMPARISONS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Filter:
         if condition.operator in (EQUAL, DIFFERENT):
             return np.asarray(_equal(column, condition.value) == (condition.operator == EQUAL))
         values, limit = _comparable(column, condition)
-        return np.asarray(pc.fill_null(COMPARISONS[condition.operator](values, limit), fill_value=False))
+        compare = getattr(pc, COMPARISONS[condition.operator])
+        return np.asarray(pc.fill_null(compare(values, limit), fill_value=False))
 
 
 def _equal(column: pa.ChunkedArray, value: str) -> NDArray[np.bool_]:

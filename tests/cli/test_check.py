@@ -520,4 +520,4 @@ def test_a_rule_on_the_overall_verdict_computes_all_metrics(calcheck, right, wro
 def test_a_rule_on_the_overall_verdict_of_one_metric_is_violated(calcheck, right):
     found = calcheck("check", right, "--metrics", "zms", "--fail-on", "overall.p_value < 0.01", *FEW)
     assert found.code == 1
-    assert "fewer than two metrics" in found.out
+    assert "fewer than two results" in found.out

@@ -96,7 +96,7 @@ def test_a_second_file_is_not_taken_for_a_value_of_a_list(calcheck, houses):
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (("pits", "f"), "pit"),
+        (("covrage", "f"), "coverage"),
         (("Evaluate", "f"), "evaluate"),
         (("evaluate", "f", "--metrics", "zms,pits"), "pit"),
         (("evaluate", "f", "--metrics", "CRPS"), "crps"),

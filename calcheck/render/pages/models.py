@@ -11,10 +11,10 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory
+from calcheck.region_maps.grid import make_map
+from calcheck.region_maps.groups import column_groups
+from calcheck.region_maps.variables import default_variables, named_variables
 from calcheck.render.pages.report import ModelReport
-from calcheck.slices.grid import make_map
-from calcheck.slices.groups import column_groups
-from calcheck.slices.variables import default_variables, named_variables
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -9,20 +9,20 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT
+from calcheck.region_maps.limits import coverage_limits, histogram_limits, mean_square_limits
 from calcheck.render.cells import ABSENT, number
 from calcheck.render.document import Cell, Column, Table, row_of
 from calcheck.render.pages.blocks import LinkedMap
 from calcheck.render.pictures.regions import deviations, histogram_picture, map_picture
-from calcheck.slices.limits import coverage_limits, histogram_limits, mean_square_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from calcheck.slices.grid import Axis, RegionMap
-    from calcheck.slices.groups import ColumnGroups
-    from calcheck.slices.sums import GroupSums, SquareSums
+    from calcheck.region_maps.grid import Axis, RegionMap
+    from calcheck.region_maps.groups import ColumnGroups
+    from calcheck.region_maps.sums import GroupSums, SquareSums
 
     Values = NDArray[np.float64]
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.region_maps.grid import RegionMap
+    from calcheck.region_maps.groups import ColumnGroups
     from calcheck.render.pages.blocks import PageBlock
     from calcheck.report import Report, Result
-    from calcheck.slices.grid import RegionMap
-    from calcheck.slices.groups import ColumnGroups
 
     Part = Callable[["ModelReport"], Iterator[PageBlock]]
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Panel, Picture, Rule
-from calcheck.slices.limits import histogram_limits
-from calcheck.slices.sums import BINS
+from calcheck.region_maps.limits import histogram_limits
+from calcheck.region_maps.sums import BINS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.slices import grid
-    from calcheck.slices.grid import RegionMap
-    from calcheck.slices.sums import GroupSums
+    from calcheck.region_maps import grid
+    from calcheck.region_maps.grid import RegionMap
+    from calcheck.region_maps.sums import GroupSums
 
     Values = NDArray[np.float64]
 

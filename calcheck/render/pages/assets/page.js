@@ -34,7 +34,7 @@
     });
   };
 
-  /* Limits of right models, as in calcheck/slices/limits.py. */
+  /* Limits of right models, as in calcheck/region_maps/limits.py. */
 
   const BINS = 20;
   const ROUNDING = 1e-6; // of counts, relative to the number of rows

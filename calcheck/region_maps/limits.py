@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import bdtr, bdtrik, ndtri
 
-from calcheck.slices.sums import BINS
+from calcheck.region_maps.sums import BINS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

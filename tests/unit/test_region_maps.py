@@ -13,11 +13,11 @@ from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from calcheck.slices.grid import Variable, make_axis, make_map
-from calcheck.slices.groups import column_groups
-from calcheck.slices.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
-from calcheck.slices.sums import Membership, group_sums
-from calcheck.slices.variables import default_variables
+from calcheck.region_maps.grid import Variable, make_axis, make_map
+from calcheck.region_maps.groups import column_groups
+from calcheck.region_maps.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
+from calcheck.region_maps.sums import Membership, group_sums
+from calcheck.region_maps.variables import default_variables
 from tests import families
 
 RUN = Run()

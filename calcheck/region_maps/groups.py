@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.slices.sums import Membership, group_sums
+from calcheck.region_maps.sums import Membership, group_sums
 from calcheck.validation import finite_rows
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
-    from calcheck.slices.sums import GroupSums
+    from calcheck.region_maps.sums import GroupSums
 
 MAX_GROUPS = 20  # Number of categories of a column with groups
 MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories

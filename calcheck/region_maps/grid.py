@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.slices.sums import Membership, group_sums
+from calcheck.region_maps.sums import Membership, group_sums
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.moments import LARGEST
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
-    from calcheck.slices.sums import GroupSums
+    from calcheck.region_maps.sums import GroupSums
 
     Values = NDArray[np.float64]
 
