@@ -107,14 +107,14 @@ def score_rows(rows: Predictions, score: Score) -> Values:
 
 
 def score_levels(rows: Predictions, stated: Quantiles) -> Values:
-    """Return twice the mean pinball loss of the stated levels, (n,); levels that a correction lost are unchanged."""
+    """Return the mean pinball loss of the stated levels, (n,); levels that a correction lost are unchanged."""
     predictive = rows.distributions().load()
     if not isinstance(predictive, Quantiles):
         raise TypeError(type(predictive))
     values = stated.values.copy()
     values[:, np.isin(stated.levels, predictive.levels)] = predictive.values
     away = rows.targets().reshape(len(rows), 1) - values
-    return np.asarray(2 * np.maximum(stated.levels * away, (stated.levels - 1) * away).mean(axis=1))
+    return np.asarray(np.maximum(stated.levels * away, (stated.levels - 1) * away).mean(axis=1))
 
 
 def score_intervals(rows: Predictions, levels: Sequence[float]) -> Values:

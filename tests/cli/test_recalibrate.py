@@ -342,3 +342,13 @@ def test_frames_are_corrected_in_python(val, test, tmp_path):
     assert "scale" in repr(found)
     with pytest.raises(package.OptionError, match="folds must be between 2 and 100"):
         package.recalibrate(frame, folds=1)
+
+
+def test_the_score_of_quantiles_is_that_of_the_metric_pinball(recalibrated, calcheck, tmp_path):
+    rng = np.random.default_rng(14)
+    center = rng.normal(size=100)
+    parts = {f"q{level}": center + shift for level, shift in ((0.05, -1.64), (0.5, 0.0), (0.95, 1.64))}
+    file = write(tmp_path / "quantiles.parquet", parts | {"y": center + rng.normal(size=100)})
+    (unchanged,) = values(recalibrated(file), "pinball", method="none")
+    stated = json.loads(calcheck("pinball", file, *FEW, "--format", "json").out)["results"][0]["value"]
+    assert_allclose(unchanged, stated, rtol=1e-12)
