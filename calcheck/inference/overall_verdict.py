@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calcheck.inference.p_values import cannot_reject, rejects
-from calcheck.inference.step_down import step_down_p_values
+from calcheck.inference.step_down import relative_to_limits, step_down_p_values
 from calcheck.report import Overall
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from calcheck.results import NullDistribution
 
     Values = NDArray[np.float64]
-
-
-LEVEL = 0.05  # Tail beyond the limits of a metric
 
 
 class CommonStatistics(NamedTuple):
@@ -78,7 +75,7 @@ def _is_judged(computed: FittedMetric[InferableMetric], null: NullDistribution) 
 def overall_verdict(computed: Sequence[FittedMetric[InferableMetric]], confidence: float) -> Overall | None:
     """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
 
-    Its statistic is the largest one :func:`relative_to_limits`, so its p-value is the smallest adjusted one.
+    Its statistic is the largest of the :func:`extremes`, so its p-value is the smallest adjusted one.
 
     Parameters
     ----------
@@ -90,7 +87,7 @@ def overall_verdict(computed: Sequence[FittedMetric[InferableMetric]], confidenc
     found = common_statistics(computed)
     if found is None:
         return None
-    statistics = relative_to_limits(found)
+    statistics = extremes(found)
     p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
     decided: Verdict = "fail" if rejects(p, confidence) else "pass"
     return Overall(
@@ -115,38 +112,12 @@ def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list
     adjusted: list[float | None] = [None] * len(computed)
     found = common_statistics(computed)
     if found is not None:
-        for place, p in zip(found.places, step_down_p_values(relative_to_limits(found)), strict=True):
+        for place, p in zip(found.places, step_down_p_values(extremes(found)), strict=True):
             adjusted[place] = float(p)
     return adjusted
 
 
-def relative_to_limits(found: CommonStatistics) -> Values:
-    """Return the distances from the medians, relative to those of the limits of the null distributions, (K, 1 + R).
-
-    A value of 1 is at the limit at which the metric alone fails. Medians and limits are those of the data and all
-    replicates, so that these remain exchangeable. The limits of a two-sided test differ, so skewness does not matter.
-    Undefined values count as the median, and constant statistics are no evidence.
-
-    References
-    ----------
-    Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the directional
-    quantile test.
-    """
-    known = np.isfinite(found.values)
-    values = np.where(known, found.values, np.nan)
-    away = np.where(known, values - np.nanmedian(values, axis=1, keepdims=True), 0.0)
-    return np.array([_beyond(line, side) for line, side in zip(away, found.alternatives, strict=True)])
-
-
-def _beyond(line: Values, alternative: Alternative) -> Values:
-    """Return distances from 0, (N,), in units of the limit on their side; negative on the side that is no evidence."""
-    tail = LEVEL / (2 if alternative == "two-sided" else 1)
-    above, below = (side / _limit(side, tail) for side in (line, -line))
-    sides = {"greater": above, "less": below, "two-sided": np.maximum(above, below)}
-    return np.asarray(sides[alternative])
-
-
-def _limit(line: Values, tail: float) -> float:
-    """Return the quantile that leaves a tail above; the maximum if that is 0, and infinity if no value is above 0."""
-    limits = (float(np.quantile(line, 1 - tail)), float(line.max()))
-    return next((limit for limit in limits if limit > 0), np.inf)
+def extremes(found: CommonStatistics) -> Values:
+    """Return the distances :func:`.relative_to_limits`, (K, 1 + R); undefined statistics are no evidence."""
+    relative = relative_to_limits(found.values, found.alternatives)
+    return np.where(np.isnan(relative), 0.0, relative)

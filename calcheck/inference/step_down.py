@@ -17,35 +17,45 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-TAIL = 0.025  # Tails beyond the quantiles that are the unit of a statistic on each side
+LEVEL = 0.05  # Probability beyond the limits of a statistic
 
 
-def standardize(statistics: Values, alternatives: Sequence[Alternative]) -> Values:
-    """Return how extreme each statistic is, (k, N), in units of its quantiles; 0 at the median, larger is more extreme.
+def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) -> Values:
+    """Return the distances from the medians, relative to those of the limits of the null distributions, (k, N).
+
+    A value of 1 is at the limit at which the statistic alone is significant at 5 %; values of 0 and below are no
+    evidence, as are constant statistics. Medians and limits are those of all columns, so these remain exchangeable. The
+    limits of a two-sided test differ, which allows for skewed statistics. Undefined statistics stay NaN.
 
     Parameters
     ----------
     statistics : (k, N)
-        Statistics of N data sets as columns. An undefined value is as extreme as the largest.
+        Statistics of N data sets as columns.
     alternatives : sequence of str
         Extreme values of each statistic, k of them.
 
-    Notes
-    -----
-    Distances above the median are divided by that of the 97.5 % quantile, those below by that of the 2.5 % quantile,
-    which allows for skewed statistics. All columns are treated alike, so they stay exchangeable.
-
     References
     ----------
-    Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), directional quantile measure.
+    Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the directional
+    quantile test.
     """
-    low, middle, high = np.nanquantile(statistics, [TAIL, 0.5, 1 - TAIL], axis=1)[..., None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        above = np.where(high > middle, (statistics - middle) / (high - middle), np.sign(statistics - middle))
-        below = np.where(low < middle, (statistics - middle) / (middle - low), np.sign(statistics - middle))
-    sides = {"greater": above, "less": -below, "two-sided": np.maximum(above, -below)}
-    found = np.stack([sides[alternative][place] for place, alternative in enumerate(alternatives)])
-    return np.asarray(np.where(np.isnan(found), np.inf, found))
+    values = np.where(np.isfinite(statistics), statistics, np.nan)
+    away = values - np.nanmedian(values, axis=1, keepdims=True)
+    return np.array([_beyond(line, side) for line, side in zip(away, alternatives, strict=True)])
+
+
+def _beyond(line: Values, alternative: Alternative) -> Values:
+    """Return distances from 0, (N,), in units of the limit on their side; negative on the side that is no evidence."""
+    tail = LEVEL / (2 if alternative == "two-sided" else 1)
+    above, below = (side / _limit(side, tail) for side in (line, -line))
+    sides = {"greater": above, "less": below, "two-sided": np.maximum(above, below)}
+    return np.asarray(sides[alternative])
+
+
+def _limit(line: Values, tail: float) -> float:
+    """Return the quantile that leaves a tail above; the maximum if that is 0, and infinity if no value is above 0."""
+    limits = (float(np.nanquantile(line, 1 - tail)), float(np.nanmax(line)))
+    return next((limit for limit in limits if limit > 0), np.inf)
 
 
 def step_down_p_values(extremes: Values) -> Values:

@@ -15,7 +15,7 @@ from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import rejects
-from calcheck.inference.step_down import standardize, step_down_p_values
+from calcheck.inference.step_down import relative_to_limits, step_down_p_values
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of
 from calcheck.messages import Message
@@ -269,7 +269,8 @@ def _adjusted(computed: Sequence[FittedMetric[Metric[Any]]]) -> list[float | Non
     if not tested:
         return found
     places, statistics, alternatives = zip(*tested, strict=True)
-    p_values = step_down_p_values(standardize(np.stack(statistics), alternatives))
+    relative = relative_to_limits(np.stack(statistics), alternatives)
+    p_values = step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme
     for place, p_value in zip(places, p_values, strict=True):
         found[place] = float(p_value)
     return found

@@ -25,9 +25,9 @@ from calcheck.inference.global_envelope import extreme_rank_p_values
 from calcheck.inference.overall_verdict import (
     CommonStatistics,
     common_statistics,
-    relative_to_limits,
-    step_down_p_values,
+    extremes,
 )
+from calcheck.inference.step_down import step_down_p_values
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import RIGHT, WRONG, gaussian, rows_of, student_t
@@ -95,7 +95,7 @@ def common(values, alternatives):
 METHODS = {
     "extreme rank length": lambda v, a: extreme_rank_p_values(v, a)[0],
     "maximum, standardized": lambda v, a: share_above(largest_standardized(v, a)),
-    "maximum relative to limits": lambda v, a: step_down_p_values(relative_to_limits(common(v, a))).min(),
+    "maximum relative to limits": lambda v, a: step_down_p_values(extremes(common(v, a))).min(),
     "Fisher": lambda v, a: share_above(-np.log(column_p_values(v, a)).sum(axis=0)),
     "smallest p-value": lambda v, a: share_above(-column_p_values(v, a).min(axis=0)),
 }

@@ -289,9 +289,10 @@ def test_rows_without_a_cluster_or_a_time_are_refused(calcheck, tmp_path, option
 
 
 def test_a_map_of_numbers_is_not_applied_to_text(calcheck, val, tmp_path):
-    calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", "map.json", *FEW)
+    stored = tmp_path / "map.json"
+    calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", stored, *FEW)
     text = write(tmp_path / "text.parquet", forecasts(60, 12) | {"day": np.array(["x"] * 60)})
-    assert "column 'day' has no numbers" in calcheck("recalibrate", text, "--map", "map.json", *FEW).refused()
+    assert "column 'day' has no numbers" in calcheck("recalibrate", text, "--map", stored, *FEW).refused()
 
 
 def test_rows_of_the_fit_are_not_judged(calcheck, val, tmp_path):

@@ -12,8 +12,8 @@ from calcheck.inference.overall_verdict import (
     CommonStatistics,
     adjusted_p_values,
     common_statistics,
+    extremes,
     overall_verdict,
-    relative_to_limits,
     step_down_p_values,
 )
 from calcheck.inference.verdict_basis import Basis
@@ -88,13 +88,13 @@ def test_statistics_are_distances_from_the_median_relative_to_limits():
     found = CommonStatistics((0, 1, 2), ("a", "b", "c"), ("greater", "less", "two-sided"), np.array([line] * 3))
     away = line - 50
     expected = [away / 45, -away / 45, np.abs(away) / 47.5]
-    assert_allclose(relative_to_limits(found), expected, rtol=1e-12, atol=1e-15)
+    assert_allclose(extremes(found), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_each_side_of_a_skewed_statistic_has_its_own_limit():
     line = np.concatenate([np.arange(50.0), [50], 50 + 3 * np.arange(1.0, 51)])
     found = CommonStatistics((0,), ("a",), ("two-sided",), line[None])
-    assert_allclose(relative_to_limits(found)[0], np.abs(np.arange(101.0) - 50) / 47.5, rtol=1e-12, atol=1e-15)
+    assert_allclose(extremes(found)[0], np.abs(np.arange(101.0) - 50) / 47.5, rtol=1e-12, atol=1e-15)
 
 
 def test_a_statistic_that_is_nearly_always_the_same_is_no_evidence_beyond_its_maximum():
@@ -102,7 +102,7 @@ def test_a_statistic_that_is_nearly_always_the_same_is_no_evidence_beyond_its_ma
     lines = np.zeros((2, 100))
     lines[0, :3] = [2, 1, np.nan]
     found = CommonStatistics((0, 1), ("a", "b"), ("greater", "two-sided"), lines)
-    assert_allclose(relative_to_limits(found)[:, :4], [[1, 0.5, 0, 0], [0, 0, 0, 0]], rtol=1e-15)
+    assert_allclose(extremes(found)[:, :4], [[1, 0.5, 0, 0], [0, 0, 0, 0]], rtol=1e-15)
 
 
 def test_the_overall_p_value_is_the_smallest_adjusted_one_and_leads():

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from calcheck.inference.step_down import standardize, step_down_p_values
+from calcheck.inference.step_down import relative_to_limits, step_down_p_values
 
 
 def test_step_down_p_values_by_hand():
@@ -20,19 +20,19 @@ def test_a_step_down_p_value_is_never_smaller_than_that_of_a_more_extreme_statis
     assert_allclose(step_down_p_values(extremes), [3 / 4, 3 / 4])
 
 
-def test_statistics_are_in_units_of_their_quantiles_on_each_side():
+def test_statistics_are_in_units_of_their_limits_on_each_side():
     line = np.arange(-40.0, 41.0)
     skewed = np.where(line > 0, 10 * line, line)
-    found = standardize(np.stack([skewed, skewed, skewed]), ["two-sided", "greater", "less"])
+    found = relative_to_limits(np.stack([skewed, skewed, skewed]), ["two-sided", "greater", "less"])
     assert_allclose(found[0][[2, 40, 78]], [1, 0, 1])  # the 2.5 % quantile is at -38
-    assert_allclose(found[1][[40, 78]], [0, 1])
-    assert_allclose(found[2][[2, 40]], [1, 0])
+    assert_allclose(found[1][[40, 76, 78]], [0, 1, 38 / 36])  # the 95 % quantile is at 36
+    assert_allclose(found[2][[2, 4, 40]], [38 / 36, 1, 0])
 
 
-def test_undefined_and_constant_statistics_are_no_evidence():
+def test_undefined_statistics_stay_undefined_and_constant_ones_are_no_evidence():
     values = np.array([[0.0, 1.0, np.nan, 2.0], [5.0, 5.0, 5.0, 5.0]])
-    found = standardize(values, ["two-sided", "two-sided"])
-    assert found[0][2] == np.inf
+    found = relative_to_limits(values, ["two-sided", "two-sided"])
+    assert np.isnan(found[0]).tolist() == [False, False, True, False]
     assert found[1].tolist() == [0, 0, 0, 0]
 
 
@@ -42,7 +42,7 @@ def test_right_statistics_are_rejected_in_five_percent_of_data_sets_beside_a_wro
     for _ in range(2000):
         statistics = rng.standard_normal((8, 100)) ** 3
         statistics[0, 0] += 1000
-        p_values = step_down_p_values(standardize(statistics, ["two-sided"] * 8))
+        p_values = step_down_p_values(relative_to_limits(statistics, ["two-sided"] * 8))
         assert p_values[0] <= 0.02
         rejected += bool((p_values[1:] <= 0.05).any())
     assert 70 <= rejected <= 130  # 100 is expected; the standard deviation is 9.7
