@@ -42,6 +42,7 @@ class RandomStream(IntEnum):
     NOISE = 10
     SIGNS = 11
     PERMUTATIONS = 20
+    RANDOMIZATION = 21
 
 
 SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}

@@ -11,6 +11,7 @@ from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
 from calcheck.gate.rules import (
     INPUT,
+    MONITOR,
     OVERALL,
     PARTS,
     Abs,
@@ -28,7 +29,7 @@ from calcheck.report import Gate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from calcheck.report import Input, Level, Overall, Report, Result
+    from calcheck.report import Input, Level, Monitor, Overall, Report, Result
 
 COMPARED = {
     "<": operator.lt,
@@ -52,7 +53,7 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
         The report does not have a field of the rule, or the rule compares text with numbers.
     """
     results = {result.metric: result for result in report.results}
-    parts = {**results, INPUT: report.input, OVERALL: report.overall}
+    parts = {**results, INPUT: report.input, OVERALL: report.overall, MONITOR: report.monitor}
     values = {str(name): _found(name, rule, parts) for name in rule.names()}
     present = {name: value for name, value in values.items() if value is not None}
     complete = len(present) == len(values)
@@ -65,7 +66,9 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     )
 
 
-def _found(name: Name, rule: Rule, parts: Mapping[str, Result | Input | Overall | None]) -> float | str | None:
+def _found(
+    name: Name, rule: Rule, parts: Mapping[str, Result | Input | Overall | Monitor | None]
+) -> float | str | None:
     """Return the value of a name in a report; numbers that are not finite, and absent parts, count as absent."""
     head, *path = name.path
     if head not in parts:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
 from calcheck.gate.rules import (
     INPUT,
+    MONITOR,
     OVERALL,
     PARTS,
     Abs,
@@ -19,7 +20,7 @@ from calcheck.gate.rules import (
     Operand,
     Rule,
 )
-from calcheck.report import Input, Overall, Result, Verdict
+from calcheck.report import Input, Monitor, Overall, Result, Verdict
 from calcheck.suggestions import suggestion
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 PART_FIELDS: dict[str, FieldTree] = {
     INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
     OVERALL: {each.name: {} for each in fields(Overall)},
+    MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
 }
-PART_TYPES, RESULT_TYPES = {INPUT: get_type_hints(Input), OVERALL: get_type_hints(Overall)}, get_type_hints(Result)
+PART_TYPES = {INPUT: get_type_hints(Input), OVERALL: get_type_hints(Overall), MONITOR: get_type_hints(Monitor)}
+RESULT_TYPES = get_type_hints(Result)
 
 
 def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None) -> Rule:

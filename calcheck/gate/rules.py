@@ -40,8 +40,9 @@ TOKEN = re.compile(
 )
 KEYWORDS = ("and", "or", "not", "abs")
 LEAVES = ("number", "name", "text")
-INPUT, OVERALL = "input", "overall"  # Prefixes of names that refer to a part of the report instead of a metric
-PARTS = (INPUT, OVERALL)
+INPUT, OVERALL, MONITOR = "input", "overall", "monitor"
+PARTS = (INPUT, OVERALL, MONITOR)
+"""Prefixes of names that refer to a part of the report instead of a metric."""
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
 OPERAND = (*LEAVES, "abs", "(")
@@ -144,6 +145,11 @@ class Rule:
     def is_overall(self) -> bool:
         """Whether the rule refers to the overall verdict."""
         return any(name.head == OVERALL for name in self.names())
+
+    @property
+    def is_monitored(self) -> bool:
+        """Whether the rule refers to the e-process of a monitored model."""
+        return any(name.head == MONITOR for name in self.names())
 
     def reject(self, at: int, problem: str) -> NoReturn:
         """Raise an error about a position in the rule.
