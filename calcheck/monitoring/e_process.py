@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 """Slopes of the bets of a simple jumper."""
 JUMP = 0.01  # Share of the capital that a simple jumper spreads over all slopes after each step
+STEPS = 64  # Steps between divisions by the sum of the capital, by which it grows 1e11 times at most
 WEIGHTS = np.array([0.5, 0.25, 0.25])
 """Shares of the beta mixture, and of the jumpers on u and on |2u - 1|."""
 
@@ -57,16 +58,17 @@ def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
     for change-point detection".
     """
     parts = np.full((*p.shape[1:], len(BETS)), 1 / len(BETS))
+    spread = (1 - jump) * np.eye(len(BETS)) + jump / len(BETS)
     found, total = np.empty(p.shape), np.zeros(p.shape[1:])
-    bets = 1 + BETS * (p[..., None] - 0.5)
-    for time, factors in enumerate(bets):
-        parts *= factors
-        growth = parts.sum(axis=-1)
-        total += np.log(growth)
-        parts /= growth[..., None]
-        parts *= 1 - jump
-        parts += jump / len(BETS)
-        found[time] = total
+    for start in range(0, len(p), STEPS):
+        states = 1 + BETS * (p[start : start + STEPS, ..., None] - 0.5)
+        for state in states:
+            state *= parts
+            parts = state @ spread  # which does not change the sum
+        growth = states.sum(axis=-1)
+        found[start : start + STEPS] = total + np.log(growth)
+        total += np.log(growth[-1])
+        parts /= growth[-1][..., None]
     return found
 
 
