@@ -535,6 +535,16 @@ class PlotByOptions:
 
 
 @dataclass(frozen=True)
+class PredictionPlotOptions(PlotOptions):
+    """Options for a picture of single predictions."""
+
+    plot_by: str | None = option(
+        None,
+        "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number.",
+    )
+
+
+@dataclass(frozen=True)
 class SeedOptions:
     """Options for the random number generator."""
 
