@@ -43,6 +43,7 @@ CurveName = Literal[
     "pit-difference",
     "coverage",
     "spread",
+    "spread-intervals",
     "spread-histogram",
     "bins",
     "along",

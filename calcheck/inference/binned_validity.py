@@ -124,16 +124,34 @@ def share_by_abc(
     confidence : float
         The nominal coverage of the intervals.
     """
+    low, high = limits_by_abc(bins, columns, function, confidence)
+    defined = np.isfinite(low) & np.isfinite(high)
+    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
+
+
+def limits_by_abc(
+    bins: Bins, columns: Mapping[str, NDArray[np.float64]], function: Function, confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal.
+
+    Parameters
+    ----------
+    bins, columns, function
+        As for :func:`share_of_valid_bins`.
+    confidence : float
+        The nominal coverage of the intervals.
+    """
     rows, share, ends = _members(bins)
     names, of_means = list(columns), function
     values = np.stack([columns[name][rows] for name in names])
     if (share != 1).any():
         of_means = partial(_of_weighted_means, function, list(columns))
         names, values = [*names, "share"], np.concatenate([values * share, share[None]])
+    filled = np.diff(ends) > 0
     parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
-    low, high, *_ = abc_limits(Moments.stack(parts), names, of_means, confidence)
-    defined = np.isfinite(low) & np.isfinite(high)
-    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
+    limits = np.full((2, len(filled)), np.nan)
+    limits[:, filled] = abc_limits(Moments.stack(parts), names, of_means, confidence)[:2]
+    return limits[0], limits[1]
 
 
 @cached

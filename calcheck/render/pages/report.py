@@ -15,7 +15,7 @@ from calcheck.render.document import Block, Cell, Column, Details, Legend, Parag
 from calcheck.render.json import fields_of
 from calcheck.render.pages.blocks import Data, Figure, Folded, Page, Row, Section
 from calcheck.render.pages.figures import figure
-from calcheck.render.pages.regions import group_table, linked_map
+from calcheck.render.pages.regions import group_picture, group_table, linked_map
 from calcheck.render.pictures.metrics import metric_picture
 from calcheck.render.pictures.predictions import predictions_picture
 from calcheck.render.pictures.recalibration import recalibration_picture
@@ -163,8 +163,10 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
     yield from _figures(model.report, "cce")
 
 
-def _groups(model: ModelReport) -> Iterator[Block]:
-    yield from map(group_table, model.groups)
+def _groups(model: ModelReport) -> Iterator[PageBlock]:
+    for groups in model.groups:
+        yield group_table(groups)
+        yield Figure(group_picture(groups), ())
 
 
 def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
