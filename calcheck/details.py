@@ -6,12 +6,14 @@ the fields, for the JSON Schema and the reference.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
 
 
+@cache
 def field_tree(hint: Any) -> FieldTree:
     """Return the fields of a TypedDict by name, each with its own fields; empty for other types."""
     if not is_typeddict(hint):
