@@ -33,6 +33,7 @@ FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "no
 RANKS = {"p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
+SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
@@ -148,7 +149,13 @@ def _details(result: Result) -> Iterator[Block]:
         yield Details(items)
     for name, value in result.details.items():
         if _is_listed(value):
-            yield listed(name, value)
+            yield listed(name, _few(value) if name == "curve" else value)
+
+
+def _few(points: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Return about nine points of a curve, evenly spaced; all of them are in JSON."""
+    step = max(1, (len(points) + 1) // (SHOWN_POINTS + 1))
+    return points if len(points) <= MOST_POINTS else points[step - 1 :: step]
 
 
 def _items(result: Result) -> Iterator[tuple[str, str]]:
