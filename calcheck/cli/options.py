@@ -41,6 +41,11 @@ class EvaluationPointsOptions:
         "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.",
         metavar="FILE",
     )
+    grid: int | None = option(
+        None,
+        "Evaluate at this many equally spaced points between the smallest and the largest input. For one-dimensional "
+        "inputs only.",
+    )
 
 
 @dataclass(frozen=True)
