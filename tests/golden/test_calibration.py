@@ -45,12 +45,17 @@ def with_pit(values):
 def test_moments_by_hand():
     """Errors 1, -2, 3, 0 with std 1, 1, 2, 2.
 
-    z^2 = 1, 4, 9/4, 0: ZMS = 7.25/4. RMV^2 = 10/4, RMSE^2 = 14/4: RCE = 1 - sqrt(1.4). Bias = 2/4. std has mean 1.5 and
-    deviations of 0.5: C_v = sqrt(4 * 0.25 / 3) / 1.5.
+    z^2 = 1, 4, 9/4, 0: ZMS = 7.25/4; z has the mean 1/8 and the variance (7.25 - 4/64)/3. RMV^2 = 10/4 and
+    RMSE^2 = 14/4: RCE = 1 - sqrt(1.4). Bias = 2/4. std has mean 1.5, deviations of 0.5: C_v = sqrt(4 * 0.25 / 3) / 1.5.
     """
     y, predictive = [11.0, 8.0, 13.0, 10.0], normal([10.0] * 4, [1.0, 1.0, 2.0, 2.0])
     assert_allclose(value("zms", y, predictive), 7.25 / 4, rtol=1e-15)
+    z = result("zms", y, predictive).details
+    assert_allclose([z["mean_z"], z["variance_z"]], [1 / 8, (7.25 - 1 / 16) / 3], rtol=1e-14)
     assert_allclose(value("rce", y, predictive), 1 - math.sqrt(1.4), rtol=1e-14)
+    parts = result("rce", y, predictive).details
+    expected = [math.sqrt(2.5), math.sqrt(3.5), 0.5]
+    assert_allclose([parts[name] for name in ("rmv", "rmse", "mean_error")], expected, rtol=1e-14)
     assert_allclose(value("rmse", y, predictive), math.sqrt(3.5), rtol=1e-15)
     assert_allclose(value("bias", y, predictive), 0.5, rtol=1e-15)
     assert_allclose(value("mae", y, predictive), 1.5, rtol=1e-15)

@@ -30,7 +30,7 @@ OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned":
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
-RANKS = {"p": 1, "expected": 2, "interval": 3, "ζ": 4}
+RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
 SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
@@ -118,21 +118,23 @@ def _gates(gates: Sequence[Gate]) -> Table:
 def overview(results: Sequence[Result]) -> Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
-    numbers = [*subset, "value", "interval", "expected", "ζ", "p"]
+    changes = any("change" in result.details for result in results)
+    numbers = [*subset, "value", *(["change"] if changes else []), "interval", "expected", "ζ", "p"]
     columns = (
         Column("metric"),
         *(Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers),
         Column("verdict"),
     )
-    rows = tuple(_row(result, subset) for result in results)
+    rows = tuple(_row(result, subset, changes=changes) for result in results)
     keys = 1 + len(subset)
     return Table(columns, rows, "", "omit", keys, groups="gap" if subset else "", remedy="--format csv")
 
 
-def _row(result: Result, subset: Sequence[str]) -> tuple[Cell, ...]:
+def _row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:
     return (
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
         Cell(number(result.value), "strong"),
+        *(row_of(short(result.details.get("change"))) if changes else ()),
         *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
         Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
     )
