@@ -12,7 +12,9 @@ from calcheck.errors import OptionError
 from calcheck.suggestions import with_suggestion
 
 RANGE = "linspace:"
-"""Beginning of a text that stands for evenly spaced numbers."""
+"""Beginning of a text that stands for evenly spaced numbers: ``linspace:0:1:5``."""
+STEPS = ".."
+"""Separator of the first and the last of consecutive whole numbers: ``2..20``."""
 MAX_SPACED = 10_000  # Maximum count of evenly spaced numbers
 LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -141,7 +143,7 @@ class Option:
         if value is None and self.default is None:
             return None
         item = str if self.repeated else _item(self.hint)
-        if item is float and isinstance(value, str) and (value in choices_of(self.hint) or _is_range(value)):
+        if item in (int, float) and isinstance(value, str) and (value in choices_of(self.hint) or _is_range(value)):
             return self.parse(value, called)
         if item is not None and item is not str and _fits(value, item):
             value = [value]
@@ -296,17 +298,28 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _parse_list(text: str, item: Any) -> tuple[Any, ...]:
-    """Return the items of a list that is separated by commas; ``linspace:0:1:5`` stands for five numbers."""
+    """Return the items of a list that is separated by commas; ``2..4`` and ``linspace:0:1:5`` stand for numbers."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise ValueError(text)
-    items = (_spaced(part) if item is float and _is_range(part) else (_parse_any(part, item),) for part in parts)
-    return tuple(chain.from_iterable(items))
+    return tuple(chain.from_iterable(_parse_items(part, item) for part in parts))
+
+
+def _parse_items(text: str, item: Any) -> tuple[Any, ...]:
+    """Return the items that a part of a list stands for."""
+    if item is float and text.startswith(RANGE):
+        return _spaced(text)
+    if item in (int, float) and STEPS in text:
+        first, last = map(int, text.split(STEPS))
+        if not 0 <= last - first < MAX_SPACED:
+            raise ValueError(text)
+        return tuple(map(item, range(first, last + 1)))
+    return (_parse_any(text, item),)
 
 
 def _is_range(text: str) -> bool:
     """Return whether a text stands for evenly spaced numbers."""
-    return text.startswith(RANGE)
+    return text.startswith(RANGE) or STEPS in text
 
 
 def _spaced(text: str) -> tuple[float, ...]:
