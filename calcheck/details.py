@@ -83,6 +83,7 @@ class Details(TypedDict, total=False):
     tau: Annotated[float | None, "Kendall's tau between this ranking of the models and the first."]
     subsets: Annotated[int, "Number of random subsets of the rows."]
     deviation: Annotated[float, "Standard deviation over random subsets."]
+    change: Annotated[float, "Value minus that of all rows."]
 
 
 # ------------------------------------------------------------------ metrics of rows
@@ -98,6 +99,8 @@ class ZmsDetails(Details, total=False):
     """Details of zms."""
 
     skewness: Annotated[SquaredZSkewness, "Skewness, which shows heavy tails."]
+    mean_z: Annotated[float, "Mean z-score: its square is the part of the value that is due to bias."]
+    variance_z: Annotated[float, "Variance of the z-scores, with divisor n - 1."]
 
 
 class SpreadSkewness(TypedDict):
@@ -111,6 +114,9 @@ class RceDetails(Details, total=False):
     """Details of rce."""
 
     skewness: Annotated[SpreadSkewness, "Skewness, which shows heavy tails."]
+    rmv: Annotated[float, "Root mean predicted variance."]
+    rmse: Annotated[float, "Root mean squared error."]
+    mean_error: Annotated[float, "Mean signed error, y - mean."]
 
 
 class NllDetails(Details, total=False):

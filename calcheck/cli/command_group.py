@@ -34,6 +34,7 @@ PANELS: dict[str, dict[str, str]] = {
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",
+        "validity": "validity",
         "diff": "diff",
         "merge": "streaming",
     },

@@ -41,6 +41,11 @@ class EvaluationPointsOptions:
         "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.",
         metavar="FILE",
     )
+    grid: int | None = option(
+        None,
+        "Evaluate at this many equally spaced points between the smallest and the largest input. For one-dimensional "
+        "inputs only.",
+    )
 
 
 @dataclass(frozen=True)
@@ -413,6 +418,27 @@ class PruneOptions:
     metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
     max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
     step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
+
+
+@dataclass(frozen=True)
+class ValidityOptions:
+    """Options for simulated data sets of right models."""
+
+    metrics: tuple[str, ...] = option(
+        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
+    )
+    nu: tuple[float, ...] = option(
+        (2.0, 3.0, 4.0, 6.0, 10.0, 20.0),
+        "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not used with FILE.",
+    )
+    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
+    sets: int = option(1000, "Number of data sets.")
+    error_dist: Literal["normal", "t6"] = option(
+        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
+    )
+    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
+    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
 
 
 @dataclass(frozen=True)

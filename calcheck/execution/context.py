@@ -41,6 +41,7 @@ class RandomStream(IntEnum):
     LANDMARKS = 9
     NOISE = 10
     SIGNS = 11
+    DATA_SETS = 12
     PERMUTATIONS = 20
 
 

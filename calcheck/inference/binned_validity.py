@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.inference.abc_intervals import Moments, abc, abc_limits
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca, effective_rows
+from calcheck.inference.intervals import acceleration, bca, clopper_pearson, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import (
     MIN_EFFECTIVE_ROWS,
@@ -237,14 +237,12 @@ def _of_weighted_means(
 
 def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
-    from scipy.special import bdtr, betaincinv
+    from scipy.special import bdtr
 
     if reason := _no_interval_reason(bins, found):
         return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
     valid, count = sum(each["valid"] for each in found), len(found)
-    tail = (1 - run.confidence) / 2  # scipy's binomtest finds the limits to 1e-9 only
-    low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
-    high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
+    low, high = clopper_pearson(valid, count, run.confidence)
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
     if unfit := _no_verdict_reason(bins, found):
         return replace(inferred, no_verdict=unfit)
