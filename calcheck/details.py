@@ -156,6 +156,10 @@ class QuantileMiscalibrationDetails(Details, ScoreParts, total=False):
     by_level: Annotated[list[LevelParts], "Parts at each level."]
 
 
+class CrpsMiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of crps-miscalibration."""
+
+
 class PinballDetails(Details, total=False):
     """Details of pinball."""
 

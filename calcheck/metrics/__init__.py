@@ -73,7 +73,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
 
 
 PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
-DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration")
+DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 METRICS = Registry(
     *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
     *("ece", "pit", *PIT_COMPONENTS, "coverage", "stratified-coverage", "ence", "uce"),  # marginal calibration

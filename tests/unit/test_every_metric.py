@@ -57,6 +57,7 @@ OF_MOMENTS = {
 INAPPLICABLE = {
     *{("nll", "samples"), ("lzms", "samples"), ("lrce", "samples")},
     *{("nll", "quantiles"), ("lzms", "quantiles"), ("lrce", "quantiles")},  # neither density nor moments are available
+    ("crps-miscalibration", "quantiles"),
     *{(metric, "cauchy") for metric in (*OF_MOMENTS, "fid")},  # no mean exists
 }
 FEW = Run(resamples=100, replicates=0)  # values do not depend on the number, except the bins of lzms and lrce
