@@ -164,6 +164,32 @@ class QuantileMiscalibrationDetails(Details, ScoreParts, total=False):
     by_level: Annotated[list[LevelParts], "Parts at each level."]
 
 
+class CrpsMiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of crps-miscalibration."""
+
+
+class TailParts(TypedDict, total=False):
+    """A threshold, and the targets beyond it."""
+
+    threshold: Annotated[float, "Threshold of the tail, in the unit of y."]
+    exceedances: Annotated[int, "Number of targets in the tail."]
+    expected_exceedances: Annotated[float, "Expected number of targets in the tail, if the model is right."]
+    occurrence: Annotated[float | None, "Number of targets in the tail, relative to the expected number."]
+    severity: Annotated[float | None, "Twice the mean PIT of the excesses; 1 if the model is right."]
+
+
+class TailLevel(TailParts):
+    """The tail beyond another threshold."""
+
+    level: Annotated[float, "Share of the mixture of all predictions that is not in the tail."]
+
+
+class TailDetails(Details, TailParts, total=False):
+    """Details of tail."""
+
+    at_other_levels: Annotated[list[TailLevel], "The tail beyond other thresholds."]
+
+
 class PinballDetails(Details, total=False):
     """Details of pinball."""
 

@@ -21,12 +21,21 @@ from calcheck.cli.common import (
     select_metrics,
 )
 from calcheck.cli.gate_rules import rules_of
-from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
+from calcheck.cli.options import (
+    AgainstOptions,
+    GateReportOptions,
+    GroupOptions,
+    RowOptions,
+    RuleOptions,
+    SummaryOptions,
+)
 from calcheck.cli.output import STDOUT, deliver_text
+from calcheck.cli.slices import cuts_of, slice_source
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import FORMATS, render
+from calcheck.studies.slices import GROUP_METRICS, file_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +46,25 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.regions.cut import Cut
     from calcheck.report import Gate, Report
 
 EXIT_VIOLATED = 1
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """Metrics to compute for groups of the rows, or for the regions of a search if no columns form groups."""
+
+    metrics: tuple[Metric[Any], ...]
+    cuts: tuple[Cut, ...]
+
+    def added(self, report: Report, source: FileSource, run: Run) -> Report:
+        """Return a report with the results of groups or regions, whose conclusion is about these."""
+        found = slice_source(source, self.metrics, self.cuts, run)
+        require_nothing_skipped(found, source)
+        return replace(report, results=(*report.results, *found.results))
 
 
 @dataclass(frozen=True)
@@ -54,6 +78,11 @@ class Requirements:
     def are_verdicts(self) -> bool:
         """Whether the verdicts are checked."""
         return not self.rules and not self.base.name
+
+    @property
+    def are_sliced(self) -> bool:
+        """Whether a rule refers to groups or regions."""
+        return any(rule.is_sliced for rule, _ in self.rules)
 
     @property
     def are_overall(self) -> bool:
@@ -80,6 +109,26 @@ class Requirements:
         metrics |= {metric.info.name: metric for metric in self.base.metrics}
         return [metrics[name] for name in METRICS if name in metrics]
 
+    def slices(
+        self, by: Sequence[str] | None, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
+    ) -> SlicePlan | None:
+        """Return what to compute for groups, or for the regions of a search; None if neither is needed.
+
+        Raises
+        ------
+        OptionError
+            A rule names a group, and no columns form groups.
+        """
+        if not by and not self.are_sliced:
+            return None
+        for rule, _ in self.rules:
+            if rule.names_groups and not by:
+                msg = f"rule {rule.text!r} names a group: also pass the columns that form the groups, e.g. --by sex"
+                raise OptionError(msg)
+        of_rules = [name for rule, _ in self.rules for name in rule.group_metrics()]
+        metrics = select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
+        return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
+
     def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
         """Return the outcomes for the report of a source."""
         from calcheck.gate.evaluate import evaluate_rule
@@ -100,12 +149,13 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     options = build(RuleOptions, given)
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
-    metrics = requirements.metrics(options.metrics, settings, given[LEVEL])
-    sources = [open_source(file, given, metrics, narrow=False) for file in files]
+    slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
+    metrics = requirements.metrics(() if slices else options.metrics, settings, given[LEVEL])
+    sources = [_open(file, given, metrics, slices) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, requirements.base, output, summary)
     reports = [
-        _checked(source, metrics, requirements, given, skips=requirements.take_all(options.metrics))
+        _checked(source, metrics, requirements, slices, given, skips=requirements.take_all(options.metrics))
         for source in sources
     ]
     _deliver(reports, output, summary)
@@ -113,8 +163,22 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
         raise typer.Exit(EXIT_VIOLATED)
 
 
+def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slices: SlicePlan | None) -> FileSource:
+    """Return the source of a file, with the columns that form groups, or those of a search."""
+    if slices is None:
+        return open_source(file, given, metrics, narrow=False)
+    columns = file_columns([cut.column for cut in slices.cuts])
+    return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
+
+
 def _checked(
-    source: FileSource, metrics: list[Metric[Any]], requirements: Requirements, given: dict[str, Any], *, skips: bool
+    source: FileSource,
+    metrics: list[Metric[Any]],
+    requirements: Requirements,
+    slices: SlicePlan | None,
+    given: dict[str, Any],
+    *,
+    skips: bool,
 ) -> Report:
     """Return the report of a file with its gates; with ``skips``, metrics that do not apply are skipped."""
     from calcheck.evaluation import evaluate
@@ -123,6 +187,8 @@ def _checked(
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
         if not skips:
             require_nothing_skipped(report, source)
+        if slices is not None:
+            report = slices.added(report, source, run)
         gates = requirements.gates(report, source, run)
     if not gates:
         msg = f"{source.name}: {NO_VERDICT}"
@@ -167,6 +233,7 @@ check_command = make_command(
         files_argument("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
         *parameters(RuleOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
+        *parameters(GroupOptions, "Rules"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,

@@ -464,6 +464,17 @@ class RejectOptions:
 
 
 @dataclass(frozen=True)
+class GroupOptions:
+    """Options for groups of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Compare groups of the rows, as calcheck slices does: sex,region or age:5. Default: all rows together.",
+        metavar="COLUMNS",
+    )
+
+
+@dataclass(frozen=True)
 class SliceOptions:
     """Options for slices of the rows."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.inference.p_values import rejects
+from calcheck.render.builders.groups import ADJUSTED_LEGEND, group_table
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
@@ -61,8 +62,11 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
         yield _gates(report.gates)
     if report.overall is not None:
         yield Paragraph(_overall(report.overall, report.results, report.settings["confidence"]))
-    if report.results:
-        yield overview(report.results)
+    results = [result for result in report.results if "group" not in result.slice]
+    if results:
+        yield overview(results)
+    if groups := [result for result in report.results if "group" in result.slice]:
+        yield group_table(groups)
     if detailed:
         yield from _details(report.results[0])
     if lines := legend_lines(report, details=detailed):
@@ -232,6 +236,8 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
     details : bool
         Whether the details of the first result are shown.
     """
+    all_rows = [result for result in report.results if "group" not in result.slice]
     lines = [EXPECTED_LEGEND] if any(result.reference is not None for result in report.results) else []
-    lines += [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
+    lines += [ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
+    lines += [ZETA_LEGEND] if any(result.zeta is not None for result in all_rows) else []
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]
