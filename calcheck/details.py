@@ -13,11 +13,13 @@ FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
 
 
-@cache
 def field_tree(hint: Any) -> FieldTree:
     """Return the fields of a TypedDict by name, each with its own fields; empty for other types."""
-    if not is_typeddict(hint):
-        return {}
+    return _fields_of(hint) if is_typeddict(hint) else {}
+
+
+@cache
+def _fields_of(hint: Any) -> FieldTree:
     return {name: field_tree(each) for name, each in get_type_hints(hint).items()}
 
 

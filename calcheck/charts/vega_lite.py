@@ -246,6 +246,9 @@ def _channel(name: str, axis: Axis) -> Spec:
         drawn = {"title": title, "labelLimit": 180, "grid": True, **upright}
         scale: Spec = {"type": "point", "domain": _unique(axis.names), "padding": 0.5}
         return {"field": name, "type": "ordinal", "scale": scale, "axis": drawn}
+    if axis.dates:
+        drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, "tickCount": 6}
+        return {"field": name, "type": "temporal", "scale": {"type": "utc", "padding": PADDING}, "axis": drawn}
     limits = {"domainMin": axis.low, "domainMax": axis.high}
     bounds = {name: limit for name, limit in limits.items() if limit is not None}
     room = {} if bounds else {"padding": PADDING}
@@ -260,6 +263,8 @@ def _positions(axis: Axis) -> Callable[[Sequence[float]], list[float | str | Non
     if axis.names:
         names = _unique(axis.names)
         return lambda places: [names[int(place)] for place in places]
+    if axis.dates:
+        return lambda seconds: [_finite(1000 * second) for second in seconds]  # milliseconds
     if axis.log:
         return lambda numbers: [_finite(number) if number > 0 else None for number in numbers]
     return lambda numbers: [_finite(number) for number in numbers]

@@ -15,6 +15,7 @@ from calcheck.cli.common import (
     LEVEL,
     SEED,
     files_argument,
+    make_run,
     open_source,
     require_nothing_skipped,
     run_context,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from calcheck.report import Gate, Report
 
 EXIT_VIOLATED = 1
+ALARM = "monitor.verdict == 'fail'"
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
 
 
@@ -149,16 +151,20 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     options = build(RuleOptions, given)
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
-    slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
-    metrics = requirements.metrics(() if slices else options.metrics, settings, given[LEVEL])
-    sources = [_open(file, given, metrics, slices) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
-    _require_deliverable(sources, requirements.base, output, summary)
-    reports = [
-        _checked(source, metrics, requirements, slices, given, skips=requirements.take_all(options.metrics))
-        for source in sources
-    ]
-    _deliver(reports, output, summary)
+    if states := _states(files, requirements):
+        _require_deliverable(states, requirements.base, output, summary)
+        reports = [_checked_state(file, requirements, given) for file in states]
+        _deliver(reports, output, summary, monitored=True)
+    else:
+        slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
+        metrics = requirements.metrics(() if slices else options.metrics, settings, given[LEVEL])
+        sources = [_open(file, given, metrics, slices) for file in files]
+        reads = [name for source in sources for name in source.reads()]
+        _require_deliverable(reads, requirements.base, output, summary, count=len(files))
+        skips = requirements.take_all(options.metrics)
+        reports = [_checked(source, metrics, requirements, slices, given, skips=skips) for source in sources]
+        _deliver(reports, output, summary)
     if any(report.violated("fail") for report in reports) and not options.exit_zero:
         raise typer.Exit(EXIT_VIOLATED)
 
@@ -169,6 +175,43 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
         return open_source(file, given, metrics, narrow=False)
     columns = file_columns([cut.column for cut in slices.cuts])
     return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
+
+
+def _states(files: Sequence[str], requirements: Requirements) -> list[str]:
+    """Return the files if they are states of monitored models; none if they are predictions.
+
+    Raises
+    ------
+    OptionError
+        Some are, or the requirements do not fit.
+    """
+    from calcheck.storage.monitor_state import is_monitor_state
+
+    states = [file for file in files if is_monitor_state(file)]
+    if not states and any(rule.is_monitored for rule, _ in requirements.rules):
+        msg = "rules on monitor.… need a state: calcheck monitor FILE --time COLUMN --save-state FILE writes it"
+        raise OptionError(msg)
+    if states and len(states) < len(files):
+        msg = f"{states[0]} is a state of a monitored model, and other files are not: check them separately"
+        raise OptionError(msg)
+    if states and requirements.base.name:
+        msg = "--against compares predictions with a baseline, and a state of a monitored model has none: omit it"
+        raise OptionError(msg)
+    return states
+
+
+def _checked_state(file: str, requirements: Requirements, given: dict[str, Any]) -> Report:
+    """Return the report of a state with its gates; without rules, there must be no alarm."""
+    from calcheck.gate.evaluate import evaluate_rule
+    from calcheck.gate.rules import parse
+    from calcheck.storage.monitor_state import read_monitor_state
+    from calcheck.studies.monitor_report import monitor_report
+    from calcheck.studies.monitor_state import MonitorOptions
+
+    report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
+    alarm: Rules = [(parse(ALARM), "fail")]
+    rules = requirements.rules or alarm
+    return replace(report, gates=tuple(evaluate_rule(rule, report, level=level) for rule, level in rules))
 
 
 def _checked(
@@ -197,29 +240,34 @@ def _checked(
 
 
 def _require_deliverable(
-    sources: Sequence[FileSource], base: Base, output: GateReportOptions, summary: str | None
+    reads: Sequence[str], base: Base, output: GateReportOptions, summary: str | None, *, count: int | None = None
 ) -> None:
     """Raise, before computing, if the reports cannot be written or would overwrite an input file."""
     from calcheck.storage.atomic_write import require_writable
 
-    if len(sources) > 1 and FORMATS[output.format].separator is None:
+    count = len(reads) if count is None else count
+    if count > 1 and FORMATS[output.format].separator is None:
         several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
-        msg = f"--format {output.format} supports a single file, got {len(sources)} files: use one of {several}"
+        msg = f"--format {output.format} supports a single file, got {count} files: use one of {several}"
         raise OptionError(msg)
-    reads = [name for source in sources for name in source.reads()]
     require_writable(
         [path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads()]
     )
 
 
-def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:
+def _deliver(
+    reports: Sequence[Report], output: GateReportOptions, summary: str | None, *, monitored: bool = False
+) -> None:
     """Append the reports to the summary file, and print them."""
+    from calcheck.render.builders.monitor import monitor_document
     from calcheck.render.builders.report import report_document
     from calcheck.storage.atomic_write import append_text
 
+    document = monitor_document if monitored else report_document
+
     def text(name: str) -> str:
         between = FORMATS[name].separator or ""
-        return between.join(render(report, name, report_document, legend=not output.quiet) for report in reports)
+        return between.join(render(report, name, document, legend=not output.quiet) for report in reports)
 
     if summary:
         append_text(summary, text("markdown"))

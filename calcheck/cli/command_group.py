@@ -30,6 +30,7 @@ PANELS: dict[str, dict[str, str]] = {
         "check": "check",
         "compare": "compare",
         "slices": "slices",
+        "monitor": "monitor",
         "recalibrate": "recalibrate",
         "prune": "evaluate",
         "reject": "reject",

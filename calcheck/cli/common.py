@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
+    from calcheck.report import Report, Skipped
 
 FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
@@ -140,8 +140,12 @@ def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
     FileError
         A metric was skipped; the message states the reason.
     """
-    several = len(report.results) + len(report.skipped) > 1
-    for skipped in report.skipped:
-        begin = f"{skipped.metric} " if skipped.code == "inapplicable" else f"{skipped.metric}: " if several else ""
-        msg = f"{' and '.join(source.name for source in sources)}: {begin}{skipped.reason}"
+    refuse_skipped(report.skipped, *sources, several=len(report.results) + len(report.skipped) > 1)
+
+
+def refuse_skipped(skipped: Sequence[Skipped], *sources: FileSource, several: bool = True) -> None:
+    """Raise if there are skipped metrics; see :func:`require_nothing_skipped`."""
+    for each in skipped:
+        begin = f"{each.metric} " if each.code == "inapplicable" else f"{each.metric}: " if several else ""
+        msg = f"{' and '.join(source.name for source in sources)}: {begin}{each.reason}"
         raise FileError(msg)

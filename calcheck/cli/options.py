@@ -168,6 +168,51 @@ class RuleOptions:
 
 
 @dataclass(frozen=True)
+class MonitorRuleOptions:
+    """Options for the rules of ``calcheck monitor``."""
+
+    fail_on: tuple[str, ...] = option(
+        (),
+        "Fail if this condition is true, e.g. 'monitor.e_value > 20' or 'coverage < 0.8'. May be repeated. Metrics are"
+        " those of the last window.",
+        metavar="RULE",
+        repeated=True,
+    )
+    warn_on: tuple[str, ...] = option(
+        (),
+        "Warn if this condition is true; the exit code does not change. May be repeated.",
+        metavar="RULE",
+        repeated=True,
+    )
+    exit_zero: bool = option(
+        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+    )
+
+
+@dataclass(frozen=True)
+class WindowMetricOptions:
+    """Options for the metrics by window."""
+
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and coverage.",
+        metavar="NAMES",
+    )
+
+
+@dataclass(frozen=True)
+class SavedStateOptions:
+    """Options for the state that the next run continues."""
+
+    save_state: str | None = option(
+        None,
+        "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
+    )
+
+
+@dataclass(frozen=True)
 class AgainstOptions:
     """Options for the comparison with a baseline."""
 

@@ -43,6 +43,7 @@ class RandomStream(IntEnum):
     SIGNS = 11
     DATA_SETS = 12
     PERMUTATIONS = 20
+    RANDOMIZATION = 21
 
 
 SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}

@@ -11,6 +11,7 @@ from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
 from calcheck.gate.rules import (
     INPUT,
+    MONITOR,
     OVERALL,
     PARTS,
     SLICES,
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from calcheck.gate.slices import ByGroup
-    from calcheck.report import Input, Level, Overall, Report, Result
+    from calcheck.report import Input, Level, Monitor, Overall, Report, Result
 
-    Parts = Mapping[str, Result | Input | Overall | SliceSummary | None]
+    Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
 
 COMPARED = {
     "<": operator.lt,
@@ -58,7 +59,7 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     """
     groups = results_by_group(report.results)
     summary = SliceSummary.from_groups({name: each for name, each in groups.items() if name})
-    parts: Parts = {INPUT: report.input, OVERALL: report.overall, SLICES: summary}
+    parts: Parts = {INPUT: report.input, OVERALL: report.overall, SLICES: summary, MONITOR: report.monitor}
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     present = {name: value for name, value in values.items() if value is not None}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
 from calcheck.gate.rules import (
     INPUT,
+    MONITOR,
     OVERALL,
     PARTS,
     SLICES,
@@ -21,7 +22,7 @@ from calcheck.gate.rules import (
     Rule,
 )
 from calcheck.gate.slices import SliceSummary
-from calcheck.report import Input, Overall, Result, Verdict
+from calcheck.report import Input, Monitor, Overall, Result, Verdict
 from calcheck.suggestions import suggestion
 
 if TYPE_CHECKING:
@@ -33,8 +34,14 @@ PART_FIELDS: dict[str, FieldTree] = {
     INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
     OVERALL: {each.name: {} for each in fields(Overall)},
     SLICES: {each.name: {} for each in fields(SliceSummary)},
+    MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
 }
-PART_TYPES = {INPUT: get_type_hints(Input), OVERALL: get_type_hints(Overall), SLICES: get_type_hints(SliceSummary)}
+PART_TYPES = {
+    INPUT: get_type_hints(Input),
+    OVERALL: get_type_hints(Overall),
+    SLICES: get_type_hints(SliceSummary),
+    MONITOR: get_type_hints(Monitor),
+}
 RESULT_TYPES = get_type_hints(Result)
 
 

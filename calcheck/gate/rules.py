@@ -44,8 +44,8 @@ TOKEN = re.compile(
 )
 KEYWORDS = ("and", "or", "not", "abs")
 LEAVES = ("number", "name", "grouped", "text")
-INPUT, OVERALL, SLICES = "input", "overall", "slices"
-PARTS = (INPUT, OVERALL, SLICES)
+INPUT, OVERALL, SLICES, MONITOR = "input", "overall", "slices", "monitor"
+PARTS = (INPUT, OVERALL, SLICES, MONITOR)
 """Prefixes of names that refer to a part of the report instead of a metric."""
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
@@ -169,6 +169,11 @@ class Rule:
     def is_overall(self) -> bool:
         """Whether the rule refers to the overall verdict."""
         return any(name.head == OVERALL for name in self.names())
+
+    @property
+    def is_monitored(self) -> bool:
+        """Whether the rule refers to the e-process of a monitored model."""
+        return any(name.head == MONITOR for name in self.names())
 
     def reject(self, at: int, problem: str) -> NoReturn:
         """Raise an error about a position in the rule.

@@ -59,7 +59,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
         if brief:
             return
     if report.gates:
-        yield _gates(report.gates)
+        yield gates_table(report.gates)
     if report.overall is not None:
         yield Paragraph(_overall(report.overall, report.results, report.settings["confidence"]))
     results = [result for result in report.results if "group" not in result.slice]
@@ -112,7 +112,7 @@ def _remaining(remaining: Sequence[str], failures: int) -> str:
     return f"of {failures} failures, {', '.join(remaining)} remain{'s' * (len(remaining) == 1)}"
 
 
-def _gates(gates: Sequence[Gate]) -> Table:
+def gates_table(gates: Sequence[Gate]) -> Table:
     """Return a table with one line per rule."""
     columns = (Column("rule"), Column("outcome"), Column("found"))
     rows = [(Cell(gate.rule), Cell(outcome(gate), OUTCOMES[outcome(gate)]), Cell(gate.message)) for gate in gates]
