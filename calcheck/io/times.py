@@ -1,0 +1,182 @@
+"""Columns of times: dates, or numbers that order the rows; and windows of times."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError, OptionError, named_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Times = NDArray[Any]
+
+DATE_UNIT = "datetime64[us]"
+MISSING = ("None", "nan", "NaT", "<NA>", "")
+SHOWN = 40  # Maximum number of characters of a value in messages
+CALENDAR = {name + side: months for name, months in (("M", 1), ("Q", 3), ("Y", 12)) for side in ("", "S", "E")}
+"""Number of months of the periods of the calendar, by their names in pandas."""
+WEEK = "W"  # The week of the calendar, from Monday; 1W is a duration
+MONDAY = 3  # 1970-01-01 was a Thursday
+DURATIONS = {
+    "W": np.timedelta64(7, "D"),
+    "D": np.timedelta64(1, "D"),
+    "h": np.timedelta64(1, "h"),
+    "min": np.timedelta64(1, "m"),
+    "s": np.timedelta64(1, "s"),
+}
+DURATION = re.compile(rf"(\d{{0,6}})({'|'.join(DURATIONS)})")
+"""A duration as pandas writes it."""
+
+
+def parse_times(column: str, raw: NDArray[Any], rows: NDArray[np.intp]) -> Times:
+    """Return the times of a column, (n,): datetime64 in UTC, or numbers as float64.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    raw : (n,)
+        Its values: times, dates, numbers, or texts in the format of ISO 8601. Texts without a zone are in UTC.
+    rows : (n,)
+        Row numbers in the file, for messages.
+
+    Raises
+    ------
+    DataError
+        A value is missing, or is no time.
+    """
+    raw = np.asarray(raw)
+    if raw.dtype.kind in "iuf":
+        found: Times = raw.astype(np.float64)
+        missing = ~np.isfinite(found)
+    else:
+        found = raw.astype(DATE_UNIT) if raw.dtype.kind == "M" else _dates(raw)
+        missing = np.isnat(found)
+    if missing.any():
+        raise DataError(_no_time(column, raw, np.flatnonzero(missing), rows))
+    return found
+
+
+def _no_time(column: str, raw: NDArray[Any], places: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
+    """Return a message about values that are missing, or no times."""
+    text = str(raw[places[0]])
+    what = "no time" if text in MISSING else f"{text[:SHOWN]!r}, which is no time,"
+    known = "Times are dates such as 2026-01-31, or numbers that order the rows"
+    return f"column {column!r} has {what} in {named_rows(rows[places].tolist())}. {known}"
+
+
+def _dates(raw: NDArray[Any]) -> Times:
+    """Return texts or dates as times; NaT for those that are none."""
+    import pandas as pd
+
+    texts = [str(each) if isinstance(each, str) or hasattr(each, "year") else None for each in raw.tolist()]
+    found = pd.to_datetime(pd.Series(texts, dtype=object), format="ISO8601", errors="coerce", utc=True)
+    return np.asarray(found.dt.tz_localize(None).to_numpy(), dtype=DATE_UNIT)
+
+
+def time_texts(times: Times) -> list[str]:
+    """Return times as texts: dates without a time of day if all are at midnight, and whole numbers without a point.
+
+    Examples
+    --------
+    >>> time_texts(np.array(["2026-01-31"], dtype="datetime64[us]")), time_texts(np.array([3.0, 4.5]))
+    (['2026-01-31'], ['3', '4.5'])
+    """
+    if times.dtype.kind != "M":
+        return [f"{each:.15g}" for each in times.tolist()]
+    for unit in ("D", "s"):
+        if (times == times.astype(f"datetime64[{unit}]")).all():
+            return [str(each) for each in np.datetime_as_string(times, unit=unit)]
+    return [str(each) for each in times]
+
+
+@dataclass(frozen=True)
+class Window:
+    """How times are divided into windows.
+
+    Parameters
+    ----------
+    count : int
+        Number of different times per window; 0 for windows of equal duration.
+    offset : str
+        Duration or period, as pandas names them: ``"7D"``, ``"12h"``, ``"M"``, ``"W"``.
+    """
+
+    count: int = 0
+    offset: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        """Return the window that a text states: a number of times, or a duration or period of pandas.
+
+        Raises
+        ------
+        OptionError
+            The text is neither.
+        """
+        text = text.strip()
+        if text.isdecimal() and int(text) > 0:
+            return cls(count=int(text))
+        window = cls(offset=text)
+        try:
+            window.starts(np.array(["2026-01-01"], dtype=DATE_UNIT), "")
+        except DataError:
+            msg = f"--window must be a number of times, or a duration or period such as 7D, 12h or M, got {text!r}"
+            raise OptionError(msg) from None
+        return window
+
+    def __str__(self) -> str:
+        """Return the window as it is written."""
+        return self.offset or str(self.count)
+
+    def starts(self, times: Times, column: str) -> Times:
+        """Return the start of the window of each time, (t,).
+
+        Windows of a duration begin at multiples of it after the midnight before the first time.
+
+        Parameters
+        ----------
+        times : (t,)
+            Different times in ascending order, from the first one on.
+        column : str
+            Name of the column, for messages.
+
+        Raises
+        ------
+        DataError
+            The times are numbers, and the window is a duration; or pandas has no such duration.
+        """
+        if self.count:
+            return np.asarray(times[np.arange(len(times)) // self.count * self.count])
+        if times.dtype.kind != "M":
+            msg = f"column {column!r} holds numbers, not dates: pass a number of times, e.g. --window 50"
+            raise DataError(msg)
+        return _floors(times, self.offset)
+
+
+def _floors(times: Times, offset: str) -> Times:
+    """Return the start of the duration or period of each time.
+
+    Raises
+    ------
+    DataError
+        There is no such duration or period.
+    """
+    if offset in CALENDAR:
+        months = times.astype("datetime64[M]")
+        step = CALENDAR[offset]
+        return np.asarray((months - months.astype(np.int64) % step).astype(DATE_UNIT))
+    found = DURATION.fullmatch(offset)
+    if found is None or found[1] == "0":
+        msg = f"there is no duration or period {offset!r}"
+        raise DataError(msg)
+    duration = int(found[1] or 1) * DURATIONS[found[2]]
+    origin = times[:1].astype("datetime64[D]")
+    if offset == WEEK:
+        origin -= (origin.astype(np.int64) + MONDAY) % 7
+    return np.asarray(origin + (times - origin) // duration * duration, dtype=DATE_UNIT)
