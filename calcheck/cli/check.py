@@ -31,12 +31,10 @@ from calcheck.cli.options import (
     SummaryOptions,
 )
 from calcheck.cli.output import STDOUT, deliver_text
-from calcheck.cli.slices import cuts_of, slice_source
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import FORMATS, render
-from calcheck.studies.slices import GROUP_METRICS, file_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +62,8 @@ class SlicePlan:
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
+        from calcheck.cli.slices import slice_source
+
         found = slice_source(source, self.metrics, self.cuts, run)
         require_nothing_skipped(found, source)
         return replace(report, results=(*report.results, *found.results))
@@ -121,6 +121,9 @@ class Requirements:
         OptionError
             A rule names a group, and no columns form groups.
         """
+        from calcheck.cli.slices import cuts_of
+        from calcheck.studies.slices import GROUP_METRICS
+
         if not by and not self.are_sliced:
             return None
         for rule, _ in self.rules:
@@ -173,6 +176,8 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
     """Return the source of a file, with the columns that form groups, or those of a search."""
     if slices is None:
         return open_source(file, given, metrics, narrow=False)
+    from calcheck.studies.slices import file_columns
+
     columns = file_columns([cut.column for cut in slices.cuts])
     return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
 
