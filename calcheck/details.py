@@ -84,7 +84,7 @@ class Details(TypedDict, total=False):
     rank: Annotated[int | None, "Rank of the model among those compared."]
     tau: Annotated[float | None, "Kendall's tau between this ranking of the models and the first."]
     subsets: Annotated[int, "Number of random subsets of the rows."]
-    deviation: Annotated[float, "Standard deviation over random subsets."]
+    deviation: Annotated[float, "Standard deviation over random subsets, or over trials with new draws."]
     change: Annotated[float, "Value minus that of all rows."]
 
 

@@ -454,6 +454,11 @@ class ComparisonOptions:
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
         " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
     )
+    discretise: bool = option(
+        default=False,
+        text="For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
+        " F(y - 1/2), to compare them with distributions of counts.",
+    )
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,15 @@ class ComparesOutcomes(Protocol):
         ...
 
 
+@runtime_checkable
+class HasMeasure(Protocol):
+    """A metric of likelihoods, which are densities or probability masses."""
+
+    def measure(self, predictive: Predictive) -> str:
+        """Return what the likelihoods of distributions are."""
+        ...
+
+
 @dataclass(frozen=True)
 class LevelOption:
     """Option of metrics of intervals at one level."""

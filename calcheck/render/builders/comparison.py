@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.render.builders.parts import marks_in, note_blocks, source
-from calcheck.render.cells import interval, number, p_value, skipped_notes, unit
+from calcheck.render.cells import interval, number, p_value, short, skipped_notes, unit
 from calcheck.render.document import Block, Cell, Column, Document, Emphasis, Table, row_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _values(report: Report) -> Table:
     by_metric = _by_metric(report)
     columns = [Column(name, "right", _better(results), unit(results[0])) for name, results in by_metric.items()]
     rows = [
-        (Cell(model), *(Cell(number(result.value), _rank(result)) for result in own))
+        (Cell(model), *(Cell(number(result.value), _rank(result), _deviation(result)) for result in own))
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
     return Table((Column("model"), *columns), tuple(rows), overflow="split", keys=1)
@@ -104,6 +104,12 @@ def decompositions(report: Report) -> dict[str, list[Result]]:
 
 def _rank(result: Result) -> Emphasis:
     return RANKS.get(result.details.get("rank", 0), "")
+
+
+def _deviation(result: Result) -> str:
+    """Return the standard deviation over trials in parentheses, if there are trials."""
+    deviation = result.details.get("deviation")
+    return "" if deviation is None else f" ({short(deviation)})"
 
 
 def _better(results: Sequence[Result]) -> str:
