@@ -493,7 +493,7 @@ def slices(
     2   age>0.007   215   0.99    pass
     >>> report = slices("examples/diabetes.parquet", columns=["bmi", "bp"], metrics="zms", replicates=99)
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
-    (680, 'bmi<=-0.007 and bp<=-0.005', 'fail')
+    (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
     declared = {each.field: each for each in options_of(SearchOptions)}
     given = {name: value for name, value in options.items() if name in declared}
