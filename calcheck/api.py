@@ -571,7 +571,7 @@ def monitor(
     settings, further = _monitor_settings(time, earlier, dict(options))
     chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
     if earlier is not None:
-        chosen, run = list(earlier.metrics), replace(run, seed=earlier.seed, replicates=earlier.replicates)
+        chosen, run = list(earlier.metrics), earlier.continue_run(run)
     source = _source(data, columns, chosen, also=settings.columns)
     with source.error_names():
         found = observe(source, settings, chosen, earlier=earlier, run=run)

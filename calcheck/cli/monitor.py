@@ -119,7 +119,7 @@ def _observed(file: str, state: MonitorState | None, options: MonitorOptions, gi
     source = open_source(file, given, metrics, narrow=False, also=options.columns)
     with run_context(given, source) as run:
         if state is not None:
-            run = replace(run, seed=state.seed, replicates=state.replicates)
+            run = state.continue_run(run)
         found = observe(source, options, metrics, earlier=state, run=run)
     if names:
         refuse_skipped(found.skipped, source)
@@ -138,7 +138,6 @@ def _require_same(state: MonitorState, file: str, options: MonitorOptions, given
     stored = {
         **{name: (getattr(options, name), getattr(state.options, name)) for name in STORED},
         "metrics": (names and ",".join(names), ",".join(metric.info.name for metric in state.metrics)),
-        "replicates": (given.get("replicates"), state.replicates),
         "seed": (given.get("seed"), state.seed),
     }
     for name, (wanted, known) in stored.items():

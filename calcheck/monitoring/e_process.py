@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 """Slopes of the bets of a simple jumper."""
 JUMP = 0.01  # Share of the capital that a simple jumper spreads over all slopes after each step
+BLOCK = 1 << 12  # Times per block of products
 STEPS = 64  # Steps between divisions by the sum of the capital, by which it grows 1e11 times at most
 WEIGHTS = np.array([0.5, 0.25, 0.25])
 """Shares of the beta mixture, and of the jumpers on u and on |2u - 1|."""
@@ -35,8 +36,12 @@ def log_beta_mixture(log_densities: Values) -> Values:
     ----------
     Arnold, Henzi, Ziegel (2023), "Sequentially valid tests for forecast calibration".
     """
-    count = log_densities.shape[1]
-    return np.asarray(logsumexp(np.cumsum(log_densities, axis=0), axis=1) - np.log(count))
+    found, total = np.empty(len(log_densities)), np.zeros(log_densities.shape[1])
+    for start in range(0, len(log_densities), BLOCK):
+        products = total + np.cumsum(log_densities[start : start + BLOCK], axis=0)
+        found[start : start + BLOCK] = logsumexp(products, axis=1) - np.log(len(total))
+        total = products[-1]
+    return found
 
 
 def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
@@ -127,7 +132,10 @@ def change_point(log_densities: Values) -> int:
     log_densities : (t, b)
         Logs of the means of beta densities over the rows of each time.
     """
-    before = np.concatenate([np.zeros((1, log_densities.shape[1])), np.cumsum(log_densities, axis=0)])
-    starts = np.argmin(before[:-1], axis=0)
-    gains = before[-1] - before[starts, np.arange(len(starts))]
-    return int(starts[np.argmax(gains)])
+    best, found = -np.inf, 0
+    for density in log_densities.T:
+        before = np.concatenate([[0.0], np.cumsum(density)])
+        start = int(np.argmin(before[:-1]))
+        if (gain := before[-1] - before[start]) > best:
+            best, found = gain, start
+    return found

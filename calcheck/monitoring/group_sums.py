@@ -36,12 +36,13 @@ class GroupSums:
     sums: Mapping[str, Values]
 
     def add(self, other: GroupSums) -> GroupSums:
-        """Return the sums over these and other rows, whose groups may be the same."""
+        """Return the sums over these and other rows, whose groups may be the same, and of the replicates of both."""
         keys, at = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         rows = np.bincount(at, np.concatenate([self.rows, other.rows])).astype(np.int64)
         sums = {}
         for name, own in self.sums.items():
-            both = np.concatenate([own, other.sums[name]])
+            common = min(own.shape[1], other.sums[name].shape[1])
+            both = np.concatenate([own[:, :common], other.sums[name][:, :common]])
             sums[name] = np.zeros((len(keys), both.shape[1]))
             np.add.at(sums[name], at, both)
         return GroupSums(keys, rows, sums)

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.errors import DataError, FileError
 from calcheck.evaluation import data_warnings
 from calcheck.execution.context import Run
-from calcheck.inference.null_distribution import REPLICATES, NullSimulator
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.io.times import Window, parse_times
 from calcheck.messages import Message
@@ -92,7 +92,7 @@ def observe(
     known = concatenate([*before, (name, history)])
     window = _window(options, known)
     starts = Window.parse(window).starts(known.steps, str(options.time))[np.searchsorted(known.steps, times)]
-    simulation = NullSimulator(rows, replace(run, replicates=REPLICATES if run.replicates is None else run.replicates))
+    simulation = NullSimulator(rows, run)
     applicable, skipped = _applicable(source, metrics, run, replicates=bool(len(simulation)))
     windows, by_horizon = _add_up(applicable, simulation, (starts, horizons), run)
     found = MonitorState(

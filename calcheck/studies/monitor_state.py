@@ -13,6 +13,7 @@ from calcheck.options import option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from calcheck.execution.context import Run
     from calcheck.messages import Message
     from calcheck.metrics.base import Metric
     from calcheck.monitoring.group_sums import GroupSums
@@ -115,6 +116,10 @@ class MonitorState:
         """Number of replicates of the metrics."""
         return next((sums.shape[1] - 1 for sums in self.windows.sums.values()), 0)
 
+    def continue_run(self, run: Run) -> Run:
+        """Return a run with the seed of the state, and by default with as many replicates."""
+        return replace(run, seed=self.seed, replicates=self.replicates if run.replicates is None else run.replicates)
+
 
 def join_states(states: Sequence[MonitorState]) -> MonitorState:
     """Return the state after the rows of several states, which follow each other in time.
@@ -165,7 +170,6 @@ def _difference(first: MonitorState, other: MonitorState) -> str:
         ("metrics", [repr(each) for each in first.metrics], [repr(each) for each in other.metrics]),
         ("computed columns", sorted(first.windows.sums), sorted(other.windows.sums)),
         ("seeds", first.seed, other.seed),
-        ("replicates", first.replicates, other.replicates),
     ):
         if one != two:
             return f"their {what} differ, {one} and {two}"

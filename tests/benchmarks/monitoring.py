@@ -81,10 +81,10 @@ def path(rows, times, lag, seed):
     return summarize(rows, times.astype(float), horizons, Run(seed=seed)).log_e_values(lag)
 
 
-def level(sets, n):
+def level(sets, n, named=""):
     """Print the share of right models that ever cross 20."""
     _, high = band(sets, 0.05)
-    for design in DESIGNS:
+    for design in (each for each in DESIGNS if named in ("", each.__name__)):
         rng = np.random.default_rng(11)
         count = sum(path(*design(rng, n), seed).max() >= ALARM for seed in range(sets))
         print(f"{design.__name__:20} {count / sets:.3f} of {sets}, {n:,} rows (limit {high / sets:.3f})", flush=True)
@@ -123,9 +123,14 @@ def main():
     parser.add_argument("what", choices=("level", "power", "lags"))
     parser.add_argument("--sets", type=int, default=1_000)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--design", choices=[each.__name__ for each in DESIGNS], default="")
     given = parser.parse_args()
-    run = {"level": level, "power": power, "lags": lags}[given.what]
-    run(given.sets, given.rows or {"level": 10_000, "power": 500, "lags": 2_000}[given.what])
+    if given.what == "level":
+        level(given.sets, given.rows or 10_000, given.design)
+    elif given.what == "power":
+        power(given.sets, given.rows or 500)
+    else:
+        lags(given.sets, given.rows or 2_000)
 
 
 if __name__ == "__main__":

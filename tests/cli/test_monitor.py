@@ -230,7 +230,6 @@ def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
         ("--time", "day"),
         ("--seed", "3"),
         ("--metrics", "zms"),
-        ("--replicates", "39"),
     ):
         assert f"contradicts {state}" in calcheck("monitor", state, *options).refused()
 
@@ -248,7 +247,7 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
     early, late = frame[frame.date < "2026-02-01"], frame[frame.date >= "2026-02-01"]
     whole = package.monitor(frame, "date", window="7D", replicates=19)
     package.monitor(early, "date", window="7D", replicates=19, save_state=state)
-    found = package.monitor(late, state=state)
+    found = package.monitor(late, state=state, replicates=39)  # of which 19 are of both
     assert_allclose(found.monitor.log_e_value, whole.monitor.log_e_value, rtol=1e-12)
     assert found.to_frame()["value"].tolist() == pytest.approx(whole.to_frame()["value"].tolist())
     assert len(whole.pictures()) == 1
