@@ -61,6 +61,8 @@ class Null(Pairs, total=False):
     mean: Annotated[float, "Mean score of the replicates, if the reference is exact."]
     low: Annotated[float | None, "Lower limit of the scores of replicates, if the reference is exact."]
     high: Annotated[float | None, "Upper limit of the scores of replicates, if the reference is exact."]
+    clusters: Annotated[int, "Number of clusters or blocks of rows that depend on each other."]
+    degrees_of_freedom: Annotated[float, "Degrees of freedom of the variance between clusters."]
     columns: Annotated[int, "Number of principal directions of the features."]
     landmarks: Annotated[int, "Number of landmarks."]
     relative_error: Annotated[float, "Relative error of the approximation."]

@@ -310,6 +310,24 @@ def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int 
     return np.asarray(_integrate(integral, means, places, block) + ends)
 
 
+def distance_at_levels(below: Values, levels: Values, *, weighted: bool) -> Values:
+    """Return the sum that replaces the integral of :func:`cramer_von_mises` or :func:`anderson_darling`, (...).
+
+    Parameters
+    ----------
+    below : (..., q)
+        Shares of PIT values up to each level.
+    levels : (q,)
+        The levels j / (q + 1).
+    weighted : bool
+        Whether the squared distances are divided by u (1 - u).
+    """
+    squared = (below - levels) ** 2
+    if weighted:
+        squared /= levels * (1 - levels)
+    return np.asarray(squared.sum(axis=-1) / (len(levels) + 1))
+
+
 def _integrate(
     integral: Callable[[Values, Slope, Values, Values], Values],
     means: Mapping[str, Values],
