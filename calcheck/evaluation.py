@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
@@ -106,7 +107,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     run = run or Run()
     run = replace(run, keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
-    info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
+    info = source.input_info()
+    warnings = (*data_warnings(source, source.predictions().predictive), *noticed_dependence(source, run))
     if subsample is not None:
         source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
@@ -174,6 +176,7 @@ def with_needed_columns(
         source,
         contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
+        grouping=True,
         inputs=any("x" in metric.info.needs for metric in metrics),
         repeated=all(metric.info.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
@@ -214,6 +217,11 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
     """Return the warnings about changed values, and about what the distributions leave open."""
     caveat = "" if predictive is None else predictive.caveat
     return (*source.warnings(), *([Message("interpolated-distributions", caveat)] if caveat else []))
+
+
+def noticed_dependence(source: Source, run: Run) -> tuple[Message, ...]:
+    """Return a warning if rows seem to depend on each other, unless the options of the run state how."""
+    return () if run.dependence.is_stated else dependence_warnings(source.predictions())
 
 
 def run_settings(

@@ -1,5 +1,7 @@
 """Clusters, series, block lengths, and inference for rows that depend on each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import calcheck
 from calcheck.dependence.autoregression import Autoregression, autocovariances
 from calcheck.dependence.clusters import Clusters
 from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.notice import dependence_warnings, design_effects
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
@@ -133,7 +136,7 @@ def test_independent_rows_are_blocks_of_one():
         ({"cluster": "none"}, "there is no column 'none'"),
     ],
 )
-def test_what_gives_no_clusters_is_said(options, message):
+def test_columns_without_clusters_are_refused(options, message):
     columns = {
         "two": np.arange(60) % 2,
         "gaps": np.where(np.arange(60) == 1, np.nan, np.arange(60) // 5),
@@ -196,7 +199,7 @@ def test_few_clusters_are_warned_of():
     assert "few-clusters" in [message.code for message in results(rows, ("zms",), cluster="patient")["zms"].warnings]
 
 
-def test_the_blocks_are_told():
+def test_reports_state_the_blocks():
     found = report(series(np.random.default_rng(14), 300, 0.5), ("zms",), time="time")
     (message,) = (each for each in found.results[0].warnings if each.code == "dependence")
     assert "blocks of about" in message.text
@@ -243,3 +246,34 @@ def test_models_are_compared_by_whole_clusters():
     assert whole.p_value > plain.p_value
     assert whole.high - whole.low > 2 * (plain.high - plain.low)
     assert {message.code for message in whole.warnings} == set()
+
+
+def test_dependence_by_a_date_or_a_key_is_noticed(tmp_path):
+    rng = np.random.default_rng(17)
+    dates = pd.date_range("2026-01-01", periods=400)
+    errors = autoregressive(rng, 400, 0.5)
+    table = pd.DataFrame({"date": dates, "y": errors, "mean": 0.0, "std": 1.0})
+    table.to_parquet(tmp_path / "series.parquet")
+    (result,) = calcheck.evaluate(tmp_path / "series.parquet", "zms", replicates=39).results
+    (message,) = (each for each in result.warnings if each.code == "dependent-rows")
+    assert "Pass --time date" in message.text
+    stated = calcheck.evaluate(tmp_path / "series.parquet", "zms", time="date", replicates=39).results[0]
+    assert "dependent-rows" not in [each.code for each in stated.warnings]
+    shared = table.assign(y=np.repeat(rng.normal(size=40), 10)).rename(columns={"date": "patient_id"})
+    shared["patient_id"] = np.arange(400) // 10
+    shared.to_parquet(tmp_path / "clusters.parquet")
+    (result,) = calcheck.evaluate(tmp_path / "clusters.parquet", "zms", replicates=39).results
+    assert any("Pass --cluster patient_id" in each.text for each in result.warnings)
+
+
+def test_independent_rows_are_seldom_warned_of():
+    number, noticed = sets(100), 0
+    for seed in range(number):
+        rows = series(np.random.default_rng(seed), 300, 0.0, patient=np.arange(300) // 6)
+        noticed += bool(dependence_warnings(rows))
+    assert noticed <= stats.binom.ppf(0.9999, number, 0.06)
+
+
+def test_numbers_are_no_keys():
+    rows = series(np.random.default_rng(18), 300, 0.8)
+    assert not design_effects(replace(rows, columns={"age": np.arange(300), "group": np.linspace(0, 1, 300)}))
