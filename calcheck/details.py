@@ -208,6 +208,20 @@ class PitDetails(Details, total=False):
     histogram: Annotated[list[float], "Shares of the PIT in equal bins."]
 
 
+class LagCorrelations(TypedDict):
+    """Autocorrelations of the PIT at one lag."""
+
+    lag: Annotated[int, "Number of times between the rows."]
+    position: Annotated[float, "Autocorrelation of the PIT."]
+    distance: Annotated[float, "Autocorrelation of its distance from 1/2."]
+
+
+class PitIndependenceDetails(Details, total=False):
+    """Details of pit-independence."""
+
+    correlations: Annotated[list[LagCorrelations], "Autocorrelations of the PIT by lag."]
+
+
 class RemovalPoint(TypedDict):
     """Point of a confidence curve: error without the removed share of rows, and that of an oracle."""
 

@@ -273,8 +273,12 @@ def _simulate(
     """Simulate the null distributions of metrics: for independent rows, or for rows that depend on each other."""
     if clusters is None:
         simulate_null(computed, simulation, run)
-    else:
-        simulate_dependent_null(computed, simulation, clusters, run)
+        return
+    in_time = [each for each in computed if each.metric.info.tests_independence]
+    simulate_null(in_time, simulation, run)
+    for each in in_time:
+        each.shares_replicates = False
+    simulate_dependent_null(computed, simulation, clusters, run)
 
 
 def _adapted(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:

@@ -73,6 +73,8 @@ class MetricInfo:
     independent_rows : str
         Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the
         interval method.
+    tests_independence : bool
+        Whether the metric tests that rows are independent, so that its null distribution assumes it.
     conditional_on : str
         Data-dependent choices that are held fixed in the bootstrap.
     distribution_free : bool
@@ -107,6 +109,7 @@ class MetricInfo:
     interval: IntervalMethod = "bca"
     no_interval: str = ""
     independent_rows: str = ""
+    tests_independence: bool = False
     conditional_on: str = ""
     distribution_free: bool = False
     uses_kernels: bool = False

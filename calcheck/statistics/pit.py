@@ -230,6 +230,21 @@ def mean_component(left: Values, right: Values, degree: int) -> Values:
     )
 
 
+def mean_distance(left: Values, right: Values) -> Values:
+    """Return the mean of |2 u - 1| between the limits of the PIT of each row, (n,), exactly.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit`.
+    """
+    jump = right - left
+    start, stop = 2 * left - 1, 2 * right - 1
+    mean = np.abs(stop)
+    np.divide(stop * np.abs(stop) - start * np.abs(start), 4 * jump, out=mean, where=jump > NARROW)
+    return np.asarray(mean)
+
+
 def components(levels: Values, below: Values) -> Values:
     """Return the mean of each :func:`component` of the PIT, (4,); 0 if the PIT is uniform.
 
