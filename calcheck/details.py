@@ -65,6 +65,8 @@ class Null(Pairs, total=False):
     mean: Annotated[float, "Mean score of the replicates, if the reference is exact."]
     low: Annotated[float | None, "Lower limit of the scores of replicates, if the reference is exact."]
     high: Annotated[float | None, "Upper limit of the scores of replicates, if the reference is exact."]
+    clusters: Annotated[int, "Number of clusters or blocks of rows that depend on each other."]
+    degrees_of_freedom: Annotated[float, "Degrees of freedom of the variance between clusters."]
     columns: Annotated[int, "Number of principal directions of the features."]
     landmarks: Annotated[int, "Number of landmarks."]
     relative_error: Annotated[float, "Relative error of the approximation."]
@@ -240,6 +242,20 @@ class PitDetails(Details, total=False):
     """Details of pit."""
 
     histogram: Annotated[list[float], "Shares of the PIT in equal bins."]
+
+
+class LagCorrelations(TypedDict):
+    """Autocorrelations of the PIT at one lag."""
+
+    lag: Annotated[int, "Number of times between the rows."]
+    position: Annotated[float, "Autocorrelation of the PIT."]
+    distance: Annotated[float, "Autocorrelation of its distance from 1/2."]
+
+
+class PitIndependenceDetails(Details, total=False):
+    """Details of pit-independence."""
+
+    correlations: Annotated[list[LagCorrelations], "Autocorrelations of the PIT by lag."]
 
 
 class RemovalPoint(TypedDict):

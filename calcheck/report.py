@@ -27,6 +27,7 @@ Direction = Literal[
     "conditional-bias",
     "wrong-quantiles",
     "wrong-in-bins",
+    "dependent-errors",
     "wrong-distribution",
     "worse-than-promised",
     "better-than-promised",

@@ -6,6 +6,7 @@ Limits are quantiles at the number that is drawn, so that a right program fails 
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from scipy.stats import binom
 
@@ -44,3 +45,12 @@ def examples(number: int) -> settings:
     return settings(
         max_examples=sets(number), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
     )
+
+
+def autoregressive(rng, n, correlation):
+    """Return a stationary autoregressive series of standard normal numbers, (n,)."""
+    from scipy.signal import lfilter
+
+    steps = rng.standard_normal(n) * np.sqrt(1 - correlation**2)
+    steps[0] = rng.standard_normal()
+    return lfilter([1.0], [1.0, -correlation], steps)

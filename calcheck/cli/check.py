@@ -10,6 +10,7 @@ import typer
 from calcheck.cli.baseline import read_base
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     INFERENCE,
     LEVEL,
@@ -290,6 +291,7 @@ check_command = make_command(
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
+        *DEPENDENCE,
         *parameters(GateReportOptions, "Output"),
         *parameters(SummaryOptions, "Output"),
         *SEED,

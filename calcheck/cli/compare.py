@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     LEVEL,
     SEED,
@@ -185,6 +186,7 @@ compare_command = make_command(
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,
+        *DEPENDENCE,
         *parameters(ReportOptions, "Output"),
         *parameters(PlotOptions, "Output"),
         *SEED,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     FILE,
     INFERENCE,
@@ -190,6 +191,7 @@ evaluate_command = make_command(
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(BriefOptions, "Output"),
         *parameters(PointwiseOptions, "Output"),

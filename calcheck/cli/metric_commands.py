@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     FILE,
     INPUTS,
@@ -53,6 +54,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
         *(BOOTSTRAP if metric.info.interval != "none" else []),
         *REFERENCE,
+        *DEPENDENCE,
         *(SIGNIFICANCE if metric.info.conditional else []),
         *REPORT,
         *(
