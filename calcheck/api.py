@@ -12,6 +12,7 @@ from calcheck.conclusion import conclude
 from calcheck.errors import DataError, OptionError, keyword_messages
 from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.interactive import InteractiveReport, PointwiseResults
 from calcheck.io import read
 from calcheck.io.arguments import ColumnArguments, levels_of
@@ -77,6 +78,14 @@ class RunArguments(TypedDict, total=False):
     fdr: float
 
 
+class DependenceArguments(TypedDict, total=False):
+    """Keywords for rows that depend on each other: fields of RowDependence."""
+
+    cluster: str | None
+    block: int | None
+    time: str | None
+
+
 SETTINGS = {
     option.field: option
     for option in (
@@ -87,12 +96,18 @@ SETTINGS = {
         Option("resamples", int, None),
         Option("replicates", int, None),
         Option("fdr", float, 0.05),
+        Option("cluster", str, None),
+        Option("block", int, None),
+        Option("time", str, None),
     )
 }
 """Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
 
+DEPENDENCE = tuple(each.field for each in options_of(RowDependence))
+"""Keywords that state which rows depend on each other."""
 
-class Options(RunArguments, ColumnArguments, total=False):
+
+class Options(RunArguments, DependenceArguments, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
@@ -101,15 +116,13 @@ class RecalibrationArguments(Options, total=False):
 
     by: str | Sequence[str]
     folds: int
-    cluster: str | None
-    time: str | None
     score: Literal["crps", "nll", "interval"]
     bins: int
     levels: Sequence[float]
     relative: bool
 
 
-class MonitorArguments(Options, total=False):
+class MonitorArguments(RunArguments, ColumnArguments, total=False):
     """Keywords for a monitored model, a run, and reading."""
 
     window: str | int | None
@@ -204,6 +217,10 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         in (0, 1).
     resamples, replicates : int, optional
         Numbers of bootstrap resamples, and of replicates of the null distribution; 0 for none.
+    cluster, time : str, optional
+        Column of rows that depend on each other, such as ``"patient"``; or of times, if rows are a series.
+    block : int, optional
+        Number of times, or of rows in their order, that are resampled together; by default chosen from the data.
     device, precision, memory : str, optional
         Torch device, ``"float64"`` or ``"float32"``, and the limit of large arrays: ``"2GiB"``.
     **options
@@ -231,7 +248,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     """
     chosen, run, columns = _parsed(metrics, options)
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
-    source = _source(data, columns, chosen, run.curves_by)
+    source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
     worst, best = _count("worst", worst), _count("best", best)
     subsample = None if subsample is None else _count("subsample", subsample)
     points = None if at is None else _points(at, source)
@@ -293,7 +310,7 @@ def compare(
     2  linear    gp   0.45
     """
     chosen, run, columns = _parsed(metrics, options)
-    opened = _models(models, chosen, columns)
+    opened = _models(models, chosen, columns, run.dependence.columns)
     permutations = None if permutations is None else _count("permutations", permutations)
     return InteractiveReport.from_report(
         _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)),
@@ -354,6 +371,7 @@ def sweep(
     2    0.9  0.905
     """
     (chosen,), run, columns = _parsed(metric, options)
+    _require_independent(run)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
     varied = _varied(vary, type(chosen))
     if not varied:
@@ -424,6 +442,7 @@ def reject(
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
     chosen, run, columns = _parsed(metrics, options)
+    _require_independent(run)
     needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
     source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else _new_rows(new, source, columns_of(names))
@@ -493,7 +512,7 @@ def slices(
     2   age>0.007   215   0.99    pass
     >>> report = slices("examples/diabetes.parquet", columns=["bmi", "bp"], metrics="zms", replicates=99)
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
-    (680, 'bmi<=-0.007 and bp<=-0.005', 'fail')
+    (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
     declared = {each.field: each for each in options_of(SearchOptions)}
     given = {name: value for name, value in options.items() if name in declared}
@@ -501,6 +520,7 @@ def slices(
     search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    _require_independent(run)
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
     source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
@@ -570,6 +590,7 @@ def monitor(
     earlier = None if state is None else read_monitor_state(fspath(state))
     settings, further = _monitor_settings(time, earlier, dict(options))
     chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
+    _require_independent(run)
     if earlier is not None:
         chosen, run = list(earlier.metrics), earlier.continue_run(run)
     source = _source(data, columns, chosen, also=settings.columns)
@@ -664,6 +685,7 @@ def recalibrate(
     settings = RecalibrationOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    run = replace(run, dependence=RowDependence(cluster=settings.cluster, time=settings.time))
     source = _source(data, columns, chosen, also=settings.columns)
     other = None if to is None else _new_rows(to, source, settings.columns)
     with source.error_names():
@@ -723,9 +745,16 @@ def _run(options: Options) -> Run:
     if unknown := [name for name in options if name not in known]:
         msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
-    return Run(
-        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
-    )
+    given = {name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
+    dependence = {name: given.pop(name) for name in DEPENDENCE if name in given}
+    return Run(**given, dependence=RowDependence(**dependence))
+
+
+def _require_independent(run: Run) -> None:
+    """Raise if rows are stated to depend on each other, for what is valid for independent rows only."""
+    if run.dependence.is_stated:
+        msg = f"{' and '.join(DEPENDENCE)} apply to evaluate, compare and recalibrate. Omit them"
+        raise OptionError(msg)
 
 
 def _setting(name: str, value: Any) -> Any:
@@ -769,12 +798,12 @@ def _source(
     return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also)
 
 
-def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:
+def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], also: Sequence[str] = ()) -> list[Model]:
     """Return models by name."""
     if not isinstance(data, Mapping):
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
-    return [Model.from_source(str(name), _source(each, columns, metrics)) for name, each in data.items()]
+    return [Model.from_source(str(name), _source(each, columns, metrics, also)) for name, each in data.items()]
 
 
 def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:

@@ -6,6 +6,7 @@ the fields, for the JSON Schema and the reference.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
@@ -14,8 +15,11 @@ FieldTree = dict[str, "FieldTree | None"]
 
 def field_tree(hint: Any) -> FieldTree:
     """Return the fields of a TypedDict by name, each with its own fields; empty for other types."""
-    if not is_typeddict(hint):
-        return {}
+    return _fields_of(hint) if is_typeddict(hint) else {}
+
+
+@cache
+def _fields_of(hint: Any) -> FieldTree:
     return {name: field_tree(each) for name, each in get_type_hints(hint).items()}
 
 
@@ -61,6 +65,8 @@ class Null(Pairs, total=False):
     mean: Annotated[float, "Mean score of the replicates, if the reference is exact."]
     low: Annotated[float | None, "Lower limit of the scores of replicates, if the reference is exact."]
     high: Annotated[float | None, "Upper limit of the scores of replicates, if the reference is exact."]
+    clusters: Annotated[int, "Number of clusters or blocks of rows that depend on each other."]
+    degrees_of_freedom: Annotated[float, "Degrees of freedom of the variance between clusters."]
     columns: Annotated[int, "Number of principal directions of the features."]
     landmarks: Annotated[int, "Number of landmarks."]
     relative_error: Annotated[float, "Relative error of the approximation."]
@@ -80,7 +86,8 @@ class Details(TypedDict, total=False):
     rank: Annotated[int | None, "Rank of the model among those compared."]
     tau: Annotated[float | None, "Kendall's tau between this ranking of the models and the first."]
     subsets: Annotated[int, "Number of random subsets of the rows."]
-    deviation: Annotated[float, "Standard deviation over random subsets."]
+    deviation: Annotated[float, "Standard deviation over random subsets, or over trials with new draws."]
+    change: Annotated[float, "Value minus that of all rows."]
 
 
 # ------------------------------------------------------------------ metrics of rows
@@ -96,6 +103,8 @@ class ZmsDetails(Details, total=False):
     """Details of zms."""
 
     skewness: Annotated[SquaredZSkewness, "Skewness, which shows heavy tails."]
+    mean_z: Annotated[float, "Mean z-score: its square is the part of the value that is due to bias."]
+    variance_z: Annotated[float, "Variance of the z-scores, with divisor n - 1."]
 
 
 class SpreadSkewness(TypedDict):
@@ -109,6 +118,9 @@ class RceDetails(Details, total=False):
     """Details of rce."""
 
     skewness: Annotated[SpreadSkewness, "Skewness, which shows heavy tails."]
+    rmv: Annotated[float, "Root mean predicted variance."]
+    rmse: Annotated[float, "Root mean squared error."]
+    mean_error: Annotated[float, "Mean signed error, y - mean."]
 
 
 class NllDetails(Details, total=False):
@@ -154,6 +166,32 @@ class QuantileMiscalibrationDetails(Details, ScoreParts, total=False):
     """Details of quantile-miscalibration."""
 
     by_level: Annotated[list[LevelParts], "Parts at each level."]
+
+
+class CrpsMiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of crps-miscalibration."""
+
+
+class TailParts(TypedDict, total=False):
+    """A threshold, and the targets beyond it."""
+
+    threshold: Annotated[float, "Threshold of the tail, in the unit of y."]
+    exceedances: Annotated[int, "Number of targets in the tail."]
+    expected_exceedances: Annotated[float, "Expected number of targets in the tail, if the model is right."]
+    occurrence: Annotated[float | None, "Number of targets in the tail, relative to the expected number."]
+    severity: Annotated[float | None, "Twice the mean PIT of the excesses; 1 if the model is right."]
+
+
+class TailLevel(TailParts):
+    """The tail beyond another threshold."""
+
+    level: Annotated[float, "Share of the mixture of all predictions that is not in the tail."]
+
+
+class TailDetails(Details, TailParts, total=False):
+    """Details of tail."""
+
+    at_other_levels: Annotated[list[TailLevel], "The tail beyond other thresholds."]
 
 
 class PinballDetails(Details, total=False):
@@ -204,6 +242,20 @@ class PitDetails(Details, total=False):
     """Details of pit."""
 
     histogram: Annotated[list[float], "Shares of the PIT in equal bins."]
+
+
+class LagCorrelations(TypedDict):
+    """Autocorrelations of the PIT at one lag."""
+
+    lag: Annotated[int, "Number of times between the rows."]
+    position: Annotated[float, "Autocorrelation of the PIT."]
+    distance: Annotated[float, "Autocorrelation of its distance from 1/2."]
+
+
+class PitIndependenceDetails(Details, total=False):
+    """Details of pit-independence."""
+
+    correlations: Annotated[list[LagCorrelations], "Autocorrelations of the PIT by lag."]
 
 
 class RemovalPoint(TypedDict):

@@ -9,11 +9,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.inference.curves_at_inputs import curves_at_inputs
 from calcheck.inference.metric_protocol import HasCurves, HasNullStatistic
+from calcheck.inference.multiplier_null import simulate_dependent_null
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
     FittedMetric,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.dependence.clusters import Clusters
     from calcheck.distributions import Predictive
     from calcheck.inference.verdict_basis import Basis
     from calcheck.io.source import FileSource
@@ -103,7 +107,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     run = run or Run()
     run = replace(run, keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
-    info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
+    info = source.input_info()
+    warnings = (*data_warnings(source, source.predictions().predictive), *noticed_dependence(source, run))
     if subsample is not None:
         source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
@@ -112,6 +117,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         info = replace(info, files=(*info.files, *other.files), dropped=info.dropped + other.dropped)
     shown = (at or source).predictions()
     found, skipped = [], []
+    clusters = find_clusters(source.predictions(), run.dependence)
+    warnings += () if clusters is None else clusters.messages
     simulation = NullSimulator(source.predictions(), run)
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
@@ -137,12 +144,13 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             computed.bands = _curves_at_inputs(computed, shown, run)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
-    simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, run)
+    simulated = [each for each, _ in found if _is_simulated(each, referred)]
+    _simulate(simulated, simulation, clusters, run)
     return Report(
         calcheck=__version__,
         input=info,
-        settings=run_settings(run, subsample=subsample, replicates=run.replicates),
-        results=make_results(found, run, warnings),
+        settings=run_settings(run, subsample=subsample, replicates=run.replicates, clusters=clusters),
+        results=make_results(found, run, warnings, clusters),
         skipped=tuple(skipped),
         overall=overall_verdict([each for each, _ in found], run.confidence),
     )
@@ -168,13 +176,16 @@ def with_needed_columns(
         source,
         contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
+        grouping=True,
         inputs=any("x" in metric.info.needs for metric in metrics),
         repeated=all(metric.info.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )
 
 
-def make_results(found: Sequence[Known], run: Run, warnings: tuple[Message, ...]) -> tuple[Result, ...]:
+def make_results(
+    found: Sequence[Known], run: Run, warnings: tuple[Message, ...], clusters: Clusters | None = None
+) -> tuple[Result, ...]:
     """Return the results of computed metrics on the same rows, with intervals, references and verdicts.
 
     Parameters
@@ -185,12 +196,14 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[Message, ...]
         Seed, confidence, resamples, progress.
     warnings : tuple of Message
         Warnings that apply to all metrics.
+    clusters : Clusters, optional
+        Clusters of rows that depend on each other.
     """
     import numpy as np
 
     results = []
     with np.errstate(all="ignore"):  # values that are not finite become warnings
-        inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
+        inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run, clusters)
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
             inference = replace(compare_with_null(each, interval, run), p_value_adjusted=p)
@@ -206,9 +219,17 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
     return (*source.warnings(), *([Message("interpolated-distributions", caveat)] if caveat else []))
 
 
-def run_settings(run: Run, *, subsample: int | None, replicates: int | None) -> dict[str, Any]:
+def noticed_dependence(source: Source, run: Run) -> tuple[Message, ...]:
+    """Return a warning if rows seem to depend on each other, unless the options of the run state how."""
+    return () if run.dependence.is_stated else dependence_warnings(source.predictions())
+
+
+def run_settings(
+    run: Run, *, subsample: int | None, replicates: int | None, clusters: Clusters | None = None
+) -> dict[str, Any]:
     """Return the settings of a run for the report, with the requested number of replicates."""
     return {
+        **({} if clusters is None else {"dependence": clusters.details}),
         "seed": run.seed,
         "subsample": subsample,
         "device": run.device,
@@ -246,6 +267,20 @@ def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
     return rows.take(chosen)
 
 
+def _simulate(
+    computed: Sequence[FittedMetric[Metric[Any]]], simulation: NullSimulator, clusters: Clusters | None, run: Run
+) -> None:
+    """Simulate the null distributions of metrics: for independent rows, or for rows that depend on each other."""
+    if clusters is None:
+        simulate_null(computed, simulation, run)
+        return
+    in_time = [each for each in computed if each.metric.info.tests_independence]
+    simulate_null(in_time, simulation, run)
+    for each in in_time:
+        each.shares_replicates = False
+    simulate_dependent_null(computed, simulation, clusters, run)
+
+
 def _adapted(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
     """Return a metric with its defaults for the predictions, and the source of what it compares."""
     metric = metric.with_defaults(source.predictions())
@@ -278,7 +313,7 @@ def _computed(
             computed.tested = null_statistic_of(metric, rows).estimate()
         if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
             computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
-        if replicates and _is_simulated(computed):
+        if replicates and _is_simulated(computed) and not run.dependence.is_stated:
             _simulate_alone(computed, simulation, run)
     return computed
 
@@ -332,7 +367,9 @@ def fitted_metric(metric: Metric[Any], fit: Any, rows: RowResults, basis: Basis)
 
 def _kept(rows: RowResults, run: Run) -> RowResults:
     """Return row results without per-row arrays, which can take gigabytes, unless the bootstrap needs them."""
-    return replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 else rows
+    return (
+        replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 and not run.dependence.is_stated else rows
+    )
 
 
 def _extremes(

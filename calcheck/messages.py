@@ -25,6 +25,10 @@ Code = Literal[
     "few-resamples",
     "few-effective-rows",
     "heavy-tail",
+    # rows that depend on each other
+    "dependence",
+    "dependent-rows",
+    "few-clusters",
     # bins
     "few-rows-per-bin",
     "tied-bins",

@@ -70,6 +70,11 @@ class MetricInfo:
         Interval method: bootstrap (percentile if resampling is biased), the metric's own method, or none.
     no_interval : str
         Reason why there is no interval; empty if there is one.
+    independent_rows : str
+        Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the
+        interval method.
+    tests_independence : bool
+        Whether the metric tests that rows are independent, so that its null distribution assumes it.
     conditional_on : str
         Data-dependent choices that are held fixed in the bootstrap.
     distribution_free : bool
@@ -103,6 +108,8 @@ class MetricInfo:
     interpretation: str
     interval: IntervalMethod = "bca"
     no_interval: str = ""
+    independent_rows: str = ""
+    tests_independence: bool = False
     conditional_on: str = ""
     distribution_free: bool = False
     uses_kernels: bool = False

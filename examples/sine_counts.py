@@ -41,19 +41,19 @@ def conflation(rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return counts, mass / mass.sum(axis=1, keepdims=True)
 
 
-def predictions() -> dict[str, pa.Table]:
+def predictions(rows: int = ROWS, seed: int = SEED) -> dict[str, pa.Table]:
     """Return one table of predictions a family."""
-    rng = np.random.default_rng(SEED)
-    x = rng.uniform(0, 2 * np.pi, ROWS)
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 2 * np.pi, rows)
     counts, mass = conflation(10 * np.sin(x) + 10)
-    drawn = (np.cumsum(mass, axis=1) < rng.random((ROWS, 1))).sum(axis=1)
+    drawn = (np.cumsum(mass, axis=1) < rng.random((rows, 1))).sum(axis=1)
     mean = 30 - mass @ counts
     variance = mass @ counts**2 - (mass @ counts) ** 2
-    common = {"id": np.arange(ROWS), "x": x, "y": 30 - drawn}
+    common = {"id": np.arange(rows), "x": x, "y": 30 - drawn}
     parameters = {
         "gaussian": {"mean": mean, "std": np.sqrt(np.maximum(variance, 1e-3))},
         "poisson": {"rate": mean},
-        "nbinom": {"total_count": np.full(ROWS, LARGEST_SIZE), "probs": mean / (mean + LARGEST_SIZE)},
+        "nbinom": {"total_count": np.full(rows, LARGEST_SIZE), "probs": mean / (mean + LARGEST_SIZE)},
         "double-poisson": {"mu": mean, "phi": mean / np.maximum(variance, 1e-3)},
     }
     return {family: pa.table(common | columns) for family, columns in parameters.items()}

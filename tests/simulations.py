@@ -1,8 +1,12 @@
-"""How many data sets simulations draw: a quarter of them, and all of them with `pytest --all`.
+"""How many data sets simulations draw, and how many pairs laws are tested on: all of them with `pytest --all`.
 
 Limits are quantiles at the number that is drawn, so that a right program fails with the same probability in both.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 from hypothesis import HealthCheck, settings
 from scipy.stats import binom
 
@@ -10,9 +14,23 @@ full = False
 """Whether all are drawn; conftest.py sets it before tests are imported."""
 
 
+THIRD = 3
+
+
 def sets(number: int) -> int:
     """Return the number of data sets to draw, of which ``number`` are all."""
     return number if full else -(-number // 4)
+
+
+def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return the pairs on which a law is tested: a third of them, each item of which is in some; or all."""
+    others = list(second)
+    return [
+        (one, other)
+        for place, one in enumerate(first)
+        for number, other in enumerate(others)
+        if full or (place + number) % THIRD == 0
+    ]
 
 
 def band(number: int, share: float, error: float = 0.001) -> tuple[float, float]:
@@ -27,3 +45,12 @@ def examples(number: int) -> settings:
     return settings(
         max_examples=sets(number), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
     )
+
+
+def autoregressive(rng, n, correlation):
+    """Return a stationary autoregressive series of standard normal numbers, (n,)."""
+    from scipy.signal import lfilter
+
+    steps = rng.standard_normal(n) * np.sqrt(1 - correlation**2)
+    steps[0] = rng.standard_normal()
+    return lfilter([1.0], [1.0, -correlation], steps)

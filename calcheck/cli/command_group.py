@@ -35,6 +35,7 @@ PANELS: dict[str, dict[str, str]] = {
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",
+        "validity": "validity",
         "diff": "diff",
         "merge": "streaming",
     },

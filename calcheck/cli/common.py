@@ -20,6 +20,7 @@ from calcheck.cli.output import Pointwise, require_deliverable
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 
@@ -43,6 +44,7 @@ REFERENCE = [*parameters(NullOptions, "Inference")]
 CONFIDENCE = [parameter for parameter in REFERENCE if parameter.name == "confidence"]
 SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
+DEPENDENCE = [*parameters(RowDependence, "Inference")]
 SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
@@ -89,7 +91,8 @@ def open_source(
     """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.evaluation import with_needed_columns
 
-    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=also)
+    named = build(RowDependence, given).columns
+    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named))
 
 
 @contextmanager
@@ -121,6 +124,7 @@ def make_run(given: dict[str, Any]) -> Run:
         resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
         replicates=0 if compared.no_null else compared.replicates,
         fdr=build(SignificanceOptions, given).fdr,
+        dependence=build(RowDependence, given),
     )
 
 

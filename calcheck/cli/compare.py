@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from pathlib import PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     LEVEL,
     SEED,
@@ -21,10 +24,14 @@ from calcheck.cli.common import (
 )
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, PlotOptions, ReportOptions
 from calcheck.cli.output import deliver, draw
+from calcheck.cli.precedence import is_excluded
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
+from calcheck.metrics.nll import Nll
+from calcheck.options import options_of
 from calcheck.render.cells import skip_reasons
+from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
 
 STDIN = "-"
+OPTION_NAME = "[a-z][a-z-]*"
 
 
 def _compare(files: list[str], **given: Any) -> None:
@@ -47,7 +55,10 @@ def _compare(files: list[str], **given: Any) -> None:
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
     names = model_names(files, options.names)
-    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
+    metrics = [
+        replace(metric, discretise=True) if isinstance(metric, Nll) and options.discretise else metric
+        for metric in select_metrics(options.metrics, given["settings"], given[LEVEL])
+    ]
     sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
@@ -64,14 +75,16 @@ def _compare(files: list[str], **given: Any) -> None:
 def open_models(
     files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool = False
 ) -> list[FileSource]:
-    """Return the source of each file, with the same column options; narrow ones read the other scalar columns, too.
+    """Return the source of each file, with the same column options, and those after its name: ``a.csv@dist=poisson``.
+
+    Narrow sources read the other scalar columns, too.
 
     Raises
     ------
     FileError
         A file cannot be read, or the options fit only some of the files; the message says how to convert these.
     """
-    sources = [open_source(file, given, metrics, narrow=narrow) for file in files]
+    sources = [_open_model(file, given, metrics, narrow=narrow) for file in files]
     problems = {source.name: problem for source in sources if (problem := _problem(source))}
     fit = [source for source in sources if source.name not in problems]
     if not problems or not fit or fit[0].options == ColumnOptions():
@@ -84,6 +97,36 @@ def open_models(
         f" {command}, then pass {converted} without these options"
     )
     raise FileError(msg)
+
+
+def _open_model(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool) -> FileSource:
+    path, own = split_options(file)
+    excluded = {name: None for name in given if is_excluded(name, set(own))}
+    return open_source(path, {**given, **excluded, **own}, metrics, narrow=narrow)
+
+
+def split_options(file: str) -> tuple[str, dict[str, Any]]:
+    """Return the path of a file, and the column options after its name: ``a.csv@dist=poisson@param=rate=r``.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown or invalid.
+    """
+    path, *texts = re.split(rf"@(?={OPTION_NAME}=)", file)
+    if not texts or Path(file).exists():
+        return file, {}
+    known = {option.flag.removeprefix("--"): option for option in options_of(ColumnOptions)}
+    own: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in known:
+            msg = f"{file}: there is no column option --{name}"
+            raise OptionError(with_suggestion(msg, name, known))
+        option = known[name]
+        parsed = (value,) if option.repeated else option.parse(value, f"{file}: {option.flag}")
+        own[option.field] = own.get(option.field, ()) + parsed if option.repeated else parsed
+    return path, own
 
 
 def _problem(source: FileSource) -> str:
@@ -99,12 +142,15 @@ def _problem(source: FileSource) -> str:
 def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     """Return the names of the models: those given, else the shortest part of each path that makes them unique.
 
+    A file that is read with different options has them in its names.
+
     Raises
     ------
     OptionError
         Two files are standard input, the number of names is wrong, or two names are the same.
     """
-    if files.count(STDIN) > 1:
+    plain = [split_options(file)[0] for file in files]
+    if plain.count(STDIN) > 1:
         msg = "only one file can be read from standard input: pass the others by their file names"
         raise OptionError(msg)
     if names is not None:
@@ -112,11 +158,14 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
             msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
             raise OptionError(msg)
         return list(names)
-    paths = [PurePath("stdin" if file == STDIN else file) for file in files]
+    paths = [PurePath("stdin" if file == STDIN else file) for file in plain]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
         if len(set(candidates)) == len(candidates):
             return candidates
+    candidates = [path.stem + file.removeprefix(name) for path, name, file in zip(paths, plain, files, strict=True)]
+    if len(set(candidates)) == len(candidates):
+        return candidates
     candidates = [path.name for path in paths]
     if len(set(candidates)) == len(candidates):
         return candidates
@@ -127,12 +176,17 @@ compare_command = make_command(
     "compare",
     _compare,
     [
-        files_argument("A B [C …]", "Files of saved predictions, one per model; - reads standard input."),
+        files_argument(
+            "A B [C …]",
+            "Files of saved predictions, one per model; - reads standard input. Column options of one file follow its"
+            " name: a.csv@dist=poisson.",
+        ),
         *parameters(ComparisonOptions, "Comparison"),
         *COLUMNS,
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,
+        *DEPENDENCE,
         *parameters(ReportOptions, "Output"),
         *parameters(PlotOptions, "Output"),
         *SEED,

@@ -41,6 +41,11 @@ class EvaluationPointsOptions:
         "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.",
         metavar="FILE",
     )
+    grid: int | None = option(
+        None,
+        "Evaluate at this many equally spaced points between the smallest and the largest input. For one-dimensional "
+        "inputs only.",
+    )
 
 
 @dataclass(frozen=True)
@@ -449,6 +454,11 @@ class ComparisonOptions:
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
         " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
     )
+    discretise: bool = option(
+        default=False,
+        text="For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
+        " F(y - 1/2), to compare them with distributions of counts.",
+    )
 
 
 @dataclass(frozen=True)
@@ -458,6 +468,27 @@ class PruneOptions:
     metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
     max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
     step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
+
+
+@dataclass(frozen=True)
+class ValidityOptions:
+    """Options for simulated data sets of right models."""
+
+    metrics: tuple[str, ...] = option(
+        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
+    )
+    nu: tuple[float, ...] = option(
+        (2.0, 3.0, 4.0, 6.0, 10.0, 20.0),
+        "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not used with FILE.",
+    )
+    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
+    sets: int = option(1000, "Number of data sets.")
+    error_dist: Literal["normal", "t6"] = option(
+        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
+    )
+    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
+    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
 
 
 @dataclass(frozen=True)
@@ -479,6 +510,17 @@ class RejectOptions:
     max_percent: float = option(90.0, "Maximum percentage of the rows to reject.")
     coverage: float | None = option(
         None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
+    )
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Options for groups of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Compare groups of the rows, as calcheck slices does: sex,region or age:5. Default: all rows together.",
+        metavar="COLUMNS",
     )
 
 
@@ -576,6 +618,16 @@ class PlotByOptions:
         "Column along which --plot shows the metric, or two columns for a map. Default: the predicted standard"
         " deviation.",
         metavar="COLUMNS",
+    )
+
+
+@dataclass(frozen=True)
+class PredictionPlotOptions(PlotOptions):
+    """Options for a picture of single predictions."""
+
+    plot_by: str | None = option(
+        None,
+        "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number.",
     )
 
 

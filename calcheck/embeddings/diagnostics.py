@@ -38,7 +38,8 @@ def trial_statistics(means: NDArray[np.float64]) -> dict[str, Any]:
     """Return the standard deviation and the values of the mean distance over trials; empty for one trial."""
     if len(means) == 1:
         return {}
-    return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
+    deviation = float(means.std(ddof=1))
+    return {"trials": {"std": deviation, "values": means.tolist()}, "deviation": deviation}
 
 
 def feature_details(bounds: FeatureError) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
 from calcheck.execution.limits import Limits
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.options import require_share_option
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class RandomStream(IntEnum):
     LANDMARKS = 9
     NOISE = 10
     SIGNS = 11
+    DATA_SETS = 12
+    MULTIPLIERS = 13
     PERMUTATIONS = 20
     RANDOMIZATION = 21
 
@@ -139,6 +142,8 @@ class Run:
         Workers that reduce batches, in place of this process.
     checkpoint : Checkpoint, optional
         Stores partial sums, from which an interrupted run can resume.
+    dependence : RowDependence
+        Which rows depend on each other.
     limits : Limits
         Sizes at which rows are sampled, or a cheaper method is used.
 
@@ -163,6 +168,7 @@ class Run:
     curves_by: tuple[str, ...] = ()
     executor: Executor | None = None
     checkpoint: Checkpoint | None = None
+    dependence: RowDependence = field(default_factory=RowDependence)
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

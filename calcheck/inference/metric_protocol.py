@@ -67,6 +67,15 @@ class HasNullStatistic(Protocol):
 
 
 @runtime_checkable
+class HasFixedLevels(Protocol):
+    """A metric whose value is a function of means over groups of rows that depend on the targets."""
+
+    def at_fixed_levels(self, rows: RowResults) -> RowResults:
+        """Return nearly the same results by means over groups that are the same for the data and for replicates."""
+        ...
+
+
+@runtime_checkable
 class HasCurves(Protocol):
     """A metric that has a picture."""
 

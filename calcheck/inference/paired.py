@@ -13,6 +13,7 @@ from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
+from calcheck.inference.multiplier_null import dependence_reason
 from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
@@ -21,9 +22,10 @@ from calcheck.inference.verdicts import (
     RESAMPLES,
     SINGLE_ROW,
     check_replicates,
+    confidence_run,
     few_rows,
     no_interval,
-    statistic_of,
+    resampled_statistic,
 )
 from calcheck.lazy_inputs import same_inputs
 from calcheck.messages import Message
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.dependence.clusters import Clusters
     from calcheck.execution.context import Run
     from calcheck.results import RowResults
 
@@ -73,17 +76,25 @@ class ModelPair(Generic[MetricT_co]):
         The results of the metric for each model.
     targets : (float, float) or (None, None)
         Ideal value of each model; the distances from them are compared instead of the values.
+    clusters : Clusters, optional
+        Clusters of rows that depend on each other.
     """
 
     metric: MetricT_co
     models: tuple[Predictions, Predictions]
     rows: tuple[RowResults, RowResults]
     targets: tuple[float, float] | tuple[None, None] = (None, None)
+    clusters: Clusters | None = None
 
     @property
     def plain(self) -> bool:
         """Whether the values are functions of column means, where each row depends on that row only."""
         return self.metric.info.interval == "bca"
+
+    @property
+    def units(self) -> int:
+        """Number of rows, or of clusters, that are resampled and swapped."""
+        return len(self.models[0]) if self.clusters is None else len(self.clusters)
 
     @property
     def ties(self) -> bool:
@@ -98,7 +109,7 @@ class ModelPair(Generic[MetricT_co]):
 
     def sides(self) -> list[Statistic]:
         """Return the value of each model, or its distance from its target, as a function of means of its rows."""
-        values = [statistic_of(self.metric, rows) for rows in self.rows]
+        values = [resampled_statistic(self.metric, rows, self.clusters) for rows in self.rows]
         return [
             each if target is None else _distance(each, target)
             for each, target in zip(values, self.targets, strict=True)
@@ -157,7 +168,7 @@ def compare_pairs(
     list of Inference
         ``low``, ``high``, ``interval`` and ``p_value``; ``warnings`` state why one of these is absent.
     """
-    known = [_undefined(pair) or _by_influences(pair, run, swaps) for pair in pairs]
+    known = [_undefined(pair) or _by_independence(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
     tested = [pair for pair in fit if pair.plain and pair.metric.alternative != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
@@ -196,6 +207,14 @@ def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
     if not np.isfinite(pair.values()).all():
         return Inference(warnings=(NOT_FINITE,))
     return None
+
+
+def _by_independence(pair: ModelPair[InferableMetric]) -> Inference | None:
+    """Return an inference that states why rows that depend on each other give no test; None if there may be one."""
+    reason = "" if pair.clusters is None else dependence_reason(pair.metric)
+    if not reason:
+        return None
+    return _without_p(Inference(warnings=(no_interval(reason),)), reason)
 
 
 def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
@@ -246,7 +265,7 @@ def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
 
 def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[Inference]:
     """Return the bootstrap interval and p-value of each difference; plain ones share their resamples."""
-    n = len(pairs[0].models[0]) if pairs else 0
+    n = pairs[0].units if pairs else 0
     if run.resamples == 0 or n == 1:
         why = SINGLE_ROW if n == 1 else NO_BOOTSTRAP
         return [Inference(warnings=(why,)) for _ in pairs]
@@ -259,7 +278,9 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
             found.replicates = values
     inferred = [plain[id(pair)].inference(run) if id(pair) in plain else _biased_inference(pair, run) for pair in pairs]
     return [
-        replace(found, warnings=(*found.warnings, few_rows(n))) if n < FEW_ROWS and found.interval else found
+        replace(found, warnings=(*found.warnings, few_rows(n)))
+        if n < FEW_ROWS and found.interval and pairs[0].clusters is None
+        else found
         for found in inferred
     ]
 
@@ -279,11 +300,13 @@ class _PlainDifference:
         """Return the BCa interval and the p-value of the studentized difference."""
         estimate = self.statistic.estimate()
         values, details, reason = check_replicates(self.replicates[0], estimate)
-        p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate, self.influences)
+        clusters = self.pair.clusters
+        inflation = 1.0 if clusters is None else clusters.inflation
+        p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate / inflation**0.5, self.influences)
         if reason:
             return Inference(p_value=p, details=details, warnings=(no_interval(reason),))
         accel = acceleration(self.left)
-        limits = bca(values, estimate, accel, run.confidence)
+        limits = bca(values, estimate, accel, confidence_run(run, clusters).confidence)
         if not np.isfinite([limits.low, limits.high]).all():
             message = no_interval("the BCa interval is undefined; there are too few rows")
             return Inference(p_value=p, details=details, warnings=(message,))
@@ -301,9 +324,10 @@ def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     if pair.ties or reason:
         p = 1.0 if pair.ties else None
         return Inference(p_value=p, details=details, warnings=(no_interval(reason),) if reason else ())
-    low, high = percentile(values, run.confidence)
+    low, high = percentile(values, confidence_run(run, pair.clusters).confidence)
     away = np.abs(replicates.values[0] - values.mean())
-    p = float((1 + np.sum(~(away < abs(estimate)))) / (len(away) + 1))
+    factor = 1.0 if pair.clusters is None else pair.clusters.variance_factor
+    p = float((1 + np.sum(~(away < abs(estimate) / factor**0.5))) / (len(away) + 1))
     warnings = (SPREAD_ONLY,)
     return Inference(low=low, high=high, interval="percentile", p_value=p, details=details, warnings=warnings)
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
+from calcheck.inference.cluster_sums import clustered
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic
 from calcheck.messages import Message
 from calcheck.results import IntervalInference
 from calcheck.statistics.groups import Averages, MeanTerm
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.dependence.clusters import Clusters
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
@@ -36,6 +38,7 @@ FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a lim
 MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
 NO_BOOTSTRAP = Message("no-interval", "no interval: the bootstrap was turned off (--no-bootstrap)")
+INDEPENDENT = "it is exact for independent rows only"
 SINGLE_ROW = Message("no-interval", "no interval: a single row cannot be resampled")
 BIASED = Message(
     "interval-shows-spread",
@@ -56,7 +59,20 @@ def null_statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     return replace(statistic, function=metric.null_statistic) if isinstance(metric, HasNullStatistic) else statistic
 
 
-def infer(found: Sequence[MetricRows], run: Run) -> list[IntervalInference]:
+def resampled_statistic(metric: InferableMetric, rows: RowResults, clusters: Clusters | None) -> Statistic:
+    """Return a metric's value as a function of means of rows, or of means of clusters if there are any."""
+    if clusters is None:
+        return statistic_of(metric, rows)
+    fixed = metric.at_fixed_levels(rows) if isinstance(metric, HasFixedLevels) else rows
+    return clustered(statistic_of(metric, fixed), clusters)
+
+
+def confidence_run(run: Run, clusters: Clusters | None) -> Run:
+    """Return the run with the nominal confidence of intervals: larger than the coverage if clusters are few."""
+    return run if clusters is None else replace(run, confidence=clusters.expanded(run.confidence))
+
+
+def infer(found: Sequence[MetricRows], run: Run, clusters: Clusters | None = None) -> list[IntervalInference]:
     """Return the inference of each metric: interval, exact reference and zeta.
 
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
@@ -68,27 +84,31 @@ def infer(found: Sequence[MetricRows], run: Run) -> list[IntervalInference]:
         The metrics with their results for the same n rows, and the bases of their verdicts.
     run : Run
         Seed, confidence, number of resamples, progress.
+    clusters : Clusters, optional
+        Clusters of rows that are resampled together.
     """
-    inferred = {place: _without_bootstrap(metric, rows, run) for place, (metric, rows, _) in enumerate(found)}
+    inferred = {place: _without_bootstrap(metric, rows, run, clusters) for place, (metric, rows, _) in enumerate(found)}
     resampled = {place: found[place] for place, each in inferred.items() if each is None}
     of_means = {place: each for place, each in resampled.items() if each[0].info.interval == "bca"}
     others = {place: each for place, each in resampled.items() if place not in of_means}
-    inferred |= _mean_intervals(of_means, run) | _percentile_intervals(others, run)
+    inferred |= _mean_intervals(of_means, run, clusters) | _percentile_intervals(others, run, clusters)
     return [
-        _with_reference(each, rows, run)
+        _with_reference(each, rows, run, few_rows_possible=clusters is None)
         for each, (_, rows, _) in zip(inferred.values(), found, strict=True)
         if each is not None
     ]
 
 
-def _with_reference(inferred: IntervalInference, rows: RowResults, run: Run) -> IntervalInference:
+def _with_reference(
+    inferred: IntervalInference, rows: RowResults, run: Run, *, few_rows_possible: bool
+) -> IntervalInference:
     """Add the exact reference, if there is one, and warnings about intervals that may undercover."""
     if rows.reference is not None:
         inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
     if not inferred.resamples or inferred.interval is None:
         return inferred
     warnings, resamples = inferred.warnings, inferred.resamples
-    if rows.n < FEW_ROWS:
+    if few_rows_possible and rows.n < FEW_ROWS:
         warnings += (few_rows(rows.n),)
     if resamples * (1 - run.confidence) / 2 < MIN_TAIL_RESAMPLES:
         text = f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}"
@@ -96,13 +116,15 @@ def _with_reference(inferred: IntervalInference, rows: RowResults, run: Run) -> 
     return replace(inferred, warnings=warnings)
 
 
-def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> IntervalInference | None:
+def _without_bootstrap(
+    metric: InferableMetric, rows: RowResults, run: Run, clusters: Clusters | None
+) -> IntervalInference | None:
     """Return the inference of a metric without a bootstrap of means; None if it needs one."""
     n = rows.n
     if rows.inference is not None:
-        return rows.inference
-    if metric.info.interval == "none":
-        return IntervalInference(warnings=(no_interval(metric.info.no_interval),))
+        return rows.inference if clusters is None else IntervalInference(warnings=(no_interval(INDEPENDENT),))
+    if reason := metric.info.no_interval or ("" if clusters is None else metric.info.independent_rows):
+        return IntervalInference(warnings=(no_interval(reason),))
     if run.resamples == 0:
         return IntervalInference(warnings=(NO_BOOTSTRAP,))
     if n == 1:
@@ -118,10 +140,13 @@ def percentile_resamples(n: int) -> int:
     return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
 
 
-def _mean_intervals(found: Mapping[int, MetricRows], run: Run) -> dict[int, IntervalInference]:
+def _mean_intervals(
+    found: Mapping[int, MetricRows], run: Run, clusters: Clusters | None
+) -> dict[int, IntervalInference]:
     """Return the inference of metrics that are functions of column means, which share their resamples."""
     intervals = {
-        place: MeanInterval(rows, statistic_of(metric, rows), run) for place, (metric, rows, _) in found.items()
+        place: MeanInterval(rows, resampled_statistic(metric, rows, clusters), confidence_run(run, clusters))
+        for place, (metric, rows, _) in found.items()
     }
     shared = [each for each in intervals.values() if not each.is_smooth]
     if shared:
@@ -132,12 +157,15 @@ def _mean_intervals(found: Mapping[int, MetricRows], run: Run) -> dict[int, Inte
     return {place: each.inference(decides=found[place][2].kind == "interval") for place, each in intervals.items()}
 
 
-def _percentile_intervals(found: Mapping[int, MetricRows], run: Run) -> dict[int, IntervalInference]:
+def _percentile_intervals(
+    found: Mapping[int, MetricRows], run: Run, clusters: Clusters | None
+) -> dict[int, IntervalInference]:
     """Return the percentile intervals of metrics.
 
     Metrics share their resamples, except those whose resamples are multinomial counts of classes, which is faster.
     """
-    statistics = {place: statistic_of(metric, rows) for place, (metric, rows, _) in found.items()}
+    run = confidence_run(run, clusters)
+    statistics = {place: resampled_statistic(metric, rows, clusters) for place, (metric, rows, _) in found.items()}
     alone = [[place] for place, each in statistics.items() if each.averages.counts_classes]
     shared = [place for place in statistics if [place] not in alone]
     inferred = {}
@@ -197,7 +225,7 @@ class MeanInterval:
     @property
     def is_smooth(self) -> bool:
         """Whether the rows are many and the acceleration is small, so that ABC limits replace the bootstrap."""
-        many = self.run.resamples is None and self.rows.n >= self.run.limits.abc_rows
+        many = self.run.resamples is None and self.statistic.averages.n >= self.run.limits.abc_rows
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
     def inference(self, *, decides: bool) -> IntervalInference:
@@ -218,7 +246,7 @@ class MeanInterval:
     def _few(self) -> str:
         """Why the interval gives no verdict, if its effective rows are too few; else ""."""
         few = self.effective_rows < MIN_EFFECTIVE_ROWS
-        return too_few_effective_rows(self.effective_rows, self.rows.n) if few else ""
+        return too_few_effective_rows(self.effective_rows, self.statistic.averages.n) if few else ""
 
     def _zeta(self, limits: Bca) -> float:
         reference = self.rows.reference

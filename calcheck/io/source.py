@@ -12,6 +12,7 @@ import pyarrow as pa
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_scalar, is_text, is_vector, key_text
+from calcheck.io.columns.grouping import grouping_columns
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.columns.options import ColumnOptions
@@ -69,6 +70,8 @@ class FileSource(Source):
         Whether the other scalar columns are read too, to be shown beside results.
     also : tuple of str
         Further columns to read, without a role.
+    grouping : bool
+        Whether columns of dates and keys are read too if all rows are loaded, to notice that rows depend on each other.
     inputs : bool
         Whether inputs and embeddings are read.
     repeated : bool
@@ -87,6 +90,7 @@ class FileSource(Source):
     contents: Contents = "all"
     narrow: bool = False
     also: tuple[str, ...] = ()
+    grouping: bool = False
     inputs: bool = True
     repeated: bool = False
     start: int | None = None
@@ -189,15 +193,15 @@ class FileSource(Source):
         self._passed = self._pass()
         return self._passed.batches()
 
-    def _pass(self) -> Scan:
-        """Return a new scan of all columns that are read."""
+    def _pass(self, shown: tuple[str, ...] | None = None) -> Scan:
+        """Return a new scan of all columns that are read, and of further ones that are not used in computations."""
         return Scan(
             self.file,
             self.layout,
             self.options,
             self.roles,
             self.column_name,
-            narrow=self.roles.narrow if self.narrow else None,
+            narrow=self.roles.narrow if self.narrow else shown,
             also=self._ordering(),
             embedding=self.embedding,
             truth=self.truth,
@@ -252,9 +256,16 @@ class FileSource(Source):
         """All rows, and the scan that read them."""
         with self._named():
             self._require_room()
-            rows, scan = load_all(self._pass())
+            rows, scan = load_all(self._pass(self._groupings()))
             pa.default_memory_pool().release_unused()  # the rows were copied: free Arrow's memory
             return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), scan
+
+    def _groupings(self) -> tuple[str, ...] | None:
+        """Return the columns of dates and keys; None if they are not read."""
+        if not self.grouping:
+            return None
+        found = grouping_columns(self.table.schema, ())
+        return tuple(name for name in self.roles.narrow if name in found)
 
     def _require_room(self) -> None:
         """Raise before reading if the rows do not fit in memory, by the row count of the file.

@@ -73,10 +73,12 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
 
 
 PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
-DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration")
+IN_TIME = ("pit-independence",)
+DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 METRICS = Registry(
     *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
-    *("ece", "pit", *PIT_COMPONENTS, "coverage", "stratified-coverage", "ence", "uce"),  # marginal calibration
+    *("ece", "pit", *PIT_COMPONENTS, *IN_TIME, "tail"),  # marginal calibration, here and in the next line
+    *("coverage", "stratified-coverage", "ence", "uce"),
     *("cce", "jmmd", "ammd", "cmmd", "fid"),  # conditional calibration
     *("nll", "crps", "interval-score", "wis", "pinball"),  # proper scores
     *DECOMPOSITIONS,  # of proper scores
@@ -85,8 +87,10 @@ METRICS = Registry(
 )
 """All metrics by name, in the order of reports."""
 
-DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in (*PIT_COMPONENTS, *DECOMPOSITIONS)))
-"""The metrics that are computed if none is named: all but the parts of others, of ``pit`` and of scores."""
+BY_NAME = (*PIT_COMPONENTS, *IN_TIME, "tail", *DECOMPOSITIONS)
+DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in BY_NAME))
+"""The metrics that are computed if none is named: all but parts, of the PIT, of its tails and of scores, and those that
+need rows in the order of time."""
 
 TWO_SAMPLE_METRICS = Registry("mcmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""

@@ -75,6 +75,7 @@ class ConfidenceCurve(OrderedMetric):
         source="Pernot 2022 (arXiv 2206.15272)",
         interpretation="Smaller is better; a perfect model is above 0, because errors are partly random.",
         interval="percentile",
+        independent_rows="rows depend on each other, and it orders all of them by their errors",
         details=ConfidenceCurveDetails,
         exempt_laws={"spread": "depends on the order of the uncertainties only"},
     )

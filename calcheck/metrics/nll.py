@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.details import NllDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
+from calcheck.options import option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
 
@@ -22,6 +24,13 @@ class Nll(MeanMetric):
     .. math:: \mathrm{NLL} = \frac1n \sum_i -\log f_i(y_i)
 
     with the natural logarithm; f_i is a density for continuous distributions and a probability mass for discrete ones.
+    With ``--discretise``, continuous distributions have masses too, F_i(k + 1/2) - F_i(k - 1/2) for the integer k
+    nearest to y_i, which can be compared with those of distributions of counts.
+
+    Parameters
+    ----------
+    discretise
+        Whether continuous distributions have probability masses of integers instead of densities.
 
     Needs
     -----
@@ -65,15 +74,25 @@ class Nll(MeanMetric):
     )
     column: ClassVar[str] = "nll"
 
+    discretise: bool = option(
+        default=False, text="For targets that are counts, give continuous distributions the masses of whole numbers."
+    )
+
+    def measure(self, predictive: Predictive) -> Literal["densities", "masses"]:
+        """Return what the likelihoods of distributions are."""
+        return "masses" if predictive.is_discrete or self.discretise else "densities"
+
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
+        from calcheck.statistics.log_masses import log_masses
         from calcheck.statistics.moments import targets, uncertainties, z_scores
 
-        predictive = rows.distributions()
-        loss = -predictive.log_prob(targets(rows))
+        predictive, y = rows.distributions(), targets(rows)
+        discretised = self.discretise and not predictive.is_discrete
+        loss = -(log_masses(predictive, y) if discretised else predictive.log_prob(y))
         details = {}
-        if predictive.normal() is not None:
+        if predictive.normal() is not None and not discretised:
             log_variance = 2 * np.log(uncertainties(rows))
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
         impossible = int(np.isinf(loss).sum())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
 CURVE_LEVELS = 99  # levels of the distribution function in pictures
+FIXED_LEVELS = 199  # levels of the integral if rows depend on each other
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,21 @@ class Pit(OrderedMetric):
             return "wrong-distribution"
         return direction(means["places"], cumulate(means, means["places"]))
 
-    def value(self, means: Means) -> NDArray[np.float64]:
-        from calcheck.statistics.pit import anderson_darling, cramer_von_mises
+    def at_fixed_levels(self, rows: RowResults) -> RowResults:
+        """Return the results with the integral as a sum over levels."""
+        from calcheck.statistics.groups import MeanTerm
+        from calcheck.statistics.pit import levels_of, share_below
 
+        levels = levels_of(FIXED_LEVELS)
+        right = rows.columns["pit_high"]
+        left = rows.columns["pit_low"]
+        below = MeanTerm(groups=share_below(right if (left is right) else left, right, levels))
+        return replace(rows, terms={"below": below}, fixed={"levels": levels})
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        from calcheck.statistics.pit import anderson_darling, cramer_von_mises, distance_at_levels
+
+        if "below" in means:
+            return distance_at_levels(means["below"], means["levels"], weighted=self.statistic == "anderson-darling")
         distance = anderson_darling if self.statistic == "anderson-darling" else cramer_von_mises
         return distance(means, means["places"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.dependence.columns import column_labels, time_labels
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
 
@@ -40,10 +41,10 @@ def assign_folds(
         There are fewer rows, clusters or times than folds.
     """
     if time is not None:
-        labels = _labels(rows, time)
+        labels = time_labels(rows, time)
         order = np.arange(labels.max() + 1)
     elif cluster is not None:
-        labels = _labels(rows, cluster)
+        labels = column_labels(rows, cluster)
         order = np.argsort(hash_rows([np.arange(labels.max() + 1.0)], seed), kind="stable")
     else:
         y = rows.targets()
@@ -64,22 +65,3 @@ def _shared(labels: NDArray[np.intp], order: NDArray[np.intp], folds: int) -> ND
     fold_of_group = np.empty(len(order), np.intp)
     fold_of_group[order] = np.minimum((before / len(labels) * folds).astype(np.intp), folds - 1)
     return fold_of_group[labels]
-
-
-def _labels(rows: Predictions, column: str) -> NDArray[np.intp]:
-    """Return the number of each row's group, in the order of the values, (n,).
-
-    Raises
-    ------
-    DataError
-        A value is missing.
-    """
-    values: NDArray[Any] = np.asarray(rows.columns[column])
-    missing = values != values  # noqa: PLR0124 - NaN and NaT differ from themselves
-    if values.dtype.kind == "O":
-        missing, values = np.array([each is None for each in values]) | missing, values.astype(str)
-    if missing.any():
-        row = int(rows.row_numbers()[np.argmax(missing)])
-        msg = f"column {column!r} has no value in row {row:,}. Fill it, or remove such rows (--filter)"
-        raise DataError(msg)
-    return np.unique(values, return_inverse=True)[1].reshape(len(values))

@@ -264,6 +264,21 @@ def mean_component(left: Values, right: Values, degree: int) -> Values:
     )
 
 
+def mean_distance(left: Values, right: Values) -> Values:
+    """Return the mean of |2 u - 1| between the limits of the PIT of each row, (n,), exactly.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        The limits from :func:`pit`.
+    """
+    jump = right - left
+    start, stop = 2 * left - 1, 2 * right - 1
+    mean = np.abs(stop)
+    np.divide(stop * np.abs(stop) - start * np.abs(start), 4 * jump, out=mean, where=jump > NARROW)
+    return np.asarray(mean)
+
+
 def components(levels: Values, below: Values) -> Values:
     """Return the mean of each :func:`component` of the PIT, (4,); 0 if the PIT is uniform.
 
@@ -347,6 +362,24 @@ def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int 
     first, last = places[0], places[-1]
     ends = -np.log1p(-first) - first - np.log(last) - (1 - last)
     return np.asarray(_integrate(integral, means, places, block) + ends)
+
+
+def distance_at_levels(below: Values, levels: Values, *, weighted: bool) -> Values:
+    """Return the sum that replaces the integral of :func:`cramer_von_mises` or :func:`anderson_darling`, (...).
+
+    Parameters
+    ----------
+    below : (..., q)
+        Shares of PIT values up to each level.
+    levels : (q,)
+        The levels j / (q + 1).
+    weighted : bool
+        Whether the squared distances are divided by u (1 - u).
+    """
+    squared = (below - levels) ** 2
+    if weighted:
+        squared /= levels * (1 - levels)
+    return np.asarray(squared.sum(axis=-1) / (len(levels) + 1))
 
 
 def _integrate(

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.errors import SHOWN, DataError
 from calcheck.io.columns.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
-from calcheck.metrics.base import ComparesOutcomes, LevelOption
+from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption
 from calcheck.predictions import DerivedSource
 
 if TYPE_CHECKING:
@@ -79,13 +79,18 @@ def align_models(models: Sequence[Model]) -> list[Source]:
 def incomparable_reason(metric: Metric[Any], sources: Sequence[Source]) -> str:
     """Return why the values of a metric for several models cannot be compared; empty if they can.
 
-    Models that state different intervals have different default levels, and cce compares the coverage of intervals, but
-    all of a distribution.
+    Models that state different intervals have different default levels, cce compares the coverage of intervals, but all
+    of a distribution, and the nll of a density has another scale than that of probability masses.
     """
     if isinstance(metric, LevelOption):
         levels = sorted({metric.level_of(source.predictions().predictive) for source in sources})
         listed = ", ".join(f"{level:g}" for level in levels)
         return f"has intervals at different levels for the models ({listed}): pass --level" if len(levels) > 1 else ""
+    if isinstance(metric, HasMeasure):
+        measures = {metric.measure(source.predictions().distributions()) for source in sources}
+        return "compares densities of some models with probability masses of others: pass --discretise" * (
+            len(measures) > 1
+        )
     own = {isinstance(metric, ComparesOutcomes) and metric.outcomes(source) is not source for source in sources}
     return "compares distributions of some models, and the coverage of intervals of others" if len(own) > 1 else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.dependence.columns import find_clusters
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -19,6 +20,7 @@ from calcheck.studies.ranking import ranks, score
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from calcheck.dependence.clusters import Clusters
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.report import Inference
@@ -164,10 +166,12 @@ def _differences(
     """Return the differences of each model from the first, metric by metric."""
     first, *others = names
     places = [(metric, name) for metric in metrics for name in others]
+    clusters = shared_clusters(names, evaluated, run)
     pairs = []
     for metric, name in places:
         (own, own_rows), (theirs, their_rows) = evaluated[metric.info.name, first], evaluated[metric.info.name, name]
-        pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows)))
+        models, rows = (own, theirs), (own_rows, their_rows)
+        pairs.append(ModelPair(metric, models, rows, clusters=clusters[name]))
     return [
         _difference(
             found[pair.metric.info.name, first],
@@ -177,6 +181,16 @@ def _differences(
         )
         for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
     ]
+
+
+def shared_clusters(names: Sequence[str], evaluated: Evaluated, run: Run) -> dict[str, Clusters | None]:
+    """Return the clusters of rows by which each model is compared with the first; the fewest of both."""
+    if not run.dependence.is_stated:
+        return dict.fromkeys(names)
+    rows = {name: shown for (_, name), (shown, _) in evaluated.items()}
+    found = {name: find_clusters(each, run.dependence) for name, each in rows.items()}
+    first = found.get(names[0])
+    return {name: min((each for each in (first, found.get(name)) if each is not None), key=len) for name in found}
 
 
 def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[Message, ...]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.report import loss
-from calcheck.studies.compare import evaluate_models
+from calcheck.studies.compare import evaluate_models, shared_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from calcheck.dependence.clusters import Clusters
     from calcheck.execution.context import Run
     from calcheck.metrics.base import Metric
     from calcheck.report import Inference, Report, Result
@@ -45,7 +46,8 @@ def loss_differences(
     """
     few = replace(run, replicates=0 if run.replicates == 0 else None)
     reports, evaluated = evaluate_models(models, metrics, few)
-    pairs = [pair for metric in metrics if (pair := _pair(metric, models, reports, evaluated)) is not None]
+    clusters = shared_clusters([model.name for model in models], evaluated, run).get(models[1].name)
+    pairs = [pair for metric in metrics if (pair := _pair(metric, models, reports, evaluated, clusters)) is not None]
     plain, others = ([pair for pair in pairs if pair.plain is wanted] for wanted in (True, False))
     inferred = [*compare_pairs(plain, run, swaps=0), *compare_pairs(others, run)]
     names = [pair.metric.info.name for pair in (*plain, *others)]
@@ -53,7 +55,11 @@ def loss_differences(
 
 
 def _pair(
-    metric: Metric[Any], models: tuple[Model, Model], reports: Sequence[Report], evaluated: Evaluated
+    metric: Metric[Any],
+    models: tuple[Model, Model],
+    reports: Sequence[Report],
+    evaluated: Evaluated,
+    clusters: Clusters | None,
 ) -> ModelPair[Metric[Any]] | None:
     """Return the losses of both models as a pair; None if a model has none."""
     name = metric.info.name
@@ -62,7 +68,7 @@ def _pair(
     if None in losses or len(losses) < len(models):
         return None
     (first, first_rows), (second, second_rows) = (evaluated[name, model.name] for model in models)
-    return ModelPair(metric, (first, second), (first_rows, second_rows), _targets(results))
+    return ModelPair(metric, (first, second), (first_rows, second_rows), _targets(results), clusters)
 
 
 def _targets(results: Sequence[Result]) -> tuple[float, float] | tuple[None, None]:

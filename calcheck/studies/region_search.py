@@ -22,7 +22,7 @@ from calcheck.predictions import InMemory
 from calcheck.regions.binning import label_of
 from calcheck.regions.columns import PREDICTED, search_columns
 from calcheck.regions.scan import Scan
-from calcheck.regions.scores import SCORES, component_scores, factor_of_dispersion
+from calcheck.regions.scores import SCORES, factor_of_dispersion, row_scores
 from calcheck.regions.sentences import filter_options
 from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped
 from calcheck.studies.slices import fault_findings, group_metrics
@@ -71,7 +71,7 @@ class SearchOptions:
         " predicted ones. Columns that were computed from targets must be left out.",
         metavar="COLUMNS",
     )
-    bins: int = option(8, "Number of quantile bins per column of numbers or dates.")
+    bins: int = option(10, "Number of quantile bins per column of numbers or dates.")
     min_rows: int | None = option(
         None,
         "Minimum number of rows of a group that is judged, 30 by default; or of a region, 50 by default, or 2 % of the"
@@ -125,10 +125,10 @@ def search_regions(
     Notes
     -----
     Regions are runs of quantile bins of one column, rectangles of two columns, and categories; they depend on inputs
-    only. The scores of the rows are the first two components of the PIT. The sum of a score over a region, in units of
-    its standard deviation and less a penalty for small regions, is compared with the maximum over all regions and both
-    scores for each replicate, which controls the probability of any false region exactly. Further regions are
-    significant too, and so are their rows outside of those before.
+    only. The scores of the rows are functions of the PIT (:mod:`calcheck.regions.scores`). The sum of a score over a
+    region, in units of its standard deviation and less a penalty for small regions, is compared with the maximum over
+    all regions and both scores for each replicate, which controls the probability of any false region exactly. Further
+    regions are significant too, and so are their rows outside of those before.
     """
     study = _Search(source, options or SearchOptions(), run or Run())
     return study.report(group_metrics() if metrics is None else metrics)
@@ -203,9 +203,9 @@ class _Search:
         return found
 
     def _scores(self) -> Iterator[NDArray[np.float64]]:
-        yield component_scores(self.rows)
+        yield row_scores(self.rows)
         for number, replicate in enumerate(self.simulation):
-            yield component_scores(replicate)
+            yield row_scores(replicate)
             self.run.progress("regions: replicates", (number + 1) / len(self.simulation))
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:

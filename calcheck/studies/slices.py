@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric, run_settings
+from calcheck.evaluation import data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
@@ -205,7 +205,10 @@ class _Groups:
     def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
         """Yield the results of each group, with adjusted p-values."""
         adjusted = iter(_adjusted([each for line in computed for each in line]))
-        warnings = data_warnings(self.source, self.rows.predictive)
+        warnings = (
+            *data_warnings(self.source, self.rows.predictive),
+            *noticed_dependence(self.source, self.run),
+        )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
             with np.errstate(all="ignore"):
                 inferred = infer([(each.metric, each.rows, each.basis) for each in line], self.run.quiet())

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import RowResults
     from calcheck.studies.align import Model
     from calcheck.studies.sweep_settings import SweepPoint, SweptSetting
 
@@ -44,7 +45,17 @@ class SweepCell:
 
     values: list[float] = field(default_factory=list)
     reference: float | None = None
+    trial_deviation: float | None = None
     notes: dict[Message, None] = field(default_factory=dict)
+
+    def add(self, value: float, rows: RowResults | Message) -> None:
+        """Add the value for a subset, with its results of rows, or with the reason that it has no value."""
+        self.values.append(value)
+        if isinstance(rows, Message):
+            self.notes |= {rows: None}
+            return
+        self.reference, self.trial_deviation = rows.reference, rows.details.get("deviation")
+        self.notes |= dict.fromkeys(rows.warnings)
 
     @property
     def value(self) -> float | None:
@@ -54,8 +65,10 @@ class SweepCell:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation over subsets; None for a single subset."""
-        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 and self.value is not None else None
+        """The standard deviation over subsets, or for a single subset over trials; None without either."""
+        if self.value is None or len(self.values) == 1:
+            return self.trial_deviation
+        return float(np.std(self.values, ddof=1))
 
 
 def sweep(
@@ -157,11 +170,9 @@ def _computed(
         for sharing in _sharing(metrics):
             named = run.prefixed(sharing[0].info.name)
             for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
-                for metric, model, value, reference, notes in _values(sources, sharing, alike, named):
+                for metric, model, value, rows in _values(sources, sharing, alike, named):
                     each = found.setdefault((size, metric, model), SweepCell())
-                    each.values.append(value)
-                    each.reference = reference
-                    each.notes |= dict.fromkeys(notes)
+                    each.add(value, rows)
                     done += 1
                     run.progress("settings", done / total)
     return found
@@ -195,8 +206,8 @@ def _same_inputs(first: Predictions, second: Predictions) -> bool:
 
 def _values(
     sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
-) -> Iterator[tuple[AnyMetric, int, float, float | None, tuple[Message, ...]]]:
-    """Yield metric, model, value, exact reference and notes, for metrics and models that share a fit."""
+) -> Iterator[tuple[AnyMetric, int, float, RowResults | Message]]:
+    """Yield metric, model, value and results of rows, or the reason for no value, for metrics that share a fit."""
     fit = None
     for metric in metrics:
         for model in alike:
@@ -205,11 +216,11 @@ def _values(
                 with source.error_context(), np.errstate(all="ignore"):  # values that are not finite become warnings
                     fit = _fit(metric, fit, source, metrics, len(alike), run)
                     rows = metric.evaluate(fit, source, run)
-                    yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, rows.warnings
+                    yield metric, model, statistic_of(metric, rows).estimate(), rows
             except FileError:
                 raise
             except (DataError, NumericalError) as error:
-                yield metric, model, np.nan, None, (Message("no-value", str(error)),)
+                yield metric, model, np.nan, Message("no-value", str(error))
 
 
 def _fit(metric: AnyMetric, fit: Any, source: Source, metrics: Sequence[AnyMetric], models: int, run: Run) -> Any:
@@ -237,7 +248,8 @@ def _results(
         rankings.append(ranks(scores))
         for name, each, rank in zip(names, own, rankings[-1], strict=True):
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
-            spread = {"subsets": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
+            subsets = {"subsets": len(each.values)} if len(each.values) > 1 else {}
+            spread = {**subsets, "deviation": each.deviation} if each.deviation is not None else {}
             value = place.metric.result(
                 each.value, {**({"model": name} if len(names) > 1 else {}), **place.description}
             )

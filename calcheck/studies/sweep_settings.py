@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.options import Option
 
 SUBSAMPLE = "subsample"
+TIE = "+"  # Joins the names of options that are varied together
 POINTS, MOST_POINTS = 7, 1000  # default number of values in a range, and maximum number of points in a sweep
 PERCENT = 100
 DIGITS = 4  # significant digits of the values in a range
@@ -35,7 +36,8 @@ class SweptSetting:
     Parameters
     ----------
     name : str
-        ``"subsample"``, or an option as on the command line without leading dashes: ``"gamma-y"``.
+        ``"subsample"``, or an option as on the command line without leading dashes: ``"gamma-y"``; several options
+        with equal values are joined: ``"gamma-x+gamma-y"``.
     values : tuple
         Values of the setting; for subsample, a fraction of the rows (float) or their number (int).
     description : tuple of str
@@ -88,30 +90,52 @@ class SweepPoint:
 def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     """Return the setting in a text: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
 
+    Several options that take equal values are joined by a plus: ``"gamma-x+gamma-y=0.1,0.5"``.
+
     Raises
     ------
     OptionError
         The metric does not have the setting, or a value is invalid.
     """
     spelled, equals, listed = (part.strip() for part in text.partition("="))
-    name = spelled.removeprefix("--").replace("_", "-")
+    name = spelled.removeprefix("--").replace("_", "-").replace(" ", "")
+    first, *tied = name.split(TIE)
     known = {option.flag.removeprefix("--"): option for option in options_of(metric)}
-    if not equals or not listed or name not in (*known, SUBSAMPLE):
+    unknown = [each for each in (first, *tied) if each not in (known if tied else (*known, SUBSAMPLE))]
+    if not equals or not listed or unknown:
         there = ", ".join((*known, SUBSAMPLE))
         takes = "--vary takes NAME=VALUES, e.g. lambda=0.001..1 or draws=1,2,5"
         msg = with_suggestion(
-            f"{takes}, got {text!r}. Names for {metric.info.name}: {there}", name, (*known, SUBSAMPLE)
+            f"{takes}, got {text!r}. Names for {metric.info.name}: {there}",
+            next(iter(unknown), ""),
+            (*known, SUBSAMPLE),
         )
         raise OptionError(msg)
-    read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--vary {name}")
-    whole = name == SUBSAMPLE or not _is_fractional(known[name])
-    separator = ";" if name in known and known[name].listed else ","
+    read = (
+        _size
+        if name == SUBSAMPLE
+        else partial(_read, [known[each] for each in (first, *tied)], called=f"--vary {name}")
+    )
+    whole = name == SUBSAMPLE or not _is_fractional(known[first])
+    separator = ";" if first in known and known[first].listed else ","
     items = [found for item in listed.split(separator) for found in _items(item.strip(), name, whole=whole)]
     values = dict.fromkeys(read(item) for item in items)
     if len(values) > MOST_POINTS:
         msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed"
         raise OptionError(msg)
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
+
+
+def _read(options: Sequence[Option], text: str, called: str) -> Any:
+    """Return the value of a text for options that are varied together.
+
+    Raises
+    ------
+    OptionError
+        The text is not a valid value of all options.
+    """
+    value, *_ = [option.parse(text, called) for option in options]  # all of them check the text
+    return value
 
 
 def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetting:
@@ -153,7 +177,7 @@ def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinati
     OptionError
         A value is invalid for an option, a setting is given twice, or there are too many points.
     """
-    names = [each.name for each in varied]
+    names = [name for each in varied for name in each.name.split(TIE)]
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         msg = f"--vary {repeated} is given twice: list all its values in one --vary"
@@ -174,7 +198,7 @@ def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinati
 
 def _point(metric: Metric[Any], settings: Sequence[tuple[str, Any, str]]) -> SweepPoint:
     fields = {option.flag.removeprefix("--"): option.field for option in options_of(type(metric))}
-    changed = {fields[name]: value for name, value, _ in settings if name != SUBSAMPLE}
+    changed = {fields[each]: value for name, value, _ in settings if name != SUBSAMPLE for each in name.split(TIE)}
     size = next((value for name, value, _ in settings if name == SUBSAMPLE), None)
     return SweepPoint({name: told for name, _, told in settings}, replace(metric, **changed), size)
 

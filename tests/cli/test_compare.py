@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
-from calcheck.cli.compare import model_names
+from calcheck.cli.compare import model_names, split_options
 from calcheck.metrics import METRICS
 from calcheck.render.latex import escape
 from calcheck.report import Inference, Result
@@ -435,3 +436,81 @@ def test_options_that_describe_only_some_files_are_refused_with_the_command_that
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(Path(laplace).read_bytes()[:500])
     assert "calcheck convert" not in calcheck("compare", laplace, broken, *options).refused()
+
+
+def test_parts_of_scores_have_a_table_and_a_plane(models, calcheck, tmp_path):
+    plane = tmp_path / "plane.svg"
+    ended = calcheck("compare", *models, *QUICK, "--metrics", "crps-miscalibration,zms", "--plot", plane)
+    heading, names, _, _, first, second = ended.out.split("parts of the score, ")[1].splitlines()[:6]
+    assert heading == "crps-miscalibration"
+    assert names.split() == ["miscalibration", "discrimination", "uncertainty", "score"]
+    for line in (first, second):
+        miscalibration, discrimination, uncertainty, score = map(float, line.split()[1:])
+        assert_allclose(miscalibration - discrimination + uncertainty, score, atol=2e-3)
+    assert "crps-miscalibration, dashed: equal scores, better above" in plane.read_text()
+
+
+@pytest.fixture
+def counts(tmp_path):
+    """Return a file of counts with the parameters of three families."""
+    rng = np.random.default_rng(4)
+    rate = rng.uniform(2, 9, 50)
+    given = {"rate": rate, "total_count": 2 * rate, "probs": np.full(50, 1 / 3), "m": rate, "s": np.sqrt(rate)}
+    return write(tmp_path / "counts.parquet", {"y": rng.poisson(rate).astype(float), **given})
+
+
+def families(path):
+    return f"{path}@dist=poisson", f"{path}@dist=nbinom:torch", f"{path}@mean=m@std=s"
+
+
+def test_models_of_one_file_have_options_of_their_own(compared, counts):
+    report = compared(*families(counts), "--metrics", "crps,bias")
+    names = ["counts@dist=poisson", "counts@dist=nbinom:torch", "counts@mean=m@std=s"]
+    assert report["settings"]["models"] == names
+    biases = [values(report, "bias")[name]["value"] for name in names]
+    assert_allclose(biases, biases[0], rtol=1e-12)
+    assert len({each["value"] for each in values(report, "crps").values()}) == 3
+
+
+def test_likelihoods_of_densities_and_masses_are_not_compared(calcheck, compared, counts):
+    """With --discretise, a Gaussian gives a count the mass of the interval of length 1 around it."""
+    out = calcheck("compare", *families(counts), "--metrics", "nll,crps", *QUICK).out
+    reason = "compares densities of some models with probability masses of others: pass --discretise"
+    assert f"skipped nll: {reason}" in " ".join(out.split())
+    found = values(compared(*families(counts), "--metrics", "nll", "--discretise"), "nll")
+    import pyarrow.parquet as pq
+
+    table = {name: np.array(column) for name, column in pq.read_table(counts).to_pydict().items()}
+    normal = stats.norm(table["m"], table["s"])
+    mass = normal.cdf(table["y"] + 0.5) - normal.cdf(table["y"] - 0.5)
+    expected = [stats.poisson(table["rate"]).logpmf(table["y"]), np.log(mass)]
+    for name, logs in zip(("counts@dist=poisson", "counts@mean=m@std=s"), expected, strict=True):
+        assert_allclose(found[name]["value"], -logs.mean(), rtol=1e-10)
+
+
+def test_options_after_the_name_of_a_file_are_column_options(calcheck, counts, tmp_path):
+    assert split_options("a.csv@dist=nbinom:torch@param=mu=rate@param=alpha=a")[1] == {
+        "dist": "nbinom:torch",
+        "param": ("mu=rate", "alpha=a"),
+    }
+    assert split_options("me@home.csv") == ("me@home.csv", {})
+    odd = tmp_path / "a@b=c.csv"
+    odd.write_text("y,mean,std\n1,1,1\n")
+    assert split_options(str(odd)) == (str(odd), {})
+    line = calcheck("compare", f"{counts}@dists=poisson", counts).refused()
+    assert "there is no column option --dists. Did you mean 'dist'?" in line
+
+
+def test_the_deviation_over_trials_is_shown_in_every_format(calcheck, models, monkeypatch):
+    for name, value in (("DRAWS", "1"), ("TRIALS", "3")):
+        monkeypatch.setenv(f"CALCHECK_CCE_{name}", value)
+
+    def shown(form):
+        return calcheck("compare", *models, "--metrics", "cce", *QUICK, "--format", form).out
+
+    first, *_ = json.loads(shown("json"))["results"]
+    assert first["details"]["deviation"] == first["details"]["trials"]["std"]
+    text = f" ({first['details']['deviation']:.3g})"
+    for form in ("table", "markdown", "html"):
+        assert text in shown(form)
+    assert ",deviation," in shown("csv").splitlines()[0]

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.special import ndtr
 
 from calcheck.distributions import Gaussian, Samples
@@ -16,7 +17,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import column_values, quantile_bins, texts
 from calcheck.regions.cut import Cut
 from calcheck.regions.scan import Scan
-from calcheck.regions.scores import component_scores, factor_of_dispersion, normal_dispersion
+from calcheck.regions.scores import dispersion, factor_of_dispersion, normal_dispersion, row_scores
 from calcheck.studies.region_search import SearchOptions, search_regions
 from calcheck.studies.slices import by_groups
 from tests.simulations import band, sets
@@ -24,35 +25,60 @@ from tests.simulations import band, sets
 SETS = sets(240)
 
 
-def test_scores_are_the_first_components_of_the_pit():
+def logistic(u):
+    """Return the score of the scale of a logistic distribution: -1 - q f'(q)/f(q)."""
+    q = stats.logistic.ppf(np.clip(u, 0.005, 0.995))
+    step = 1e-6
+    slope = (stats.logistic.logpdf(q + step) - stats.logistic.logpdf(q - step)) / (2 * step)
+    return -1 - q * slope
+
+
+UNIFORM = logistic((np.arange(1_000_000) + 0.5) / 1_000_000)
+
+
+def standardized(u):
+    return (logistic(u) - UNIFORM.mean()) / UNIFORM.std()
+
+
+def test_scores_of_bias_are_the_first_component_of_the_pit():
     y = np.array([0.5, 2.5, 1.2, 3.1, 1.8, 9, 5, 7.6, 3, 12])
     rows = Predictions(y=y, predictive=Gaussian(np.arange(10.0), np.repeat([1.0, 2.0], 5)))
-    sums = component_scores(rows).sum(axis=0) / np.sqrt(10)  # computed independently for the same data
-    assert_allclose(sums, [0.255615, 1.789110], atol=5e-7)
+    sums = row_scores(rows).sum(axis=0) / np.sqrt(10)  # computed independently for the same data
+    assert_allclose(sums[0], 0.255615, atol=5e-7)
+
+
+def test_scores_of_dispersion_are_those_of_the_scale_of_a_logistic_distribution():
+    u = np.array([0.0, 0.001, 0.2, 0.5, 0.731, 0.99, 1.0])
+    assert_allclose(dispersion(u, u), standardized(u), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("limits", [(0.0, 0.3), (0.1, 0.4), (0.001, 0.003), (0.6, 1.0), (0.0, 1.0)])
+def test_scores_of_jumps_are_means_over_the_jump(limits):
+    low, high = limits
+    u = low + (np.arange(100_000) + 0.5) / 100_000 * (high - low)
+    assert_allclose(dispersion(*np.array(limits)[:, None]), standardized(u).mean(), atol=1e-5)
 
 
 def test_scores_of_counts_are_means_over_the_jump():
     rate = 1.7
     rows = Predictions(y=np.array([0.0, 3.0]), predictive=Poisson(np.full(2, rate)))
     cdf = np.cumsum([np.exp(-rate) * rate**k / factor for k, factor in enumerate((1, 1, 2, 6))])
-    for found, (low, high) in zip(component_scores(rows), ((0, cdf[0]), (cdf[2], cdf[3])), strict=True):
+    for found, (low, high) in zip(row_scores(rows), ((0, cdf[0]), (cdf[2], cdf[3])), strict=True):
         u = low + (np.arange(100_000) + 0.5) / 100_000 * (high - low)
-        expected = np.sqrt(3) * (2 * u - 1), np.sqrt(5) * (6 * u**2 - 6 * u + 1)
-        assert_allclose(found, np.mean(expected, axis=1), atol=1e-9)
+        assert_allclose(found, [np.sqrt(3) * np.mean(2 * u - 1), standardized(u).mean()], atol=1e-5)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.6, 4.0])
 def test_the_dispersion_of_normal_distributions_that_are_too_narrow(factor):
-    z = np.linspace(-9, 9, 200_001)
+    z = np.linspace(-9, 9, 20_001)
     density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-    u = ndtr(factor * z)
-    expected = np.trapezoid(density * np.sqrt(5) * (6 * u**2 - 6 * u + 1), z)
-    assert_allclose(normal_dispersion(factor), expected, atol=1e-9)
-    assert_allclose(factor_of_dispersion(expected), factor, rtol=1e-6)
+    expected = np.trapezoid(density * standardized(ndtr(factor * z)), z)
+    assert_allclose(normal_dispersion(factor), expected, atol=2e-3)
+    assert_allclose(factor_of_dispersion(expected), factor, rtol=5e-3)
 
 
 def test_there_is_no_factor_for_a_score_above_all_factors():
-    assert factor_of_dispersion(np.sqrt(5)) is None
+    assert factor_of_dispersion(standardized(1.0)) is None
 
 
 def small_scan():

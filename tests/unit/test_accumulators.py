@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.metrics import METRICS
+from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.streaming.accumulators import Metadata, MomentSums, central_products
@@ -15,7 +15,7 @@ from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.families import FAMILIES, calibrated
 from tests.shorthand import texts
-from tests.simulations import band
+from tests.simulations import band, pairs
 from tests.streams import Batches
 
 RUN = Run(resamples=100, replicates=0)
@@ -37,12 +37,11 @@ def only(report):
 
 def test_all_metrics_except_joint_ones_have_an_accumulator():
     assert accumulator_of(METRICS["cce"]()) is not None  # test_nystroem_accumulator.py
-    fitted_to_all_rows = {"mean-miscalibration", "quantile-miscalibration"}
+    fitted_to_all_rows = {"tail", *DECOMPOSITIONS}
     assert set(METRICS) - set(SUMMED) == {"cce", "jmmd", "ammd", "cmmd", "fid"} | fitted_to_all_rows
 
 
-@every_summed
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("name", "family"), pairs(SUMMED, FAMILIES))
 def test_batches_give_the_value_of_all_rows(name, family):
     metric, rows = METRICS[name](), calibrated(family)
     together = evaluate(InMemory(rows), [metric], run=RUN)
@@ -57,8 +56,7 @@ def test_batches_give_the_value_of_all_rows(name, family):
             assert_allclose(references[0], references[1], rtol=1e-10)
 
 
-@every_summed
-@pytest.mark.parametrize("family", ["gaussian", "samples", "mixture"])
+@pytest.mark.parametrize(("name", "family"), pairs(SUMMED, ["gaussian", "samples", "mixture"]))
 def test_merged_states_give_the_value_of_one_file_in_any_order(name, family):
     metric, rows = METRICS[name](), calibrated(family)
     first, *others = days(rows, 10)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -61,6 +62,7 @@ def swept(*texts, models=None, metric=None, **options):
         ("subsample=25%..100%:3", "subsample", (0.25, 0.5, 1.0), ("25 %", "50 %", "100 %")),
         ("subsample=10..1000:3", "subsample", (10, 100, 1000), ("10", "100", "1000")),
         ("lambda=1,1,1.0", "lambda", (1.0,), ("1",)),
+        ("gamma_x+gamma-y=0.1,5", "gamma-x+gamma-y", (0.1, 5.0), ("0.1", "5")),
     ],
 )
 def test_settings_are_parsed(text, name, values, description):
@@ -68,6 +70,36 @@ def test_settings_are_parsed(text, name, values, description):
     assert (found.name, found.description) == (name, description)
     assert [type(each) for each in found.values] == [type(each) for each in values]
     assert found.values == values
+
+
+def test_tied_settings_have_equal_values():
+    rows = rows_of_model()
+    report = swept("gamma-x+gamma-y=0.5,2", models=[Model("m", InMemory(rows))])
+    for gamma, result in zip((0.5, 2.0), report.results[1:], strict=True):
+        assert result.slice == {"gamma-x+gamma-y": f"{gamma:g}"}
+        assert_allclose(result.value, value(rows, Cce(gamma_x=gamma, gamma_y=gamma)), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["gamma-x+gamma-y=median"], "--vary gamma-x+gamma-y takes a number, got 'median'"),
+        (["gamma-x+subsample=2"], "--vary takes NAME=VALUES"),
+        (["gamma-x+gamma-y=1", "gamma-y=2"], "--vary gamma-y is given twice"),
+    ],
+)
+def test_settings_that_cannot_be_tied_are_refused(texts, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
+        swept(*texts)
+
+
+def test_a_sweep_reports_the_deviation_over_trials():
+    report = swept("draws=1,2", metric=Cce(draws=1, trials=3))
+    rows = rows_of_model()
+    for draws, result in zip((1, 2), report.results[1:], strict=True):
+        expected = rows_of(Cce(draws=draws, trials=3), rows).details["trials"]["std"]
+        assert_allclose(result.details["deviation"], expected, rtol=1e-10)
+        assert "subsets" not in result.details
 
 
 def test_a_range_has_seven_values_at_equal_ratios():

@@ -47,7 +47,7 @@ def _table(report: Report, names: Sequence[str]) -> Table:
     columns = tuple(Column(name, "right") for name in head)
     title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
     if any(cell.after for row in rows for cell in row):
-        title += f", mean ± standard deviation of {report.settings['subsets']} random subsets"
+        title += f", mean ± standard deviation {_repetitions(report)}"
     return Table(columns, tuple(rows), title, overflow="split", keys=len(names))
 
 
@@ -71,16 +71,26 @@ def _default(result: Result, name: str) -> str:
     """Return the unchanged value of a setting as text."""
     if name == "subsample":
         return "all rows"
+    if "+" in name:
+        return "as set"
     value = result.options[name.replace("-", "_")]
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
     return "default" if value is None else f"{text} (as set)"
 
 
 def _cell(result: Result) -> Cell:
-    """Return a value, marked if it is the best, with its standard deviation over random subsets."""
+    """Return a value, marked if it is the best, with its standard deviation over random subsets or trials."""
     deviation = result.details.get("deviation")
     after = "" if deviation is None else f" ± {short(deviation)}"
     return Cell(number(result.value), "best" if result.details.get("rank") == 1 else "", after)
+
+
+def _repetitions(report: Report) -> str:
+    """Return the repetitions that have a standard deviation."""
+    subsets = any("subsets" in result.details for result in report.results)
+    trials = any("deviation" in result.details and "subsets" not in result.details for result in report.results)
+    of_subsets = f"of {report.settings['subsets']} random subsets"
+    return " and ".join([*([of_subsets] if subsets else []), *(["over trials"] if trials else [])])
 
 
 def _tau(result: Result) -> str:

@@ -1,0 +1,91 @@
+"""Clusters of rows that depend on each other, and the corrections of inference from few of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.messages import Message
+
+    Values = NDArray[np.float64]
+
+FEWEST = 5  # Minimum number of clusters
+FEW = 20  # Fewer clusters are warned of
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """A division of n rows into G clusters: rows of different clusters are independent of each other.
+
+    Parameters
+    ----------
+    label : (n,)
+        Number of the cluster of each row, 0 to G - 1.
+    inflation : float
+        Factor by which the variance between clusters is too small, >= 1: neighboring blocks of a series depend on
+        each other.
+    details : dict
+        What the clusters are, for reports.
+    messages : tuple of Message
+        What the clusters are, in words, and reasons to doubt inference from them.
+    """
+
+    label: NDArray[np.intp]
+    inflation: float = 1.0
+    details: dict[str, Any] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
+
+    def __len__(self) -> int:
+        """Return the number of clusters, G."""
+        return len(self.sizes)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """The number of rows of each cluster, (G,)."""
+        return np.bincount(self.label)
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """The number of clusters of equal sizes with the same information, minus 1."""
+        return max(1.0, float(self.sizes.sum() ** 2 / np.sum(self.sizes.astype(np.float64) ** 2)) - 1)
+
+    @property
+    def variance_factor(self) -> float:
+        """The factor by which the variance between clusters is multiplied."""
+        return self.inflation * len(self) / (len(self) - 1)
+
+    def expanded(self, confidence: float) -> float:
+        r"""Return the nominal confidence at which a cluster bootstrap interval has a given coverage.
+
+        .. math:: 2 \Phi(t \sqrt{v}) - 1
+
+        where t is the quantile of Student's t at the confidence, and v the :attr:`variance_factor`.
+
+        References
+        ----------
+        Hesterberg (2015), The American Statistician 69, 371-386: expanded percentile intervals.
+        """
+        from scipy.special import ndtr, stdtrit
+
+        critical = stdtrit(self.degrees_of_freedom, (1 + confidence) / 2) * np.sqrt(self.variance_factor)
+        return min(float(2 * ndtr(critical) - 1), 1 - 1e-9)
+
+    def sums(self, values: Values) -> Values:
+        """Return the sums of values (n, ...) by cluster, (G, ...)."""
+        if values.ndim == 1:
+            return np.bincount(self.label, values, len(self)).astype(np.float64)
+        found = np.zeros((len(self), *values.shape[1:]))
+        np.add.at(found, self.label, values)
+        return found
+
+    def t_scales(self, uniform: Values) -> Values:
+        """Return factors that turn normal noise into Student's t, at given levels of their distribution, (r,)."""
+        from scipy.special import chdtri
+
+        return np.asarray(np.sqrt(self.degrees_of_freedom / chdtri(self.degrees_of_freedom, uniform)))

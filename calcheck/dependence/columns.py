@@ -1,0 +1,172 @@
+"""Clusters of the rows of a file: equal values of a column, or blocks of a series."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.dependence.autoregression import Autoregression
+from calcheck.dependence.clusters import FEW, FEWEST, Clusters
+from calcheck.dependence.scores import dependence_scores
+from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.io.times import parse_times
+from calcheck.messages import Message
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.execution.row_dependence import RowDependence
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+
+MOST_INFLATION = 2.0  # Maximum correction for the dependence of neighboring blocks
+FEWEST_BLOCKS = 6  # Minimum number of blocks whose length is chosen from the data
+
+
+def find_clusters(rows: Predictions, stated: RowDependence) -> Clusters | None:
+    """Return the clusters that the options state; None if rows are independent.
+
+    Parameters
+    ----------
+    rows : Predictions
+        The rows, with the named columns.
+    stated : RowDependence
+        The options.
+
+    Raises
+    ------
+    DataError
+        A value is missing, or there are fewer than five clusters or blocks.
+    """
+    if not stated.is_stated:
+        return None
+    if stated.cluster is not None:
+        return _by_column(rows, stated.cluster)
+    return _blocks(rows, stated.time, stated.block)
+
+
+def column_labels(rows: Predictions, column: str) -> NDArray[np.intp]:
+    """Return the number of each row's value of a column, in the order of the values, (n,).
+
+    Raises
+    ------
+    DataError
+        There is no such column, or a value is missing.
+    """
+    values = _values(rows, column)
+    missing = values != values  # noqa: PLR0124 - NaN and NaT differ from themselves
+    if values.dtype.kind == "O":
+        missing, values = np.array([each is None for each in values]) | missing, values.astype(str)
+    if missing.any():
+        row = int(rows.row_numbers()[np.argmax(missing)])
+        msg = f"column {column!r} has no value in row {row:,}. Fill it, or remove such rows (--filter)"
+        raise DataError(msg)
+    return np.unique(values, return_inverse=True)[1].reshape(len(values))
+
+
+def time_labels(rows: Predictions, column: str | None) -> NDArray[np.intp]:
+    """Return the number of each row's time, in ascending order, (n,); without a column, the order of the file.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or a value is missing or is no time.
+    """
+    if column is None:
+        return np.argsort(np.argsort(rows.row_numbers(), kind="stable"), kind="stable")
+    times = parse_times(column, _values(rows, column), rows.row_numbers())
+    return np.unique(times, return_inverse=True)[1].reshape(len(rows))
+
+
+def _values(rows: Predictions, column: str) -> NDArray[Any]:
+    if column in rows.columns:
+        return np.asarray(rows.columns[column])
+    if rows.id is not None and column == rows.id_name:
+        return np.asarray(rows.id)
+    msg = f"there is no column {column!r} {listed_columns(list(rows.columns), column)}"
+    raise DataError(msg)
+
+
+def _by_column(rows: Predictions, column: str) -> Clusters:
+    label = column_labels(rows, column)
+    count = int(label.max()) + 1
+    if count < FEWEST:
+        msg = f"column {column!r} has {count} clusters: at least {FEWEST} are needed to measure their variance"
+        raise DataError(msg)
+    note = f"rows of the same {column!r} may depend on each other: {count:,} clusters"
+    return Clusters(label, details={"cluster": column, "clusters": count}, messages=_messages(note, count, "clusters"))
+
+
+def _messages(note: str, count: int, what: str) -> tuple[Message, ...]:
+    """Return what the clusters are, with a warning if they are few."""
+    told = Message("dependence", note)
+    if count >= FEW:
+        return (told,)
+    text = f"{count} {what} are few: with fewer than {FEW}, intervals and p-values are unreliable"
+    return told, Message("few-clusters", text)
+
+
+def _blocks(rows: Predictions, time: str | None, length: int | None) -> Clusters:
+    """Return blocks of a series, as equal in length as possible.
+
+    The bias of the variance between blocks of length b is -memory / b, and its relative variance about b / t. Without a
+    given length, both are equal: b = sqrt(memory * t), so that tests with Student's t have their size.
+
+    References
+    ----------
+    Sun, Phillips, Jin (2008), Econometrica 76, 175-194. Flegal, Jones (2010), Annals of Statistics 38, 1034-1070.
+    """
+    place = time_labels(rows, time)
+    count = int(place.max()) + 1
+    memory = series_dependence(dependence_scores(rows), place).memory
+    wanted = max(1.0, np.sqrt(memory * count)) if length is None else float(length)
+    blocks = max(round(count / wanted), FEWEST_BLOCKS if length is None else 0)
+    if not FEWEST <= blocks <= count:
+        _raise_too_few(time, length, count)
+    label = place * blocks // count
+    used = count / blocks
+    unit = "rows" if time is None else f"times of {time!r}"
+    origin = "chosen from the data" if length is None else "--block"
+    note = f"the {count:,} {unit} are a series: {blocks:,} blocks of about {used:,.3g} ({origin})"
+    return Clusters(
+        label,
+        inflation=min(MOST_INFLATION, 1 / max(1 - memory / used, 1 / MOST_INFLATION)),
+        details={"time": time, "block": used, "clusters": blocks},
+        messages=_messages(note, blocks, "blocks"),
+    )
+
+
+def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
+    """Raise the error that blocks are too few."""
+    if length is not None and count >= FEWEST:
+        msg = f"--block {length} leaves fewer than {FEWEST} blocks of {count:,}: pass at most {count // FEWEST}"
+        raise OptionError(msg)
+    where = "the file has" if time is None else f"column {time!r} has"
+    unit = "rows" if time is None else "different times"
+    msg = f"{where} {count} {unit}: at least {FEWEST_BLOCKS} are needed to measure their dependence"
+    raise DataError(msg)
+
+
+def series_dependence(scores: Values, place: NDArray[np.intp]) -> Autoregression:
+    """Return the strongest dependence of the totals by time of scores (n, k), relative to independent rows.
+
+    Parameters
+    ----------
+    scores : (n, k)
+        Centered scores.
+    place : (n,)
+        Number of each row's time.
+    """
+    found = [_of_totals(column, np.bincount(place, column).astype(np.float64)) for column in scores.T]
+    return Autoregression(max(each.variance_ratio for each in found), max(each.memory for each in found))
+
+
+def _of_totals(scores: Values, totals: Values) -> Autoregression:
+    """Return the dependence of totals by time, (t,); rows of one time depend on each other, too."""
+    squares, between = float(np.sum(scores**2)), float(np.sum(totals**2))
+    if not squares > 0 or not between > 0:
+        return Autoregression(1.0, 0.0)
+    fitted = Autoregression.fit(totals)
+    return Autoregression(fitted.variance_ratio * between / squares, fitted.memory)

@@ -1,0 +1,279 @@
+"""Clusters, series, block lengths, and inference for rows that depend on each other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import calcheck
+from calcheck.dependence.autoregression import Autoregression, autocovariances
+from calcheck.dependence.clusters import Clusters
+from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.notice import dependence_warnings, design_effects
+from calcheck.distributions import Gaussian
+from calcheck.errors import DataError, OptionError
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.execution.row_dependence import RowDependence
+from calcheck.inference.bootstrap import Statistic
+from calcheck.inference.cluster_sums import clustered
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.groups import Groups, MeanTerm
+from tests.simulations import autoregressive, sets
+
+SIMULATED = ("zms", "ece", "pit", "coverage")
+
+
+def series(rng, n, correlation, **columns):
+    errors = autoregressive(rng, n, correlation)
+    mean = rng.normal(size=n)
+    return Predictions(
+        y=mean + errors, predictive=Gaussian(mean, np.ones(n)), columns={"time": np.arange(n), **columns}
+    )
+
+
+def report(rows, names=SIMULATED, **options):
+    run = Run(replicates=39, resamples=500, dependence=RowDependence(**options))
+    return evaluate(InMemory(rows), [METRICS[name]() for name in names], run=run)
+
+
+def results(rows, names=SIMULATED, **options):
+    return {result.metric: result for result in report(rows, names, **options).results}
+
+
+def test_autocovariances_are_the_mean_products_at_each_lag():
+    found = autocovariances(np.array([1.0, 2.0, 4.0, 1.0]))
+    away = np.array([-1, 0, 2, -1])
+    expected = [away @ away / 4, away[1:] @ away[:-1] / 4, away[2:] @ away[:-2] / 4, away[3] * away[0] / 4]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.8])
+def test_the_memory_of_a_first_order_autoregression_has_its_closed_form(correlation):
+    found = Autoregression.fit(autoregressive(np.random.default_rng(0), 200_000, correlation))
+    assert found.variance_ratio == pytest.approx((1 + correlation) / (1 - correlation), rel=0.05)
+    assert found.memory == pytest.approx(2 * correlation / (1 - correlation**2), rel=0.1)
+
+
+def test_a_daily_cycle_of_hourly_rows_is_remembered_for_days():
+    rng = np.random.default_rng(1)
+    days = rng.normal(size=(200, 24))
+    for day in range(1, 200):
+        days[day] += 0.7 * days[day - 1]
+    assert Autoregression.fit(days.ravel()).memory > 24
+
+
+def test_constant_series_have_no_memory():
+    assert Autoregression.fit(np.ones(50)) == Autoregression(1.0, 0.0)
+
+
+def test_clusters_of_equal_sizes_have_as_many_degrees_of_freedom_as_clusters_less_one():
+    assert Clusters(np.repeat(np.arange(7), 3)).degrees_of_freedom == pytest.approx(6)
+    assert Clusters(np.array([0] * 8 + [1, 2])).degrees_of_freedom == pytest.approx(100 / 66 - 1 if 100 / 66 > 2 else 1)
+
+
+def test_the_nominal_confidence_gives_the_limits_of_a_t_interval():
+    """With ten clusters: t quantile at 9 degrees of freedom, 2.262157, times the square root of 10/9."""
+    found = Clusters(np.repeat(np.arange(10), 4)).expanded(0.95)
+    assert stats.norm.ppf((1 + found) / 2) == pytest.approx(2.2621571628 * np.sqrt(10 / 9))
+
+
+def test_factors_of_multipliers_make_normal_noise_a_student_t():
+    clusters, rng = Clusters(np.repeat(np.arange(6), 2)), np.random.default_rng(2)
+    noise = rng.normal(size=20_000) * clusters.t_scales(rng.uniform(size=20_000))
+    assert stats.kstest(noise, stats.t(5).cdf).pvalue > 0.01
+
+
+def test_sums_of_clusters_give_the_statistic_of_rows():
+    rng = np.random.default_rng(3)
+    values, label = rng.normal(size=30), rng.integers(0, 4, 30)
+    groups = Groups(rng.integers(0, 3, 30), 3, cumulative=True)
+    terms = {"a": MeanTerm(values), "b": MeanTerm(values**2, groups), "rows": MeanTerm()}
+    plain = Statistic.from_terms(terms, 30, lambda means: means["a"] + (means["b"] * [1, 2]).sum(-1) * means["rows"])
+    found = clustered(plain, Clusters(label))
+    assert found.estimate() == pytest.approx(plain.estimate(), rel=1e-12)
+    kept = label != 2
+    own = values[kept]
+    below = [(own**2 * (groups.label[kept] <= place)).sum() / kept.sum() for place in (0, 1)]
+    assert found.leave_one_out()[2] == pytest.approx(own.mean() + below[0] + 2 * below[1], rel=1e-12)
+
+
+def test_rows_of_one_time_are_in_one_block():
+    rng = np.random.default_rng(4)
+    rows = series(rng, 300, 0.8, day=np.repeat(np.arange(100), 3))
+    found = find_clusters(rows, RowDependence(time="day"))
+    assert (found.label.reshape(100, 3) == found.label.reshape(100, 3)[:, :1]).all()
+
+
+def test_blocks_do_not_depend_on_the_order_of_the_file():
+    rows, order = series(np.random.default_rng(5), 200, 0.5), np.random.default_rng(6).permutation(200)
+    first, second = (find_clusters(each, RowDependence(time="time")) for each in (rows, rows.take(order)))
+    np.testing.assert_array_equal(first.label[order], second.label)
+
+
+def test_a_given_length_sets_the_blocks():
+    found = find_clusters(series(np.random.default_rng(7), 120, 0.0), RowDependence(block=10))
+    assert set(found.sizes) == {10}
+    assert found.details == {"time": None, "block": 10.0, "clusters": 12}
+
+
+def test_independent_rows_are_blocks_of_one():
+    found = find_clusters(series(np.random.default_rng(9), 400, 0.0), RowDependence(time="time"))
+    assert found.details["block"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cluster": "two"}, "column 'two' has 2 clusters: at least 5"),
+        ({"cluster": "gaps"}, "column 'gaps' has no value in row 1"),
+        ({"time": "words"}, "column 'words' has 'soon', which is no time"),
+        ({"time": "two"}, "column 'two' has 2 different times"),
+        ({"block": 30}, "--block 30 leaves fewer than 5 blocks"),
+        ({"cluster": "none"}, "there is no column 'none'"),
+    ],
+)
+def test_columns_without_clusters_are_refused(options, message):
+    columns = {
+        "two": np.arange(60) % 2,
+        "gaps": np.where(np.arange(60) == 1, np.nan, np.arange(60) // 5),
+        "words": np.array(["soon"] * 60, dtype=object),
+    }
+    with pytest.raises((DataError, OptionError), match=message.replace("(", r"\(")):
+        find_clusters(series(np.random.default_rng(8), 60, 0.0, **columns), RowDependence(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cluster": "a", "time": "b"}, "--cluster and --time"),
+        ({"cluster": "a", "block": 3}, "--cluster and --block"),
+        ({"block": 0}, "--block must be at least 1"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        RowDependence(**options)
+
+
+def test_p_values_of_a_mean_are_those_of_a_t_test_between_clusters():
+    """The bias of standard normal errors: the variance within clusters is known, its increase is from the data."""
+    rng = np.random.default_rng(10)
+    label = np.repeat(np.arange(40), 5)
+    errors = (np.repeat(rng.normal(size=40), 5) + rng.normal(size=200)) / np.sqrt(2) + 0.2
+    rows = Predictions(y=errors, predictive=Gaussian(np.zeros(200), np.ones(200)), columns={"patient": label})
+    found = results(rows, ("pit-bias",), cluster="patient")["pit-bias"]
+    scores = np.sqrt(3) * (2 * stats.norm.cdf(errors) - 1)
+    away = scores - scores.mean()
+    error = np.sqrt(np.sum(np.bincount(label, away) ** 2) * 40 / 39 / np.mean(away**2)) / 200
+    expected = 2 * stats.t.sf(abs(scores.mean()) / error, 39)
+    assert found.p_value == pytest.approx(expected, rel=0.3)
+    assert found.details["null"]["clusters"] == 40
+
+
+def test_intervals_resample_whole_clusters():
+    """Copies of a row are one observation: the interval is that of the rows without copies."""
+    rng = np.random.default_rng(11)
+    errors, label = rng.normal(size=60), np.repeat(np.arange(60), 4)
+    one = Predictions(y=errors, predictive=Gaussian(np.zeros(60), np.ones(60)), columns={"a": np.arange(60)})
+    copies = one.take(label)
+    wide, same = (results(each, ("zms", "ece"), cluster="a") for each in (one, copies))
+    for name in ("zms", "ece"):
+        assert (same[name].low, same[name].high) == pytest.approx((wide[name].low, wide[name].high))
+
+
+def test_metrics_without_a_valid_test_say_so():
+    rows = series(np.random.default_rng(12), 200, 0.5)
+    for result in report(rows, ("confidence-curve", "lzms"), time="time").results:
+        assert result.p_value is None
+        assert result.verdict == "none"
+        assert result.low is None
+        assert any("depend on each other" in message.text for message in result.warnings)
+
+
+def test_few_clusters_are_warned_of():
+    rows = series(np.random.default_rng(13), 60, 0.0, patient=np.repeat(np.arange(6), 10))
+    assert "few-clusters" in [message.code for message in results(rows, ("zms",), cluster="patient")["zms"].warnings]
+
+
+def test_reports_state_the_blocks():
+    found = report(series(np.random.default_rng(14), 300, 0.5), ("zms",), time="time")
+    (message,) = (each for each in found.results[0].warnings if each.code == "dependence")
+    assert "blocks of about" in message.text
+    assert found.settings["dependence"]["time"] == "time"
+
+
+def test_right_models_of_series_fail_as_often_as_they_should():
+    """At a correlation of 0.8 about half of the sets fail without the option; see tests/benchmarks/dependence.py."""
+    failures = dict.fromkeys(SIMULATED, 0)
+    number = sets(60)
+    for seed in range(number):
+        rows = series(np.random.default_rng(seed), 200, 0.8)
+        for name, result in results(rows, time="time").items():
+            failures[name] += result.p_value <= 0.05
+    assert max(failures.values()) <= stats.binom.ppf(0.9999, number, 0.06)
+
+
+def test_the_python_interface_takes_the_same_options():
+    rng = np.random.default_rng(15)
+    table = {
+        "y": rng.normal(size=100),
+        "mean": np.zeros(100),
+        "std": np.ones(100),
+        "patient": np.arange(100) // 5,
+    }
+    found = calcheck.evaluate(table, "zms", cluster="patient", replicates=39)
+    assert found.settings["dependence"] == {"cluster": "patient", "clusters": 20}
+    with pytest.raises(OptionError, match="apply to evaluate, compare and recalibrate"):
+        calcheck.sweep(table, "zms", {"subsample": [0.5]}, cluster="patient")
+
+
+def test_models_are_compared_by_whole_clusters():
+    """Equal errors of a model in each cluster: with clusters, the difference is far less certain."""
+    rng = np.random.default_rng(16)
+    label, y = np.arange(200) // 10, rng.normal(size=200)
+    shifts = [np.repeat(rng.normal(size=20), 10) for _ in range(2)]
+    models = {
+        name: pd.DataFrame({"id": range(200), "y": y, "mean": y + shift, "std": 1.0, "patient": label})
+        for name, shift in zip("ab", shifts, strict=True)
+    }
+    plain, whole = (
+        calcheck.compare(models, "mae", id="id", **options).results[-1] for options in ({}, {"cluster": "patient"})
+    )
+    assert whole.p_value > plain.p_value
+    assert whole.high - whole.low > 2 * (plain.high - plain.low)
+    assert {message.code for message in whole.warnings} == set()
+
+
+def test_dependence_by_a_date_or_a_key_is_noticed(tmp_path):
+    rng = np.random.default_rng(17)
+    dates = pd.date_range("2026-01-01", periods=400)
+    errors = autoregressive(rng, 400, 0.5)
+    table = pd.DataFrame({"date": dates, "y": errors, "mean": 0.0, "std": 1.0})
+    table.to_parquet(tmp_path / "series.parquet")
+    (result,) = calcheck.evaluate(tmp_path / "series.parquet", "zms", replicates=39).results
+    (message,) = (each for each in result.warnings if each.code == "dependent-rows")
+    assert "Pass --time date" in message.text
+    stated = calcheck.evaluate(tmp_path / "series.parquet", "zms", time="date", replicates=39).results[0]
+    assert "dependent-rows" not in [each.code for each in stated.warnings]
+    shared = table.assign(y=np.repeat(rng.normal(size=40), 10)).rename(columns={"date": "patient_id"})
+    shared["patient_id"] = np.arange(400) // 10
+    shared.to_parquet(tmp_path / "clusters.parquet")
+    (result,) = calcheck.evaluate(tmp_path / "clusters.parquet", "zms", replicates=39).results
+    assert any("Pass --cluster patient_id" in each.text for each in result.warnings)
+
+
+def test_independent_rows_are_seldom_warned_of():
+    number, noticed = sets(100), 0
+    for seed in range(number):
+        rows = series(np.random.default_rng(seed), 300, 0.0, patient=np.arange(300) // 6)
+        noticed += bool(dependence_warnings(rows))
+    assert noticed <= stats.binom.ppf(0.9999, number, 0.06)
+
+
+def test_numbers_are_no_keys():
+    rows = series(np.random.default_rng(18), 300, 0.8)
+    assert not design_effects(replace(rows, columns={"age": np.arange(300), "group": np.linspace(0, 1, 300)}))
