@@ -47,26 +47,35 @@ def first_target(rows):
     return Predictions(y=rows.y[:, 0], predictive=one)
 
 
+def selected(metrics, names):
+    """Return the named metrics; all if none is named."""
+    return {name: metric for name, metric in metrics.items() if not names or name in names}
+
+
 def rejected(rows, metrics, seed):
     """Return which metrics have a p-value of at most 0.05."""
     run = Run(replicates=39, resamples=0, seed=seed)
+    if not metrics:
+        return []
     return [each.p_value <= 0.05 for each in evaluate(InMemory(rows), list(metrics.values()), run=run).results]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", type=int, default=1_000)
-    sets = parser.parse_args().sets
+    parser.add_argument("--metrics", action="append", help="ranks by variogram; may be repeated")
+    given = parser.parse_args()
+    sets, joint, single = given.sets, selected(JOINT, given.metrics), selected(SINGLE, given.metrics)
     low, high = band(sets, 0.05)
     print(f"{sets} sets; a right test rejects in {low / sets:.3f} to {high / sets:.3f} at a correlation of 0")
     for ensembles in (False, True):
         for rho in (0.0, 0.5):
             rng = np.random.default_rng(21)
-            counts = np.zeros(len(JOINT) + len(SINGLE))
+            counts = np.zeros(len(joint) + len(single))
             for seed in range(sets):
                 rows = forecasts(rng, rho, ensembles=ensembles)
-                counts += [*rejected(rows, JOINT, seed), *rejected(first_target(rows), SINGLE, seed)]
-            shares = zip([*JOINT, *(f"{name} of one target" for name in SINGLE)], counts / sets, strict=True)
+                counts += [*rejected(rows, joint, seed), *rejected(first_target(rows), single, seed)]
+            shares = zip([*joint, *(f"{name} of one target" for name in single)], counts / sets, strict=True)
             print(f"{'ensembles' if ensembles else 'families'}, correlation {rho:g}:")
             print("\n".join(f"  {name:24} {share:.3f}" for name, share in shares), flush=True)
 
