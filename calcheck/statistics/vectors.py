@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
 
 from calcheck.distributions.row_random import RowRandom
@@ -72,11 +73,7 @@ def energy_scores(rows: Predictions, *, fair: bool) -> Values:
 @cached
 def _pair_distances(predictive: Predictive) -> Values:
     """Return the sums of the distances between the draws of each row, each pair once, (n,)."""
-    draws = own_draws(predictive)
-    total = np.zeros(len(draws))
-    for draw in range(draws.shape[1] - 1):
-        total += np.linalg.norm(draws[:, draw + 1 :] - draws[:, draw, None], axis=2).sum(axis=1)
-    return total
+    return np.array([pdist(vectors).sum() for vectors in own_draws(predictive)])
 
 
 def variogram_scores(rows: Predictions, *, fair: bool, order: float = 0.5) -> Values:
