@@ -128,6 +128,15 @@ def test_states_of_separate_weeks_equal_one_run_over_all_in_any_order_of_rows(mo
     assert "has rows of 2026-01-05 again" in calcheck("monitor", states[0], states[0]).refused()
 
 
+def test_rows_of_one_day_in_two_files_are_refused(calcheck, tmp_path):
+    data = forecasts(4)
+    halves = ({name: each[:10] for name, each in data.items()}, {name: each[10:] for name, each in data.items()})
+    first, second = (write(tmp_path / f"{place}.parquet", half) for place, half in enumerate(halves))
+    message = calcheck("monitor", first, second, "--time", "date").refused()
+    assert "has rows of 2026-01-07 again" in message
+    assert "All rows of a time are in one file" in message
+
+
 def test_folders_by_day_are_read_as_one_series(monitored, tmp_path):
     columns = pd.DataFrame(forecasts(6))
     folder = tmp_path / "days"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from calcheck.monitoring.bets import DENSITIES, FIRST, SECOND, group_means, jumper_values, log_mean_densities
 from calcheck.monitoring.e_process import (
@@ -95,6 +95,12 @@ def test_long_products_neither_overflow_nor_vanish():
     path = log_product(densities, means)
     assert path[-1] > 1e4
     assert np.isfinite(path).all()
+
+
+def test_products_of_many_times_are_the_same_as_in_one_block():
+    densities, _ = bets(np.random.default_rng(2).random(10_000))
+    expected = logsumexp(np.cumsum(densities, axis=0), axis=1) - np.log(DENSITIES)
+    assert_allclose(log_beta_mixture(densities), expected, atol=1e-9)
 
 
 def test_each_beta_density_integrates_to_one():
