@@ -594,6 +594,7 @@ def monitor(
     if earlier is not None:
         chosen, run = list(earlier.metrics), earlier.continue_run(run)
     source = _source(data, columns, chosen, also=settings.columns)
+    source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
     with source.error_names():
         found = observe(source, settings, chosen, earlier=earlier, run=run)
     if save_state is not None:

@@ -116,7 +116,7 @@ def _observed(file: str, state: MonitorState | None, options: MonitorOptions, gi
     if options.time is None:
         raise OptionError(NO_TIME)
     metrics = list(state.metrics) if state is not None else select_metrics(names or WINDOW_METRICS, given["settings"])
-    source = open_source(file, given, metrics, narrow=False, also=options.columns)
+    source = replace(open_source(file, given, metrics, narrow=False, also=options.columns), repeated=True)
     with run_context(given, source) as run:
         if state is not None:
             run = state.continue_run(run)

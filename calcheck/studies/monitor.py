@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, FileError
+from calcheck.errors import DataError, FileError, named_rows
 from calcheck.evaluation import data_warnings
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdict_basis import StatedShape, basis_of
-from calcheck.io.times import Window, parse_times
+from calcheck.io.times import Window, parse_times, time_texts
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import RowMetric, inapplicable_reason
@@ -86,6 +86,7 @@ def observe(
         msg = f"the e-process {reason}"
         raise DataError(msg)
     times, horizons = _times(rows, options), _horizons(rows, options)
+    _require_once(rows, times, horizons)
     history = summarize(rows, times, horizons, run)
     name = file_name(source.input_info())
     before = [] if earlier is None else [(file_name(earlier.input), earlier.history)]
@@ -135,6 +136,28 @@ def _horizons(rows: Predictions, options: MonitorOptions) -> NDArray[np.int64]:
         msg = f"column {name!r} has {at}: horizons are whole numbers of steps, up to {MOST_STEPS:,}"
         raise DataError(msg)
     return values.astype(np.int64)
+
+
+def _require_once(rows: Predictions, times: NDArray[Any], horizons: NDArray[np.int64]) -> None:
+    """Raise unless each key occurs at most once per time and horizon: a station has one row a day.
+
+    Raises
+    ------
+    DataError
+        A row is repeated.
+    """
+    if rows.id is None:
+        return
+    found: dict[Any, int] = {}
+    for row, key in enumerate(zip(rows.id.tolist(), times.tolist(), horizons.tolist(), strict=True)):
+        if (first := found.setdefault(key, row)) != row:
+            numbers = rows.row_numbers()[[first, row]]
+            msg = (
+                f"{rows.id_name} {str(key[0])!r} occurs twice at {time_texts(times[row : row + 1])[0]}, in"
+                f" {named_rows(numbers.tolist())}. Keep one row per {rows.id_name} and time, or name another key with"
+                " --id"
+            )
+            raise DataError(msg)
 
 
 def _column(rows: Predictions, name: str) -> NDArray[Any]:

@@ -137,6 +137,14 @@ def test_rows_of_one_day_in_two_files_are_refused(calcheck, tmp_path):
     assert "All rows of a time are in one file" in message
 
 
+def test_stations_have_a_row_a_day_and_no_more(monitored, calcheck, tmp_path):
+    data = forecasts(6) | {"id": np.tile(["a", "b", "c", "d"], 6)}
+    assert monitored(write(tmp_path / "once.parquet", data), "--time", "date")["monitor"]["times"] == 6
+    twice = {name: np.concatenate([each, each[9:10]]) for name, each in data.items()}
+    message = calcheck("monitor", write(tmp_path / "twice.parquet", twice), "--time", "date").refused()
+    assert "id 'b' occurs twice at 2026-01-07, in rows 9, 24, counted from 0" in message
+
+
 def test_folders_by_day_are_read_as_one_series(monitored, tmp_path):
     columns = pd.DataFrame(forecasts(6))
     folder = tmp_path / "days"
