@@ -69,8 +69,10 @@ def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[
     """
     if file == "-" or report.monitor is None or report.monitor.fault_start is None:
         return ()
-    since = f"{report.settings['time']}>={report.monitor.fault_start}"
-    return (shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given), "--filter", since]),)
+    time = str(report.settings["time"])
+    since = f"{time}>={report.monitor.fault_start}"
+    command = ["calcheck", "evaluate", file, *_given_options("evaluate", given), "--time", time, "--filter", since]
+    return (shlex.join(command),)
 
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
 LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking
+VECTORS = {
+    "variogram": "how the targets of a row vary together",
+    "band-depth": "how far the targets of a row are from the middle",
+    "average": "how high the targets of a row are",
+    "multivariate": "how many vectors are nowhere larger than the targets of a row",
+}
+"""What the ranks of vectors of several targets show, by the pre-rank."""
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
 
 
@@ -81,6 +88,12 @@ def _factor(evidence: Evidence, failed: Result, main: Level | None) -> str:
 
 def describe_shape(evidence: Evidence) -> Finding:
     """Return the finding about the shape of the distributions."""
+    pre_rank = evidence.results["pit"].options.get("pre_rank") if evidence.is_judged("pit") else None
+    return _single_shape(evidence) if pre_rank is None else _of_vectors(evidence, pre_rank)
+
+
+def _single_shape(evidence: Evidence) -> Finding:
+    """Return the finding about the shape of the distributions of a single target."""
     judges = ("pit", "ece")
     if not evidence.is_judged(*judges):
         return _untested(evidence, "shape", *judges)
@@ -98,6 +111,16 @@ def describe_shape(evidence: Evidence) -> Finding:
         return Finding(topic="shape", state="right", text="no fault besides those above")
     right = "not clearly wrong" if evidence.fails_unclearly(*judges) else "right"
     return Finding(topic="shape", state="right", text=f"{held}: {right}" if held else "as predicted")
+
+
+def _of_vectors(evidence: Evidence, pre_rank: str) -> Finding:
+    """Return the finding about several targets, by the ranks of their vectors."""
+    what, failed = VECTORS[pre_rank], evidence.clear_failure("pit")
+    if failed is None:
+        right = "not clearly wrong" if evidence.fails_unclearly("pit") else "as predicted"
+        return Finding(topic="shape", state="right", text=f"{what}: {right}")
+    p = "" if failed.p_value is None else f" (p {failed.p_value:.2g})"
+    return _fault("shape", "wrong-distribution", f"{what}: not as predicted{p}")
 
 
 def _unexplained(evidence: Evidence, failed: Result, p: str) -> Finding:

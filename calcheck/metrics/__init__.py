@@ -124,6 +124,7 @@ ALIASES = {
     "mpiw": Alias("width", "mean prediction interval width"),
     "winkler": Alias("interval-score", "Winkler score"),
     "ause": Alias("confidence-curve", "area under the sparsification error", "not divided by the error of all rows"),
+    "energy": Alias("crps", "energy score", "which is the energy score for several targets"),
     "mace": Alias("ece", "mean absolute calibration error", "over quantile levels, not over central intervals"),
 }
 """Names of metrics in other programs and in papers."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from calcheck.details import PitDetails
+from calcheck.errors import DataError
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
@@ -41,6 +42,8 @@ class Pit(OrderedMetric):
         Number of bins of the histogram in ``details``.
     statistic
         Cramér-von Mises or Anderson-Darling.
+    pre_rank
+        What orders the target vector among its draws, for several targets.
 
     Needs
     -----
@@ -56,9 +59,16 @@ class Pit(OrderedMetric):
     ------
     OptionError
         The number of bins is out of range.
+    DataError
+        There are several targets and only one draw.
 
     Notes
     -----
+    For several targets, F is the rank of the target vector among its draws, or among 50 draws of distributions that are
+    not given by draws, in the order of a number: the mean distance between standardized coordinates (variogram), which
+    is small if the targets vary together; the mean depth of the coordinates (band-depth), which shows wrong spreads;
+    the mean of their ranks (average), which shows biases; or the number of vectors that are nowhere larger
+    (multivariate).
     A U-shaped histogram indicates distributions that are too narrow, a hump-shaped one distributions that are too wide.
     For counts and samples the histogram is not multinomial, so there is no chi-square test. Biased upwards, and more so
     under resampling; the percentile interval is not used for the verdict. Anderson-Darling has more power against
@@ -66,7 +76,8 @@ class Pit(OrderedMetric):
 
     References
     ----------
-    Czado, Gneiting, Held (2009); Gneiting, Balabdaoui, Raftery (2007). Anderson, Darling (1952).
+    Czado, Gneiting, Held (2009); Gneiting, Balabdaoui, Raftery (2007). Anderson, Darling (1952). Allen, Ziegel,
+    Ginsbourger (2024).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -80,21 +91,50 @@ class Pit(OrderedMetric):
         interpretation="Smaller is better; a perfect model scores about 1/(6 n), or 1/n by Anderson-Darling.",
         interval="percentile",
         details=PitDetails,
+        several_targets=True,
     )
 
     bins: int = option(20, "Number of bins of the histogram in the details.")
     statistic: Literal["cramer-von-mises", "anderson-darling"] = option(
         "cramer-von-mises", "Distance from uniform: equal weights, or larger ones near 0 and 1 (anderson-darling)."
     )
+    pre_rank: Literal["variogram", "band-depth", "average", "multivariate"] | None = option(
+        None,
+        "Order of the vectors of several targets: by the distances of coordinates, which show their dependence"
+        " (variogram), by their depths, by their ranks, or by the number of smaller vectors. Default: variogram.",
+    )
 
     def __post_init__(self) -> None:
         require_count_option("bins", self.bins, MAX_BINS)
 
     def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
-        from calcheck.statistics.pit import pit
-
-        left, right = pit(rows)
+        left, right = self._limits(rows)
         return {"pit_high": right} if left is right else {"pit_low": left, "pit_high": right}
+
+    def with_defaults(self, rows: Predictions) -> Self:
+        if self.pre_rank is None and rows.predictive is not None and rows.predictive.targets > 1:
+            return replace(self, pre_rank="variogram")
+        return self
+
+    def description(self) -> str:
+        if self.pre_rank is None:
+            return super().description()
+        return (
+            "Distance from uniform of the ranks of the target vectors among their draws, by the pre-rank"
+            f" {self.pre_rank}. {self.info.interpretation}"
+        )
+
+    def _limits(self, rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the limits of the PIT, (n,) each."""
+        from calcheck.statistics.pit import pit
+        from calcheck.statistics.vectors import rank_pit
+
+        if rows.distributions().targets > 1:
+            return rank_pit(rows, self.pre_rank or "variogram")
+        if self.pre_rank is not None:
+            msg = "--pre-rank is for several targets, and there is one: omit it"
+            raise DataError(msg)
+        return pit(rows)
 
     def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
         from calcheck.statistics.pit import distribution
@@ -125,9 +165,9 @@ class Pit(OrderedMetric):
         import numpy as np
 
         from calcheck.statistics.curves import curve_of
-        from calcheck.statistics.pit import levels_of, pit, share_below
+        from calcheck.statistics.pit import levels_of, share_below
 
-        left, right = pit(source.predictions())
+        left, right = self._limits(source.predictions())
         edges, levels = np.linspace(0, 1, self.bins + 1), levels_of(CURVE_LEVELS)
         density = np.array(self._histogram(left, right)) * self.bins / len(left)
         difference = share_below(left, right, levels).sums(None) / len(left) - levels
@@ -139,6 +179,8 @@ class Pit(OrderedMetric):
     def direction_above(self, means: Means) -> Direction:
         from calcheck.statistics.pit import cumulate, direction
 
+        if self.pre_rank is not None:
+            return "wrong-distribution"
         return direction(means["places"], cumulate(means, means["places"]))
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:

@@ -63,7 +63,8 @@ def test_a_change_raises_an_alarm_and_the_report_states_its_start_and_direction(
     assert "2026-02-20" <= found["fault_start"] <= "2026-02-28" <= found["alarm_time"]  # the change is on 2026-02-24
     assert found["components"]["dispersion"] > 0.5
     assert report["conclusion"]["answer"] == "no"
-    assert report["conclusion"]["next"] == [f"calcheck evaluate {file} --filter 'date>={found['fault_start']}'"]
+    since = f"--filter 'date>={found['fault_start']}'"
+    assert report["conclusion"]["next"] == [f"calcheck evaluate {file} --time date {since}"]
     late = [each for each in report["results"] if each["slice"]["window"] >= "2026-03-05"]
     assert all(each["value"] > each["reference_high"] for each in late if each["metric"] == "pit-dispersion")
 
