@@ -34,6 +34,7 @@ PANELS: dict[str, dict[str, str]] = {
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",
+        "trend": "trend",
         "validity": "validity",
         "diff": "diff",
         "merge": "streaming",
