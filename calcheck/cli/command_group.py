@@ -43,6 +43,7 @@ PANELS: dict[str, dict[str, str]] = {
     "More metrics": {
         **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
         "mcmd": "mcmd",
+        "mmd": "mcmd",
     },
     "Help with files": {"inspect": "inspect", "convert": "convert"},
     "Reference": {"guide": "guide", "metrics": "reference", "schema": "reference"},

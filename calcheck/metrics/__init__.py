@@ -88,7 +88,7 @@ METRICS = Registry(
 DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in (*PIT_COMPONENTS, *DECOMPOSITIONS)))
 """The metrics that are computed if none is named: all but the parts of others, of ``pit`` and of scores."""
 
-TWO_SAMPLE_METRICS = Registry("mcmd")
+TWO_SAMPLE_METRICS = Registry("mcmd", "mmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""
 
 
