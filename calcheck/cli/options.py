@@ -471,6 +471,18 @@ class PruneOptions:
 
 
 @dataclass(frozen=True)
+class TrendOptions:
+    """Options for a series of files."""
+
+    metrics: tuple[str, ...] | None = option(
+        None, "Metrics to compute, e.g. cce,ece,crps. Default: all that apply to the first file.", metavar="NAMES"
+    )
+    at: tuple[float, ...] | None = option(
+        None, "Positions of the files, such as the strength of a disturbance. Default: 0,1,2,…."
+    )
+
+
+@dataclass(frozen=True)
 class ValidityOptions:
     """Options for simulated data sets of right models."""
 

@@ -92,7 +92,7 @@ DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in BY_NAME))
 """The metrics that are computed if none is named: all but parts, of the PIT, of its tails and of scores, and those that
 need rows in the order of time."""
 
-TWO_SAMPLE_METRICS = Registry("mcmd")
+TWO_SAMPLE_METRICS = Registry("mcmd", "mmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""
 
 
