@@ -49,6 +49,7 @@ Code = Literal[
     "coverage-outcome",
     "grouped-rows",
     "impossible-targets",
+    "weighted",
     "biased-estimator",
     # studies
     "different-inputs",

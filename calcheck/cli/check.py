@@ -14,11 +14,13 @@ from calcheck.cli.common import (
     INFERENCE,
     LEVEL,
     SEED,
+    WEIGHTS,
     files_argument,
     open_source,
     require_nothing_skipped,
     run_context,
     select_metrics,
+    weigh,
 )
 from calcheck.cli.gate_rules import rules_of
 from calcheck.cli.options import (
@@ -30,7 +32,7 @@ from calcheck.cli.options import (
     SummaryOptions,
 )
 from calcheck.cli.output import STDOUT, deliver_text
-from calcheck.cli.slices import cuts_of, slice_source
+from calcheck.cli.slices import cuts_of, slice_source, weigh_slices
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
@@ -150,7 +152,8 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
     slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
-    metrics = requirements.metrics(() if slices else options.metrics, settings, given[LEVEL])
+    metrics = weigh(requirements.metrics(() if slices else options.metrics, settings, given[LEVEL]), given)
+    slices = slices and replace(slices, metrics=tuple(weigh_slices(slices.metrics, given, slices.cuts)))
     sources = [_open(file, given, metrics, slices) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, requirements.base, output, summary)
@@ -236,6 +239,7 @@ check_command = make_command(
         *parameters(GroupOptions, "Rules"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
+        *WEIGHTS,
         *INFERENCE,
         *parameters(GateReportOptions, "Output"),
         *parameters(SummaryOptions, "Output"),

@@ -15,6 +15,7 @@ from calcheck.cli.options import (
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
+    WeightOptions,
 )
 from calcheck.cli.output import Pointwise, require_deliverable
 from calcheck.cli.progress import progress_bar
@@ -22,6 +23,7 @@ from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
+from calcheck.options import flag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +45,9 @@ REFERENCE = [*parameters(NullOptions, "Inference")]
 CONFIDENCE = [parameter for parameter in REFERENCE if parameter.name == "confidence"]
 SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
+WEIGHTS = [*parameters(WeightOptions, "Rows")]
+UNWEIGHTED = ("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against")
+"""Options that do not apply to weighted means."""
 SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
@@ -68,6 +73,26 @@ def select_metrics(
     for name in named:
         METRICS.named(name, "--metrics: ")
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
+
+
+def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[Any]]:
+    """Return metrics whose means are weighted by the column that the command names, if it names one.
+
+    Raises
+    ------
+    OptionError
+        A metric is no function of means over rows, or an option of the command does not apply to weighted means.
+    """
+    from calcheck.metrics._weights import weighted
+
+    weights = build(WeightOptions, given).weights
+    if weights is None:
+        return list(metrics)
+    for name in UNWEIGHTED:
+        if given.get(name):
+            msg = f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them"
+            raise OptionError(msg)
+    return [weighted(metric, weights) for metric in metrics]
 
 
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:

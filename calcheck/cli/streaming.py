@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from calcheck.streaming.state import State
 
 STATES = [*parameters(StateOptions, "Streaming")]
-OF_ROWS = ("pointwise", "worst", "best", "at", "subsample", "plot")  # options that need all rows in memory
+OF_ROWS = ("pointwise", "worst", "best", "at", "subsample", "plot", "weights")  # options that need all rows in memory
 
 
 def streaming_requested(given: dict[str, Any]) -> bool:
