@@ -33,6 +33,18 @@ class RowOptions:
 
 
 @dataclass(frozen=True)
+class WeightOptions:
+    """Options for sampling weights."""
+
+    weights: str | None = option(
+        None,
+        "Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a"
+        " perfect model.",
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True)
 class EvaluationPointsOptions:
     """Options for the evaluation points of a conditional metric."""
 

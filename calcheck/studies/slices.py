@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from calcheck.regions.cut import Cut
     from calcheck.regions.groups import Partition
     from calcheck.report import Inference, Verdict
+    from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
 
@@ -169,7 +170,7 @@ class _Groups:
             except DataError as error:
                 self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
                 return None
-            if found.columns and not found.terms and not found.fixed:
+            if row_terms(found) and not found.fixed:
                 stated = StatedShape.from_predictive(self.rows.predictive)
                 return metric, basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
         self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason or NO_MEAN))
@@ -183,7 +184,7 @@ class _Groups:
             replicate = InMemory(rows)
             for metric, values in zip(metrics, found, strict=True):
                 with np.errstate(all="ignore"):
-                    columns = metric.evaluate(None, replicate, quiet).columns
+                    columns = row_terms(metric.evaluate(None, replicate, quiet))
                     for partition, own in zip(self.partitions, values, strict=True):
                         own[:, number] = _statistics(metric, partition, columns)
             self.run.progress("groups: replicates", (number + 1) / len(self.simulation))
@@ -244,6 +245,15 @@ class _Groups:
         if p_value is None or inference.verdict == "none":
             return "none"
         return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def row_terms(found: RowResults) -> dict[str, Values]:
+    """Return the terms by name, (n,) each, whose means determine a metric; none if some are means over bins."""
+    if not found.terms:
+        return found.columns
+    values = {name: term.values for name, term in found.terms.items() if term.groups is None}
+    known = {name: each for name, each in values.items() if each is not None}
+    return known if len(known) == len(found.terms) else {}
 
 
 def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
