@@ -8,7 +8,7 @@ from calcheck.lazy_attributes import lazy_attributes
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
-    from calcheck.api import compare, evaluate, metric, recalibrate, reject, slices, sweep
+    from calcheck.api import compare, evaluate, metric, monitor, recalibrate, reject, slices, sweep
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.interactive import InteractiveReport
     from calcheck.io import read
@@ -32,6 +32,7 @@ __all__ = [
     "compare",
     "evaluate",
     "metric",
+    "monitor",
     "read",
     "recalibrate",
     "reject",
@@ -56,6 +57,7 @@ __getattr__ = lazy_attributes(
         "compare": "calcheck.api",
         "evaluate": "calcheck.api",
         "metric": "calcheck.api",
+        "monitor": "calcheck.api",
         "read": "calcheck.io",
         "recalibrate": "calcheck.api",
         "reject": "calcheck.api",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
@@ -28,19 +28,25 @@ from calcheck.recalibrated_report import Recalibration
 from calcheck.recalibration.methods import AUTO
 from calcheck.regions.cut import Cut
 from calcheck.render.builders.comparison import comparison_document
+from calcheck.render.builders.monitor import monitor_document
 from calcheck.render.builders.rejection import rejection_document
 from calcheck.render.builders.slices import slices_document
 from calcheck.render.builders.sweep import sweep_document
 from calcheck.render.cells import skip_reasons
 from calcheck.render.pictures.comparison import comparison_picture
+from calcheck.render.pictures.monitor import monitor_picture
 from calcheck.render.pictures.rejection import rejection_picture
 from calcheck.render.pictures.sweep import sweep_picture
+from calcheck.storage.monitor_state import read_monitor_state, write_monitor_state
 from calcheck.studies import compare as comparison
 from calcheck.studies import recalibrate as recalibration
 from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
 from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
+from calcheck.studies.monitor import observe, window_metrics
+from calcheck.studies.monitor_report import monitor_report
+from calcheck.studies.monitor_state import MonitorOptions
 from calcheck.studies.recalibrate import RecalibrationOptions, judges
 from calcheck.studies.region_search import SearchOptions, search_regions
 from calcheck.studies.slices import by_groups, file_columns, group_metrics
@@ -50,6 +56,7 @@ from calcheck.suggestions import with_suggestion
 if TYPE_CHECKING:
     from calcheck.report import Report
     from calcheck.results import RowResults
+    from calcheck.studies.monitor_state import MonitorState
     from calcheck.studies.sweep_settings import SweptSetting
 
 AnyMetric: TypeAlias = Metric[Any]
@@ -69,9 +76,6 @@ class RunArguments(TypedDict, total=False):
     resamples: int | None
     replicates: int | None
     fdr: float
-    cluster: str | None
-    block: int | None
-    time: str | None
 
 
 SETTINGS = {
@@ -84,14 +88,11 @@ SETTINGS = {
         Option("resamples", int, None),
         Option("replicates", int, None),
         Option("fdr", float, 0.05),
-        Option("cluster", str, None),
-        Option("block", int, None),
-        Option("time", str, None),
     )
 }
 """Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
 
-DEPENDENCE = tuple(each.field for each in options_of(RowDependence))
+DEPENDENCE = {option.field: option for option in options_of(RowDependence)}
 """Keywords that state which rows depend on each other."""
 
 
@@ -99,15 +100,33 @@ class Options(RunArguments, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
+class DependentOptions(Options, total=False):
+    """Keywords for dependent rows, a run, and reading."""
+
+    cluster: str | None
+    block: int | None
+    time: str | None
+
+
 class RecalibrationArguments(Options, total=False):
     """Keywords for a recalibration, a run, and reading."""
 
     by: str | Sequence[str]
     folds: int
+    cluster: str | None
+    time: str | None
     score: Literal["crps", "nll", "interval"]
     bins: int
     levels: Sequence[float]
     relative: bool
+
+
+class MonitorArguments(Options, total=False):
+    """Keywords for a monitored model, a run, and reading."""
+
+    window: str | int | None
+    horizon: str | int | None
+    alarm_level: float
 
 
 class SearchArguments(Options, total=False):
@@ -167,7 +186,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    **options: Unpack[Options],
+    **options: Unpack[DependentOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
 
@@ -226,7 +245,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, run, columns = _parsed(metrics, options)
+    chosen, run, columns = _parsed_dependent(metrics, options)
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
     worst, best = _count("worst", worst), _count("best", best)
@@ -251,7 +270,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[DependentOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
 
@@ -289,7 +308,7 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, run, columns = _parsed(metrics, options)
+    chosen, run, columns = _parsed_dependent(metrics, options)
     opened = _models(models, chosen, columns, run.dependence.columns)
     permutations = None if permutations is None else _count("permutations", permutations)
     return InteractiveReport.from_report(
@@ -351,7 +370,6 @@ def sweep(
     2    0.9  0.905
     """
     (chosen,), run, columns = _parsed(metric, options)
-    _require_independent(run)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
     varied = _varied(vary, type(chosen))
     if not varied:
@@ -422,7 +440,6 @@ def reject(
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
     chosen, run, columns = _parsed(metrics, options)
-    _require_independent(run)
     needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
     source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else _new_rows(new, source, columns_of(names))
@@ -500,7 +517,6 @@ def slices(
     search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
-    _require_independent(run)
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
     source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
@@ -510,6 +526,95 @@ def slices(
         else:
             report = search_regions(source, options=search, metrics=chosen, run=run)
     return InteractiveReport.from_report(_require_results(report), build=slices_document)
+
+
+@keyword_messages()
+def monitor(
+    data: Data,
+    time: str | None = None,
+    *,
+    metrics: Metrics | None = None,
+    state: str | PathLike[str] | None = None,
+    save_state: str | PathLike[str] | None = None,
+    **options: Unpack[MonitorArguments],
+) -> InteractiveReport:
+    """Return whether a model is still calibrated, by an e-value that may be looked at as often as you like.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions
+        Predictions with targets, as for :func:`evaluate`, in any order.
+    time : str, optional
+        Column of the target times: dates, or numbers in the order of time. Required without a state.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics by window, which are means over rows; by default pit-bias, pit-dispersion and coverage.
+    state : path, optional
+        Stored state of an earlier run, which the data follow in time.
+    save_state : path, optional
+        File for the state after the data.
+    window : str or int
+        Windows of the metrics: a duration or period, ``"7D"`` or ``"M"``, or a number of times.
+    horizon : str or int
+        Column of horizons in steps of the times, or one horizon for all rows; by default 1.
+    alarm_level : float
+        Probability of ever raising a false alarm (default 0.05): there is an alarm at an e-value of 20.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        ``monitor`` has the e-value, the time of an alarm, and since when and how the model seems to be wrong. There is
+        one result per metric and window, with ``slice`` ``{"window": "2026-01-05", "rows": 70}``.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a value is no time, or the data do not follow the state in time.
+    OptionError
+        A keyword is invalid, or contradicts the state.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"day": range(300), "y": 1.5 * rng.normal(size=300), "mean": 0.0, "std": 1.0})
+    >>> found = monitor(frame, "day", window=100, metrics="coverage", replicates=99).monitor
+    >>> found.verdict, found.e_value > 20, found.alarm_time, found.direction
+    ('fail', True, '98', 'too-narrow')
+    """
+    earlier = None if state is None else read_monitor_state(fspath(state))
+    settings, further = _monitor_settings(time, earlier, dict(options))
+    chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
+    if earlier is not None:
+        chosen, run = list(earlier.metrics), replace(run, seed=earlier.seed, replicates=earlier.replicates)
+    source = _source(data, columns, chosen, also=settings.columns)
+    with source.error_names():
+        found = observe(source, settings, chosen, earlier=earlier, run=run)
+    if save_state is not None:
+        write_monitor_state(fspath(save_state), found)
+    report = _require_results(monitor_report(found, level=settings.level, run=run))
+    return InteractiveReport.from_report(report, build=monitor_document, draw=lambda report: [monitor_picture(report)])
+
+
+def _monitor_settings(
+    time: str | None, earlier: MonitorState | None, options: dict[str, Any]
+) -> tuple[MonitorOptions, Any]:
+    """Return the options of a monitored model, those of a state if there is one; and the other keywords."""
+    given: dict[str, Any] = {"time": time}
+    given |= {name: options.pop(name) for name in ("window", "horizon") if name in options}
+    given = {name: value if value is None else str(value) for name, value in given.items()}
+    level = _checked(Option("alarm_level", float, 0.05), options.pop("alarm_level", 0.05), "alarm_level")
+    if earlier is None:
+        if time is None:
+            msg = "time is required: the column of the target times"
+            raise OptionError(msg)
+        return MonitorOptions(**given, level=level), options
+    for name, value in given.items():
+        if value not in (None, stored := getattr(earlier.options, name)):
+            msg = f"{name} {value!r} contradicts the state, which has {stored!r}: omit {name}"
+            raise OptionError(msg)
+    return replace(earlier.options, level=level), options
 
 
 @keyword_messages()
@@ -635,16 +740,19 @@ def _run(options: Options) -> Run:
     if unknown := [name for name in options if name not in known]:
         msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
-    given = {name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
-    dependence = {name: given.pop(name) for name in DEPENDENCE if name in given}
-    return Run(**given, dependence=RowDependence(**dependence))
+    return Run(
+        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
+    )
 
 
-def _require_independent(run: Run) -> None:
-    """Raise if rows are stated to depend on each other, for what is valid for independent rows only."""
-    if run.dependence.is_stated:
-        msg = f"{' and '.join(DEPENDENCE)} apply to evaluate, compare and recalibrate. Omit them"
-        raise OptionError(msg)
+def _parsed_dependent(
+    metrics: Metrics | None, options: DependentOptions
+) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
+    """Return the metrics, the settings of the run with the dependence of rows, and the keywords of reading."""
+    stated = {name: _checked(DEPENDENCE[name], value, name) for name, value in options.items() if name in DEPENDENCE}
+    further = {name: value for name, value in options.items() if name not in DEPENDENCE}
+    chosen, run, columns = _parsed(metrics, further)  # type: ignore[arg-type]
+    return chosen, replace(run, dependence=RowDependence(**stated)), columns
 
 
 def _setting(name: str, value: Any) -> Any:

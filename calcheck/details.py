@@ -6,6 +6,7 @@ the fields, for the JSON Schema and the reference.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypedDict, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
@@ -14,8 +15,11 @@ FieldTree = dict[str, "FieldTree | None"]
 
 def field_tree(hint: Any) -> FieldTree:
     """Return the fields of a TypedDict by name, each with its own fields; empty for other types."""
-    if not is_typeddict(hint):
-        return {}
+    return _fields_of(hint) if is_typeddict(hint) else {}
+
+
+@cache
+def _fields_of(hint: Any) -> FieldTree:
     return {name: field_tree(each) for name, each in get_type_hints(hint).items()}
 
 
@@ -83,6 +87,7 @@ class Details(TypedDict, total=False):
     tau: Annotated[float | None, "Kendall's tau between this ranking of the models and the first."]
     subsets: Annotated[int, "Number of random subsets of the rows."]
     deviation: Annotated[float, "Standard deviation over random subsets."]
+    change: Annotated[float, "Value minus that of all rows."]
 
 
 # ------------------------------------------------------------------ metrics of rows
@@ -98,6 +103,8 @@ class ZmsDetails(Details, total=False):
     """Details of zms."""
 
     skewness: Annotated[SquaredZSkewness, "Skewness, which shows heavy tails."]
+    mean_z: Annotated[float, "Mean z-score: its square is the part of the value that is due to bias."]
+    variance_z: Annotated[float, "Variance of the z-scores, with divisor n - 1."]
 
 
 class SpreadSkewness(TypedDict):
@@ -111,6 +118,9 @@ class RceDetails(Details, total=False):
     """Details of rce."""
 
     skewness: Annotated[SpreadSkewness, "Skewness, which shows heavy tails."]
+    rmv: Annotated[float, "Root mean predicted variance."]
+    rmse: Annotated[float, "Root mean squared error."]
+    mean_error: Annotated[float, "Mean signed error, y - mean."]
 
 
 class NllDetails(Details, total=False):
@@ -156,6 +166,32 @@ class QuantileMiscalibrationDetails(Details, ScoreParts, total=False):
     """Details of quantile-miscalibration."""
 
     by_level: Annotated[list[LevelParts], "Parts at each level."]
+
+
+class CrpsMiscalibrationDetails(Details, ScoreParts, total=False):
+    """Details of crps-miscalibration."""
+
+
+class TailParts(TypedDict, total=False):
+    """A threshold, and the targets beyond it."""
+
+    threshold: Annotated[float, "Threshold of the tail, in the unit of y."]
+    exceedances: Annotated[int, "Number of targets in the tail."]
+    expected_exceedances: Annotated[float, "Expected number of targets in the tail, if the model is right."]
+    occurrence: Annotated[float | None, "Number of targets in the tail, relative to the expected number."]
+    severity: Annotated[float | None, "Twice the mean PIT of the excesses; 1 if the model is right."]
+
+
+class TailLevel(TailParts):
+    """The tail beyond another threshold."""
+
+    level: Annotated[float, "Share of the mixture of all predictions that is not in the tail."]
+
+
+class TailDetails(Details, TailParts, total=False):
+    """Details of tail."""
+
+    at_other_levels: Annotated[list[TailLevel], "The tail beyond other thresholds."]
 
 
 class PinballDetails(Details, total=False):

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from calcheck.render.document import Document
     from calcheck.report import Result
 
-DETAILS = ("rank", "tau", "subsets", "deviation")  # Details of comparisons and sweeps that frames show
 DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
 """The dtype of a column of objects, by what pandas infers."""
 
@@ -163,9 +162,9 @@ class InteractiveReport(Report):
             Columns ``metric``, ``unit``, ``value``, ``low`` and ``high`` (the interval), ``reference`` (the score of a
             perfect model, between ``reference_low`` and ``reference_high``), ``zeta``, ``p_value``, ``interval`` (the
             method), ``verdict`` and ``notes``. Numbers are float64, NaN where absent; text is string, NA where absent.
-            Studies have the columns of ``slice`` too (``model``, ``by``, ``rejected``, …), and ``rank``, ``tau`` and
-            ``deviation`` where they compute them. ``options`` tells results of the same metric apart. Skipped metrics
-            have the verdict ``skipped``, and the reason in ``notes``.
+            Studies have the columns of ``slice`` too (``model``, ``by``, ``rejected``, …), and ``rank``, ``tau``,
+            ``deviation`` and ``change`` where they compute them. ``options`` tells results of the same metric apart.
+            Skipped metrics have the verdict ``skipped``, and the reason in ``notes``.
 
         Examples
         --------
@@ -180,8 +179,6 @@ class InteractiveReport(Report):
         import pandas as pd
 
         texts, lines = _distinguishing_options(self.results), list(metric_lines(self))
-        for line, result in zip(lines, self.results, strict=False):
-            line |= {name: result.details[name] for name in DETAILS if name in result.details}
         if any(texts):
             lines = [{"metric": line["metric"], "options": text, **line} for line, text in zip_longest(lines, texts)]
         frame = pd.DataFrame(lines, dtype=object)

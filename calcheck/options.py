@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 import types
 from dataclasses import MISSING, Field, dataclass, field, fields
+from itertools import chain
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError
 from calcheck.suggestions import with_suggestion
 
+RANGE = "linspace:"
+"""Beginning of a text that stands for evenly spaced numbers: ``linspace:0:1:5``."""
+STEPS = ".."
+"""Separator of the first and the last of consecutive whole numbers: ``2..20``."""
+MAX_SPACED = 10_000  # Maximum count of evenly spaced numbers
 LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -116,9 +122,8 @@ class Option:
         OptionError
             The text is not a valid value of the option's type.
         """
-        item = _item(self.hint)
         try:
-            return _parse_any(text, self.hint) if item is None else _parse_list(text, item)
+            return _parse_any(text, self.hint)
         except ValueError:
             expected = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
             msg = with_suggestion(expected, text, choices_of(self.hint))
@@ -138,6 +143,8 @@ class Option:
         if value is None and self.default is None:
             return None
         item = str if self.repeated else _item(self.hint)
+        if item in (int, float) and isinstance(value, str) and (value in choices_of(self.hint) or _is_range(value)):
+            return self.parse(value, called)
         if item is not None and item is not str and _fits(value, item):
             value = [value]
         listed = isinstance(value, list | tuple) and bool(value or self.default == ())
@@ -205,16 +212,17 @@ def require_positive_option(name: str, value: float | None) -> None:
         raise OptionError(msg)
 
 
-def require_share_option(name: str, value: float) -> None:
-    """Raise an error unless an option is strictly between 0 and 1.
+def require_share_option(name: str, value: float, *, closed: bool = False) -> None:
+    """Raise an error unless an option is between 0 and 1, strictly unless ``closed``.
 
     Raises
     ------
     OptionError
         The value is invalid.
     """
-    if not 0 < value < 1:
-        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value:g}{share_suggestion(value)}"
+    if not 0 < value < 1 and not (closed and value in (0, 1)):
+        between = "between" if closed else "strictly between"
+        msg = f"{flag_of(name)} must lie {between} 0 and 1, got {value:g}{share_suggestion(value)}"
         raise OptionError(msg)
 
 
@@ -246,8 +254,8 @@ LEVEL_TOLERANCE = 1e-9  # Levels within this distance are equal
 MAX_LEVELS = 1_000  # Maximum number of quantile levels in a list
 
 
-def require_levels_option(name: str, levels: tuple[float, ...]) -> None:
-    """Raise an error unless an option is a list of 1 to 1,000 different quantile levels.
+def require_levels_option(name: str, levels: tuple[float, ...], *, closed: bool = False) -> None:
+    """Raise an error unless an option is a list of 1 to 1,000 different quantile levels; 0 and 1 only if ``closed``.
 
     Raises
     ------
@@ -258,7 +266,7 @@ def require_levels_option(name: str, levels: tuple[float, ...]) -> None:
         msg = f"{flag_of(name)} takes 1 to {MAX_LEVELS:,} levels, got {len(levels):,}"
         raise OptionError(msg)
     for level in levels:
-        require_share_option(name, level)
+        require_share_option(name, level, closed=closed)
     if repeated := [level for level in levels if levels.count(level) > 1]:
         msg = f"{flag_of(name)} must differ, got {repeated[0]:g} twice"
         raise OptionError(msg)
@@ -290,11 +298,44 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _parse_list(text: str, item: Any) -> tuple[Any, ...]:
-    """Return the items of a list that is separated by commas."""
+    """Return the items of a list that is separated by commas; ``2..4`` and ``linspace:0:1:5`` stand for numbers."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise ValueError(text)
-    return tuple(_parse_any(part, item) for part in parts)
+    return tuple(chain.from_iterable(_parse_items(part, item) for part in parts))
+
+
+def _parse_items(text: str, item: Any) -> tuple[Any, ...]:
+    """Return the items that a part of a list stands for."""
+    if item is float and text.startswith(RANGE):
+        return _spaced(text)
+    if item in (int, float) and STEPS in text:
+        first, last = map(int, text.split(STEPS))
+        if not 0 <= last - first < MAX_SPACED:
+            raise ValueError(text)
+        return tuple(map(item, range(first, last + 1)))
+    return (_parse_any(text, item),)
+
+
+def _is_range(text: str) -> bool:
+    """Return whether a text stands for evenly spaced numbers."""
+    return text.startswith(RANGE) or STEPS in text
+
+
+def _spaced(text: str) -> tuple[float, ...]:
+    """Return the evenly spaced numbers that ``linspace:START:STOP:COUNT`` stands for, those of :func:`numpy.linspace`.
+
+    Examples
+    --------
+    >>> _spaced("linspace:0.25:0.75:3")
+    (0.25, 0.5, 0.75)
+    """
+    start, stop, count = text.removeprefix(RANGE).split(":")
+    first, last, steps = _parse(start, float), _parse(stop, float), int(count) - 1
+    if not 1 <= steps < MAX_SPACED:
+        raise ValueError(text)
+    step = (last - first) / steps
+    return (*(first + step * place for place in range(steps)), last)
 
 
 def _parse_any(text: str, hint: Any) -> Any:
@@ -316,6 +357,8 @@ def _parse(text: str, kind: Any) -> Any:
         if text not in get_args(kind):
             raise ValueError(text)
         return text
+    if get_origin(kind) is tuple:
+        return _parse_list(text, get_args(kind)[0])
     value = kind(text)
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(text)
@@ -324,17 +367,17 @@ def _parse(text: str, kind: Any) -> Any:
 
 def _metavar(hint: Any) -> str:
     if (item := _item(hint)) is not None:
-        return f"{_metavar(item)},…"
+        return "|".join([f"{_metavar(item)},…", *choices_of(hint)])
     words = {int: "INT", float: "FLOAT", str: "TEXT"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return "|".join([*parts, *choices_of(hint)])
 
 
 def _expected(hint: Any) -> str:
-    if (item := _item(hint)) is not None:
-        return f"a list of {LISTED[item]}" if item in LISTED else f"a list of {_expected(item)}"
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
+    if (item := _item(hint)) is not None:
+        parts = [f"a list of {LISTED.get(item) or _expected(item)}"]
     return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])
 
 

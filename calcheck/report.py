@@ -34,7 +34,7 @@ Direction = Literal[
 ]
 """How a model is wrong if a verdict is ``"fail"``."""
 Fault = Literal[Direction, "skewed", "ranking-lost"]
-Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others", "where"]
+Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others", "where", "when", "what"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -44,6 +44,7 @@ CurveName = Literal[
     "pit-difference",
     "coverage",
     "spread",
+    "spread-intervals",
     "spread-histogram",
     "bins",
     "along",
@@ -411,6 +412,90 @@ class Overall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HorizonEvidence:
+    """The e-process of the forecasts with one horizon.
+
+    Parameters
+    ----------
+    horizon : int
+        The horizon, as in the data.
+    lag : int
+        Number of steps between the last observation that a forecast knows and its target, from 1.
+    rows, times : int
+        Number of rows, and of different times.
+    e_value, log_e_value : float
+        Evidence against the model after the last time, and its natural logarithm.
+    max_e_value : float
+        The largest e-value so far.
+    components : dict
+        Means of the components of the PIT over all rows: bias, dispersion, skewness and tails.
+    """
+
+    horizon: int
+    lag: int
+    rows: int
+    times: int
+    e_value: float
+    log_e_value: float
+    max_e_value: float
+    components: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitor:
+    """Evidence against a model over time, by an e-process.
+
+    Parameters
+    ----------
+    verdict : str
+        ``"fail"`` if there is an alarm: the e-value has reached the threshold at some time; else ``"pass"``.
+    e_value, log_e_value : float
+        Evidence against the model after the last time, and its natural logarithm. It starts at 1.
+    max_e_value, max_log_e_value : float
+        The largest evidence so far. If the model is right, it ever reaches the threshold with a probability of at most
+        the level.
+    threshold : float
+        E-value of an alarm, 1 / level.
+    times : int
+        Number of different times.
+    first_time, last_time : str
+        First and last time.
+    alarm_time : str or None
+        Time at which the threshold was reached.
+    fault_start, fault_end : str or None
+        First and last time of the rows that contradict the model most, up to the largest e-value, if there is an alarm.
+    direction : str or None
+        How the model is wrong there.
+    components : dict
+        Means of the components of the PIT there: bias, dispersion, skewness and tails.
+    horizons : tuple of HorizonEvidence
+        The e-process of each horizon.
+    path_times : tuple of str
+        Times of the path, at most 1,000.
+    path_log_e_values : tuple of float
+        Natural logarithms of the e-value; the largest between a time and the next one.
+    """
+
+    verdict: Verdict
+    e_value: float
+    log_e_value: float
+    max_e_value: float
+    max_log_e_value: float
+    threshold: float
+    times: int
+    first_time: str
+    last_time: str
+    alarm_time: str | None = None
+    fault_start: str | None = None
+    fault_end: str | None = None
+    direction: Direction | None = None
+    components: dict[str, float] = field(default_factory=dict)
+    horizons: tuple[HorizonEvidence, ...] = ()
+    path_times: tuple[str, ...] = ()
+    path_log_e_values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """All results of one run."""
 
@@ -423,6 +508,7 @@ class Report:
     gates: tuple[Gate, ...] = ()
     overall: Overall | None = field(default=None, metadata=ADDED)
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
+    monitor: Monitor | None = field(default=None, metadata=ADDED)
 
     def violated(self, level: Level) -> tuple[Gate, ...]:
         """Return the gates of a level that are violated."""

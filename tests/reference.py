@@ -84,6 +84,7 @@ FIELDS = {
     "skipped[].reason": "Why it could not be computed.",
     "conclusion": "Whether the uncertainties can be trusted; null for reports with fewer than two verdicts.",
     "overall": "One verdict for the metrics together; null if fewer than two have p-values from the same replicates.",
+    "monitor": "Evidence against the model over time, of `calcheck monitor`; null for other reports.",
     "gates": "Rules that the results were checked against.",
     "changes": "Metrics that both reports have.",
     "only_old": "Results that only the old report has.",

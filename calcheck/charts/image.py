@@ -24,6 +24,10 @@ IDENTIFIER = re.compile(r'((?:id="|url\(#|href="#))([a-z]+_?\d+)([")])')
 IDENTIFIER_NUMBER = re.compile(r'((?:id="|url\(#|href="#))(\d+)([")])')
 COORDINATES = re.compile(r'\s(?:d|transform|x|y|x1|y1|x2|y2|width|height)="[^"]*"')
 EMPTY = re.compile(r'<path class="(?:background|foreground)"[^>]* d="(?:M0,0h0v0h0Z)?"[^>]*/>')
+CIRCLE = re.compile(
+    r'<path((?: aria-\w+="[^"]*"| role="[^"]*")*) transform="translate\(([\d.-]+),([\d.-]+)\)"'
+    r' d="M([\d.]+),0A\4,\4,0,1,1,-\4,0A\4,\4,0,1,1,\4,0"'
+)
 DECIMALS = re.compile(r"(\.\d\d)\d+(?![\de])")
 RESOURCES = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)  # of a page in PDF
 
@@ -61,8 +65,9 @@ def svg(picture: Picture) -> str:
 
 
 def _compact(text: str) -> str:
-    """Return SVG without empty paths, whose coordinates have two decimals, a hundredth of a pixel."""
-    return COORDINATES.sub(lambda found: DECIMALS.sub(r"\1", found[0]), EMPTY.sub("", text))
+    """Return SVG without empty paths, with circles, whose coordinates have two decimals, a hundredth of a pixel."""
+    short = COORDINATES.sub(lambda found: DECIMALS.sub(r"\1", found[0]), EMPTY.sub("", text))
+    return CIRCLE.sub(r'<circle\1 cx="\2" cy="\3" r="\4"', short)
 
 
 def _with_own_identifiers(text: str) -> str:

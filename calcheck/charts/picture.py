@@ -31,6 +31,8 @@ class Axis:
         Limits of the axis; by default those of the marks.
     names : tuple of str
         Names of the positions 0, 1, …, if these are categories.
+    dates : bool
+        Whether positions are times, in seconds after the beginning of 1970 in UTC.
     """
 
     label: str = ""
@@ -38,6 +40,7 @@ class Axis:
     low: float | None = None
     high: float | None = None
     names: tuple[str, ...] = ()
+    dates: bool = False
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ DASHES = ((1, 0), (5, 3), (1.5, 2), (6, 2, 1.5, 2))  # of the first seven names,
 BLACK, GRAY = COLORS[-1], "#8C8C8C"
 OUTLINE = {"stroke": "white", "strokeWidth": 0.7}  # of points, which also lie on maps
 FEW_POINTS = 20  # maximum points of a line that are drawn with markers
+MANY_POINTS = 30  # maximum points that are large, and labeled one by one for screen readers
+FAINT = {"strokeWidth": 1, "opacity": 0.45, "aria": False}  # intervals of many points
 COLUMNS = 3  # maximum panels per row
 WIDTH, HEIGHT, SINGLE_WIDTH = 260, 220, 440  # size of a panel, and width of a single panel, in pixels
 LINE_HEIGHT = 26  # height of a line that has a name, in pixels
@@ -191,9 +193,10 @@ def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
 
 def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
     x, y, color = _positions(panel.x), _positions(panel.y), style.color(mark.name)
-    points = _layer(
-        _rows(x=x(mark.x), y=y(mark.y)), {"type": "circle", "size": 34, "opacity": 1, **OUTLINE}, panel, color
-    )
+    many = len(mark.x) > MANY_POINTS
+    size, interval = (14, FAINT) if many else (34, {"strokeWidth": 1.4})
+    drawn = {"type": "circle", "size": size, "opacity": 1, **OUTLINE, **({"aria": False} if many else {})}
+    points = _layer(_rows(x=x(mark.x), y=y(mark.y)), drawn, panel, color)
     if not mark.low:
         return [points]
     intervals = (
@@ -201,7 +204,7 @@ def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
         if mark.horizontal
         else _rows(x=x(mark.x), y=y(mark.low), y2=y(mark.high))
     )
-    return [_layer(intervals, {"type": "rule", "strokeWidth": 1.4}, panel, color), points]
+    return [_layer(intervals, {"type": "rule", **interval}, panel, color), points]
 
 
 def _cells(mark: Cells, panel: Panel) -> Spec:
@@ -243,6 +246,9 @@ def _channel(name: str, axis: Axis) -> Spec:
         drawn = {"title": title, "labelLimit": 180, "grid": True, **upright}
         scale: Spec = {"type": "point", "domain": _unique(axis.names), "padding": 0.5}
         return {"field": name, "type": "ordinal", "scale": scale, "axis": drawn}
+    if axis.dates:
+        drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, "tickCount": 6}
+        return {"field": name, "type": "temporal", "scale": {"type": "utc", "padding": PADDING}, "axis": drawn}
     limits = {"domainMin": axis.low, "domainMax": axis.high}
     bounds = {name: limit for name, limit in limits.items() if limit is not None}
     room = {} if bounds else {"padding": PADDING}
@@ -257,6 +263,8 @@ def _positions(axis: Axis) -> Callable[[Sequence[float]], list[float | str | Non
     if axis.names:
         names = _unique(axis.names)
         return lambda places: [names[int(place)] for place in places]
+    if axis.dates:
+        return lambda seconds: [_finite(1000 * second) for second in seconds]  # milliseconds
     if axis.log:
         return lambda numbers: [_finite(number) if number > 0 else None for number in numbers]
     return lambda numbers: [_finite(number) for number in numbers]

@@ -16,13 +16,21 @@ from calcheck.cli.common import (
     LEVEL,
     SEED,
     files_argument,
+    make_run,
     open_source,
     require_nothing_skipped,
     run_context,
     select_metrics,
 )
 from calcheck.cli.gate_rules import rules_of
-from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
+from calcheck.cli.options import (
+    AgainstOptions,
+    GateReportOptions,
+    GroupOptions,
+    RowOptions,
+    RuleOptions,
+    SummaryOptions,
+)
 from calcheck.cli.output import STDOUT, deliver_text
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
@@ -38,10 +46,28 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.regions.cut import Cut
     from calcheck.report import Gate, Report
 
 EXIT_VIOLATED = 1
+ALARM = "monitor.verdict == 'fail'"
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """Metrics to compute for groups of the rows, or for the regions of a search if no columns form groups."""
+
+    metrics: tuple[Metric[Any], ...]
+    cuts: tuple[Cut, ...]
+
+    def added(self, report: Report, source: FileSource, run: Run) -> Report:
+        """Return a report with the results of groups or regions, whose conclusion is about these."""
+        from calcheck.cli.slices import slice_source
+
+        found = slice_source(source, self.metrics, self.cuts, run)
+        require_nothing_skipped(found, source)
+        return replace(report, results=(*report.results, *found.results))
 
 
 @dataclass(frozen=True)
@@ -55,6 +81,11 @@ class Requirements:
     def are_verdicts(self) -> bool:
         """Whether the verdicts are checked."""
         return not self.rules and not self.base.name
+
+    @property
+    def are_sliced(self) -> bool:
+        """Whether a rule refers to groups or regions."""
+        return any(rule.is_sliced for rule, _ in self.rules)
 
     @property
     def are_overall(self) -> bool:
@@ -81,6 +112,29 @@ class Requirements:
         metrics |= {metric.info.name: metric for metric in self.base.metrics}
         return [metrics[name] for name in METRICS if name in metrics]
 
+    def slices(
+        self, by: Sequence[str] | None, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
+    ) -> SlicePlan | None:
+        """Return what to compute for groups, or for the regions of a search; None if neither is needed.
+
+        Raises
+        ------
+        OptionError
+            A rule names a group, and no columns form groups.
+        """
+        from calcheck.cli.slices import cuts_of
+        from calcheck.studies.slices import GROUP_METRICS
+
+        if not by and not self.are_sliced:
+            return None
+        for rule, _ in self.rules:
+            if rule.names_groups and not by:
+                msg = f"rule {rule.text!r} names a group: also pass the columns that form the groups, e.g. --by sex"
+                raise OptionError(msg)
+        of_rules = [name for rule, _ in self.rules for name in rule.group_metrics()]
+        metrics = select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
+        return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
+
     def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
         """Return the outcomes for the report of a source."""
         from calcheck.gate.evaluate import evaluate_rule
@@ -101,21 +155,79 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     options = build(RuleOptions, given)
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
-    metrics = requirements.metrics(options.metrics, settings, given[LEVEL])
-    sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
-    _require_deliverable(sources, requirements.base, output, summary)
-    reports = [
-        _checked(source, metrics, requirements, given, skips=requirements.take_all(options.metrics))
-        for source in sources
-    ]
-    _deliver(reports, output, summary)
+    if states := _states(files, requirements):
+        _require_deliverable(states, requirements.base, output, summary)
+        reports = [_checked_state(file, requirements, given) for file in states]
+        _deliver(reports, output, summary, monitored=True)
+    else:
+        slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
+        metrics = requirements.metrics(() if slices else options.metrics, settings, given[LEVEL])
+        sources = [_open(file, given, metrics, slices) for file in files]
+        reads = [name for source in sources for name in source.reads()]
+        _require_deliverable(reads, requirements.base, output, summary, count=len(files))
+        skips = requirements.take_all(options.metrics)
+        reports = [_checked(source, metrics, requirements, slices, given, skips=skips) for source in sources]
+        _deliver(reports, output, summary)
     if any(report.violated("fail") for report in reports) and not options.exit_zero:
         raise typer.Exit(EXIT_VIOLATED)
 
 
+def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slices: SlicePlan | None) -> FileSource:
+    """Return the source of a file, with the columns that form groups, or those of a search."""
+    if slices is None:
+        return open_source(file, given, metrics, narrow=False)
+    from calcheck.studies.slices import file_columns
+
+    columns = file_columns([cut.column for cut in slices.cuts])
+    return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
+
+
+def _states(files: Sequence[str], requirements: Requirements) -> list[str]:
+    """Return the files if they are states of monitored models; none if they are predictions.
+
+    Raises
+    ------
+    OptionError
+        Some are, or the requirements do not fit.
+    """
+    from calcheck.storage.monitor_state import is_monitor_state
+
+    states = [file for file in files if is_monitor_state(file)]
+    if not states and any(rule.is_monitored for rule, _ in requirements.rules):
+        msg = "rules on monitor.… need a state: calcheck monitor FILE --time COLUMN --save-state FILE writes it"
+        raise OptionError(msg)
+    if states and len(states) < len(files):
+        msg = f"{states[0]} is a state of a monitored model, and other files are not: check them separately"
+        raise OptionError(msg)
+    if states and requirements.base.name:
+        msg = "--against compares predictions with a baseline, and a state of a monitored model has none: omit it"
+        raise OptionError(msg)
+    return states
+
+
+def _checked_state(file: str, requirements: Requirements, given: dict[str, Any]) -> Report:
+    """Return the report of a state with its gates; without rules, there must be no alarm."""
+    from calcheck.gate.evaluate import evaluate_rule
+    from calcheck.gate.rules import parse
+    from calcheck.storage.monitor_state import read_monitor_state
+    from calcheck.studies.monitor_report import monitor_report
+    from calcheck.studies.monitor_state import MonitorOptions
+
+    report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
+    alarm: Rules = [(parse(ALARM), "fail")]
+    rules = requirements.rules or alarm
+    return replace(report, gates=tuple(evaluate_rule(rule, report, level=level) for rule, level in rules))
+
+
 def _checked(
-    source: FileSource, metrics: list[Metric[Any]], requirements: Requirements, given: dict[str, Any], *, skips: bool
+    source: FileSource,
+    metrics: list[Metric[Any]],
+    requirements: Requirements,
+    slices: SlicePlan | None,
+    given: dict[str, Any],
+    *,
+    skips: bool,
 ) -> Report:
     """Return the report of a file with its gates; with ``skips``, metrics that do not apply are skipped."""
     from calcheck.evaluation import evaluate
@@ -124,6 +236,8 @@ def _checked(
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
         if not skips:
             require_nothing_skipped(report, source)
+        if slices is not None:
+            report = slices.added(report, source, run)
         gates = requirements.gates(report, source, run)
     if not gates:
         msg = f"{source.name}: {NO_VERDICT}"
@@ -132,29 +246,34 @@ def _checked(
 
 
 def _require_deliverable(
-    sources: Sequence[FileSource], base: Base, output: GateReportOptions, summary: str | None
+    reads: Sequence[str], base: Base, output: GateReportOptions, summary: str | None, *, count: int | None = None
 ) -> None:
     """Raise, before computing, if the reports cannot be written or would overwrite an input file."""
     from calcheck.storage.atomic_write import require_writable
 
-    if len(sources) > 1 and FORMATS[output.format].separator is None:
+    count = len(reads) if count is None else count
+    if count > 1 and FORMATS[output.format].separator is None:
         several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
-        msg = f"--format {output.format} supports a single file, got {len(sources)} files: use one of {several}"
+        msg = f"--format {output.format} supports a single file, got {count} files: use one of {several}"
         raise OptionError(msg)
-    reads = [name for source in sources for name in source.reads()]
     require_writable(
         [path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads()]
     )
 
 
-def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:
+def _deliver(
+    reports: Sequence[Report], output: GateReportOptions, summary: str | None, *, monitored: bool = False
+) -> None:
     """Append the reports to the summary file, and print them."""
+    from calcheck.render.builders.monitor import monitor_document
     from calcheck.render.builders.report import report_document
     from calcheck.storage.atomic_write import append_text
 
+    document = monitor_document if monitored else report_document
+
     def text(name: str) -> str:
         between = FORMATS[name].separator or ""
-        return between.join(render(report, name, report_document, legend=not output.quiet) for report in reports)
+        return between.join(render(report, name, document, legend=not output.quiet) for report in reports)
 
     if summary:
         append_text(summary, text("markdown"))
@@ -168,6 +287,7 @@ check_command = make_command(
         files_argument("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
         *parameters(RuleOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
+        *parameters(GroupOptions, "Rules"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,

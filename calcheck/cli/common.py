@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
+    from calcheck.report import Report, Skipped
 
 FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
@@ -91,8 +91,14 @@ def open_source(
     """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.evaluation import with_needed_columns
 
-    named = build(RowDependence, given).columns
+    named = row_dependence(given).columns
     return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named))
+
+
+def row_dependence(given: dict[str, Any]) -> RowDependence:
+    """Return which rows depend on each other; none for commands that do not take clusters."""
+    stated: RowDependence = build(RowDependence, given) if "cluster" in given else RowDependence()
+    return stated
 
 
 @contextmanager
@@ -124,7 +130,7 @@ def make_run(given: dict[str, Any]) -> Run:
         resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
         replicates=0 if compared.no_null else compared.replicates,
         fdr=build(SignificanceOptions, given).fdr,
-        dependence=build(RowDependence, given),
+        dependence=row_dependence(given),
     )
 
 
@@ -144,8 +150,12 @@ def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
     FileError
         A metric was skipped; the message states the reason.
     """
-    several = len(report.results) + len(report.skipped) > 1
-    for skipped in report.skipped:
-        begin = f"{skipped.metric} " if skipped.code == "inapplicable" else f"{skipped.metric}: " if several else ""
-        msg = f"{' and '.join(source.name for source in sources)}: {begin}{skipped.reason}"
+    refuse_skipped(report.skipped, *sources, several=len(report.results) + len(report.skipped) > 1)
+
+
+def refuse_skipped(skipped: Sequence[Skipped], *sources: FileSource, several: bool = True) -> None:
+    """Raise if there are skipped metrics; see :func:`require_nothing_skipped`."""
+    for each in skipped:
+        begin = f"{each.metric} " if each.code == "inapplicable" else f"{each.metric}: " if several else ""
+        msg = f"{' and '.join(source.name for source in sources)}: {begin}{each.reason}"
         raise FileError(msg)

@@ -24,6 +24,7 @@ from calcheck.cli.common import (
 from calcheck.cli.next_commands import next_commands
 from calcheck.cli.options import (
     BriefOptions,
+    GroupOptions,
     MetricSelectionOptions,
     PlotOptions,
     PointwiseOptions,
@@ -33,7 +34,8 @@ from calcheck.cli.options import (
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import FileError
+from calcheck.errors import FileError, OptionError
+from calcheck.options import flag_of
 from calcheck.render.builders.report import report_document
 from calcheck.render.cells import skip_reasons
 
@@ -44,6 +46,13 @@ if TYPE_CHECKING:
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Report
+
+NOT_BY_GROUP = (
+    "subsample",
+    "pointwise",
+    "brief",
+    *(each.name for each in STATES),
+)  # Options that do not apply to groups
 
 
 def _evaluate(file: str, **given: Any) -> None:
@@ -57,12 +66,27 @@ def _evaluate(file: str, **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
-    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
+    named, by = build(MetricSelectionOptions, given).metrics, build(GroupOptions, given).by
+    if by:
+        from calcheck.cli.slices import report_slices
+
+        _require_groups_only(given)
+        report_slices(file, given, by, named)
+        return
+    metrics = select_metrics(named, given["settings"], given[LEVEL])
     source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
     report_to, pointwise = require_outputs(given, source)
     report = evaluate_file(file, source, metrics, given, sink=pointwise.take)
     pointwise.write()
     deliver(report, report_to, partial(report_document, brief=build(BriefOptions, given).brief))
+
+
+def _require_groups_only(given: dict[str, Any]) -> None:
+    """Raise if an option is given that groups do not have."""
+    for name in NOT_BY_GROUP:
+        if given.get(name):
+            msg = f"{flag_of(name)} does not apply to groups (--by): pass only one of them"
+            raise OptionError(msg)
 
 
 def evaluate_file(
@@ -163,6 +187,7 @@ evaluate_command = make_command(
     [
         FILE,
         *parameters(MetricSelectionOptions, "Metrics"),
+        *parameters(GroupOptions, "Metrics"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *INFERENCE,

@@ -9,6 +9,8 @@ from calcheck.errors import FileError, OptionError
 from calcheck.metrics import ALIASES, METRICS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from calcheck.cli.config_file import Config
     from calcheck.cli.options import RuleOptions
     from calcheck.gate.rules import Rule
@@ -37,6 +39,19 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
                 raise
             msg = f"{config.path}, [gates] {table}: {error}"
             raise FileError(msg) from error
+    _explain_aliases(found)
+    return found
+
+
+def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
+    """Return the rules in texts, with their levels.
+
+    Raises
+    ------
+    OptionError
+        A rule is invalid, or names a field that no report has.
+    """
+    found: Rules = [*((_rule(text), "fail") for text in fail_on), *((_rule(text), "warn") for text in warn_on)]
     _explain_aliases(found)
     return found
 

@@ -7,8 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import COLUMNS, FILE, file_source
+from calcheck.cli.options import PredictionPlotOptions
+from calcheck.cli.output import draw
 from calcheck.cli.preview import first_rows
-from calcheck.cli.typer_bridge import make_command
+from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -22,7 +25,10 @@ def _inspect(file: str, **given: Any) -> None:
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
-    source = file_source(file, given | {"crossing": "sort"}, contents="any")
+    options = build(PredictionPlotOptions, given)
+    also = (options.plot_by,) if options.plot_by else ()
+    source = file_source(file, given | {"crossing": "sort"}, contents="any", also=also)
+    _require_picture(options, source)
     found = _found(source)
     if source.crossing.count:
         found["crossing quantiles"] = f"{source.crossing.description()}. {REMEDY}"
@@ -35,7 +41,34 @@ def _inspect(file: str, **given: Any) -> None:
     parts += [tuple(first)] if (first := first_rows(source.predictions())) else []
     explicit = strip_control(shlex.join(source.explicit()))
     footer = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
+    if options.plot:
+        with source.error_names():
+            _draw(options.plot, source, options.plot_by or "")
     sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
+
+
+def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None:
+    """Raise, before reading rows, if the picture cannot be written."""
+    from calcheck.charts.image import require_image
+    from calcheck.storage.atomic_write import require_writable
+
+    if options.plot_by and not options.plot:
+        msg = "--plot-by sets what the picture shows: also pass --plot FILE"
+        raise OptionError(msg)
+    if options.plot:
+        require_image(options.plot)
+        require_writable([options.plot], source.reads())
+
+
+def _draw(path: str, source: FileSource, by: str) -> None:
+    """Draw intervals of rows with their targets."""
+    from calcheck.metrics.coverage import Coverage
+    from calcheck.render.pictures.predictions import predictions_picture
+    from calcheck.statistics.row_intervals import row_intervals
+
+    rows = source.predictions()
+    shown = row_intervals(rows, Coverage().level_of(rows.distributions()), by, source.roles.x)
+    draw(predictions_picture(shown), path)
 
 
 def _found(source: FileSource) -> dict[str, str]:
@@ -63,4 +96,4 @@ def _counted(read: Input) -> str:
     return f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-inspect_command = make_command("inspect", _inspect, [FILE, *COLUMNS])
+inspect_command = make_command("inspect", _inspect, [FILE, *parameters(PredictionPlotOptions, "Output"), *COLUMNS])

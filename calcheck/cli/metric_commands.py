@@ -38,7 +38,9 @@ from calcheck.inference.metric_protocol import HasCurves
 
 if TYPE_CHECKING:
     from calcheck.cli.typer_bridge import Command
+    from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
 
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
@@ -83,25 +85,29 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         return
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import read_inputs
+    from calcheck.studies.grid import require_grid
 
-    extremes, elsewhere = build(WorstBestOptions, given), build(EvaluationPointsOptions, given).at
+    extremes, places = build(WorstBestOptions, given), build(EvaluationPointsOptions, given)
+    elsewhere = places.at is not None or places.grid is not None
     if given["format"] == "csv" and (extremes.worst or extremes.best):
         msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
         raise OptionError(msg)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     plot, plot_by = _picture_options(given)
     also = () if elsewhere else plot_by
-    source = open_source(file, given, [metric], narrow=narrow and elsewhere is None, also=also)
+    source = open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
     if reason := streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
-    at = read_inputs(elsewhere, source, narrow=narrow or bool(plot_by)) if elsewhere else None
+    require_grid(places.grid, at=places.at is not None)
+    at = read_inputs(places.at, source, narrow=narrow or bool(plot_by)) if places.at else None
     report_to, pointwise = require_outputs(given, source, at)
+    grid = _grid(places.grid, source)
     with run_context(given, source) as run:
         report = evaluate(
             source,
             [metric],
-            at=at,
+            at=at or grid,
             subsample=build(RowOptions, given).subsample,
             run=replace(run, curves=bool(plot), curves_by=plot_by),
             worst=extremes.worst,
@@ -109,10 +115,22 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
             sink=pointwise.take if pointwise.path else None,
         )
     require_nothing_skipped(report, source)
+    if places.grid is not None:
+        report = replace(report, settings={**report.settings, "grid": places.grid})
     pointwise.write()
     if plot:
         draw_metrics(report, plot)
     deliver(report, report_to)
+
+
+def _grid(size: int | None, source: FileSource) -> Source | None:
+    """Return equally spaced evaluation points, labeled with the name of the input; None without a size."""
+    from calcheck.studies.grid import grid_of
+
+    if size is None:
+        return None
+    with source.error_names():
+        return grid_of(source, size, source.input_info().columns.get("x", "x"))
 
 
 def _picture_options(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:

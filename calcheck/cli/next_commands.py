@@ -55,6 +55,24 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
     )
 
 
+def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the command that shows more about the rows since the beginning of a fault.
+
+    Parameters
+    ----------
+    report : Report
+        The report of a monitored model.
+    file : str
+        Name of the last file of predictions.
+    given : dict
+        Options of the command; those that state columns are repeated.
+    """
+    if file == "-" or report.monitor is None or report.monitor.fault_start is None:
+        return ()
+    since = f"{report.settings['time']}>={report.monitor.fault_start}"
+    return (shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given), "--filter", since]),)
+
+
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the commands that show more about the first group that fails, and that correct the predictions by group.
 

@@ -41,6 +41,11 @@ class EvaluationPointsOptions:
         "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.",
         metavar="FILE",
     )
+    grid: int | None = option(
+        None,
+        "Evaluate at this many equally spaced points between the smallest and the largest input. For one-dimensional "
+        "inputs only.",
+    )
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,51 @@ class RuleOptions:
     )
     exit_zero: bool = option(
         default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+    )
+
+
+@dataclass(frozen=True)
+class MonitorRuleOptions:
+    """Options for the rules of ``calcheck monitor``."""
+
+    fail_on: tuple[str, ...] = option(
+        (),
+        "Fail if this condition is true, e.g. 'monitor.e_value > 20' or 'coverage < 0.8'. May be repeated. Metrics are"
+        " those of the last window.",
+        metavar="RULE",
+        repeated=True,
+    )
+    warn_on: tuple[str, ...] = option(
+        (),
+        "Warn if this condition is true; the exit code does not change. May be repeated.",
+        metavar="RULE",
+        repeated=True,
+    )
+    exit_zero: bool = option(
+        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+    )
+
+
+@dataclass(frozen=True)
+class WindowMetricOptions:
+    """Options for the metrics by window."""
+
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and coverage.",
+        metavar="NAMES",
+    )
+
+
+@dataclass(frozen=True)
+class SavedStateOptions:
+    """Options for the state that the next run continues."""
+
+    save_state: str | None = option(
+        None,
+        "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
     )
 
 
@@ -416,6 +466,27 @@ class PruneOptions:
 
 
 @dataclass(frozen=True)
+class ValidityOptions:
+    """Options for simulated data sets of right models."""
+
+    metrics: tuple[str, ...] = option(
+        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
+    )
+    nu: tuple[float, ...] = option(
+        (2.0, 3.0, 4.0, 6.0, 10.0, 20.0),
+        "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not used with FILE.",
+    )
+    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
+    sets: int = option(1000, "Number of data sets.")
+    error_dist: Literal["normal", "t6"] = option(
+        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
+    )
+    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
+    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
+
+
+@dataclass(frozen=True)
 class RejectOptions:
     """Options for the rejection of predictions."""
 
@@ -434,6 +505,17 @@ class RejectOptions:
     max_percent: float = option(90.0, "Maximum percentage of the rows to reject.")
     coverage: float | None = option(
         None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
+    )
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Options for groups of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Compare groups of the rows, as calcheck slices does: sex,region or age:5. Default: all rows together.",
+        metavar="COLUMNS",
     )
 
 
@@ -531,6 +613,16 @@ class PlotByOptions:
         "Column along which --plot shows the metric, or two columns for a map. Default: the predicted standard"
         " deviation.",
         metavar="COLUMNS",
+    )
+
+
+@dataclass(frozen=True)
+class PredictionPlotOptions(PlotOptions):
+    """Options for a picture of single predictions."""
+
+    plot_by: str | None = option(
+        None,
+        "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number.",
     )
 
 

@@ -31,6 +31,9 @@ from calcheck.studies.slices import GROUP_METRICS, by_groups, file_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from calcheck.execution.context import Run
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
     from calcheck.report import Report
 
 
@@ -40,29 +43,65 @@ def _slices(file: str, **given: Any) -> None:
     Each group or region is compared with a perfect model on the same rows. P-values are adjusted for the number of
     groups or regions: a perfect model fails somewhere in 5 % of all files.
     """
-    from calcheck.render.builders.slices import slices_document
-    from calcheck.render.pictures.slices import slices_picture
-
     options, search = build(SliceOptions, given), build(SearchOptions, given)
     if options.by and search.columns:
         msg = "--by compares groups, and --columns are those in which regions are searched: pass only one of them"
         raise OptionError(msg)
-    metrics = select_metrics(options.metrics or GROUP_METRICS, given["settings"], given[LEVEL])
-    cuts = [Cut.parse(text) for text in options.by or ()]
+    report_slices(file, given, options.by, options.metrics, search)
+
+
+def report_slices(
+    file: str,
+    given: dict[str, Any],
+    by: Sequence[str] | None,
+    named: Sequence[str] | None,
+    search: SearchOptions | None = None,
+) -> None:
+    """Write the report of groups, or of the regions that a search finds if no columns form groups.
+
+    Parameters
+    ----------
+    file : str
+        Name of the file, as given.
+    given : dict
+        Options of the command.
+    by, named : sequence of str, optional
+        Columns that form groups, and names of metrics.
+    search : SearchOptions, optional
+        Options of the search, and the minimum number of rows.
+    """
+    from calcheck.render.builders.slices import slices_document
+    from calcheck.render.pictures.slices import slices_picture
+
+    search = search or SearchOptions()
+    metrics = select_metrics(named or GROUP_METRICS, given["settings"], given[LEVEL])
+    cuts = cuts_of(by)
     columns = tuple(cut.column for cut in cuts) or search.columns
     source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
     report_to, _ = require_outputs(given, source)
     with run_context(given, source) as run:
-        if cuts:
-            report = by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, run=run)
-        else:
-            report = search_regions(source, options=search, metrics=metrics, run=run)
-    if options.metrics or not report.results:
+        report = slice_source(source, metrics, cuts, run, search)
+    if named or not report.results:
         require_nothing_skipped(report, source)
     report = _with_commands(report, file, given, cuts)
     if plot := build(PlotOptions, given).plot:
         draw(slices_picture(report), plot)
     deliver(report, report_to, slices_document)
+
+
+def cuts_of(by: Sequence[str] | None) -> list[Cut]:
+    """Return the columns that form groups, and how they are cut."""
+    return [Cut.parse(text) for text in by or ()]
+
+
+def slice_source(
+    source: Source, metrics: Sequence[Metric[Any]], cuts: Sequence[Cut], run: Run, search: SearchOptions | None = None
+) -> Report:
+    """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
+    search = search or SearchOptions()
+    if cuts:
+        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, run=run)
+    return search_regions(source, options=search, metrics=metrics, run=run)
 
 
 def _with_commands(report: Report, file: str, given: dict[str, Any], cuts: Sequence[Cut]) -> Report:

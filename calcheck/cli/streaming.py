@@ -36,17 +36,9 @@ if TYPE_CHECKING:
     from calcheck.streaming.state import State
 
 STATES = [*parameters(StateOptions, "Streaming")]
-OF_ROWS = (
-    "pointwise",
-    "worst",
-    "best",
-    "at",
-    "subsample",
-    "plot",
-    "cluster",
-    "block",
-    "time",
-)  # options that need all rows in memory
+DEPENDENCE = ("cluster", "block", "time")
+OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", *DEPENDENCE)
+"""Options that need all rows in memory."""
 
 
 def streaming_requested(given: dict[str, Any]) -> bool:

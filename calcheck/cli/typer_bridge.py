@@ -97,10 +97,13 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
     return signed
 
 
-def argument(name: str, metavar: str, text: str, hint: Any = str) -> inspect.Parameter:
-    """Return a positional parameter of a command."""
+def argument(
+    name: str, metavar: str, text: str, hint: Any = str, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    """Return a positional parameter of a command; it is required unless it has a default."""
     declared = typer.Argument(metavar=metavar, help=_without_markup(text), show_default=False)
-    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[hint, declared])
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, annotation=Annotated[hint, declared], default=default)
 
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:

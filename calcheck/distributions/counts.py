@@ -44,9 +44,9 @@ class Counts(Predictive):
     A family defines :meth:`log_weight`, :meth:`rate` and :meth:`mode`. The rate gives the effective support, which has
     all but e^-45 of the probability, and the other methods sum over it.
 
-    Wide distributions (:meth:`is_wide`) are not summed: for them, a family defines :meth:`wide_below`,
-    :meth:`wide_shortfall` and :meth:`wide_pairs`. Sums of functions that are smooth at the scale of the standard
-    deviation, such as kernels, use an equidistant subset of the support (Poisson summation formula).
+    A family may treat wide distributions (:meth:`is_wide`) in closed form: then it overrides :meth:`wide_below`,
+    :meth:`wide_shortfall` and :meth:`wide_pairs`, which are sums here. Sums of functions that are smooth at the scale
+    of the standard deviation, such as kernels, use an equidistant subset of the support (Poisson summation formula).
     """
 
     is_discrete: ClassVar[bool] = True
@@ -99,21 +99,29 @@ class Counts(Predictive):
     def spread(self) -> NDArray[np.float64]:
         """Return exact or approximate standard deviations, (n,)."""
 
-    @abstractmethod
     def is_wide(self) -> NDArray[np.bool_]:
-        """Return which rows are wide, and so not summed, (n,)."""
+        """Return which rows have closed forms in place of sums, (n,)."""
+        return np.zeros(len(self), np.bool_)
 
-    @abstractmethod
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(Y_i <= last_i) for whole numbers >= 0, (n,), within 1e-8; all rows are wide."""
+        return self._summed_below(last)
 
-    @abstractmethod
     def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum over k <= y_i of (mean_i - k) P(Y_i = k), (n,), for whole y; all rows are wide."""
+        mean, shortfall = self.mean(), np.empty(len(self))
+        for rows, k, mass in self.masses():
+            terms = mass * (mean[rows, None] - k)
+            shortfall[rows] = np.sum(terms, axis=1, where=k <= y[rows, None])
+        return shortfall
 
-    @abstractmethod
     def wide_pairs(self) -> NDArray[np.float64]:
         """Return E|Y_i - Y_i'| / 2 for independent Y_i and Y_i', (n,); all rows are wide."""
+        pairs = np.empty(len(self))
+        for rows, _, mass in self.masses():
+            below = np.cumsum(mass, axis=1)
+            pairs[rows] = np.sum(below * (1 - below), axis=1)
+        return pairs
 
     def smooth(self) -> NDArray[np.bool_]:
         """Return which rows have a mass function that is smooth at the scale of its spread, (n,)."""

@@ -281,19 +281,8 @@ class RecalibratedCounts(_Recalibrated, Counts):
     def spread(self) -> Values:
         return self.base.spread()
 
-    def is_wide(self) -> NDArray[np.bool_]:
+    def smooth(self) -> NDArray[np.bool_]:
         return np.zeros(len(self), np.bool_)
-
-    smooth = is_wide
-
-    def wide_below(self, last: Values) -> Values:
-        raise NotImplementedError  # no row is wide, here and below
-
-    def wide_shortfall(self, y: Values) -> Values:
-        raise NotImplementedError
-
-    def wide_pairs(self) -> Values:
-        raise NotImplementedError
 
     def _block(self, rows: Places, k: Values) -> Block:
         _, _, mass, total = self.base._block(rows, k)  # noqa: SLF001 - the same family of classes

@@ -186,7 +186,8 @@ class PermutationNull:
     Parameters
     ----------
     values : (1 + R,)
-        Mean over points of |U_A(x) - U_B(x)|, with the kernel on targets of each permutation; NaN if it has none.
+        Mean over points of |U_A(x) - U_B(x)|, or of its square, with the kernel on targets of each permutation; NaN if
+        it has none.
     at_points : (1 + R, m)
         The same at each of m points, with the kernel on targets of the samples.
     """
@@ -195,7 +196,7 @@ class PermutationNull:
     at_points: Values
 
 
-def permutation_null(
+def permutation_null(  # noqa: PLR0913 - one comparison of two samples
     kernel: InputKernel,
     y: Values,
     groups: Strata,
@@ -203,6 +204,7 @@ def permutation_null(
     *,
     bandwidths: Callable[[Values], Values | None],
     lambdas: tuple[float, float],
+    power: int = 1,
     rng: Generator,
     run: Run,
 ) -> PermutationNull:
@@ -222,6 +224,8 @@ def permutation_null(
         Returns gamma, (t,), of the kernel on targets for the targets of the first sample, or None.
     lambdas : (float, float)
         Regularizers of the two embeddings.
+    power : int
+        Power of the distances: 1 or 2.
     rng : Generator
         Random generator of the permutations.
     run : Run
@@ -243,8 +247,8 @@ def permutation_null(
                     kernel.regressed(rows, observed[rows], lambda_)
                     for rows, lambda_ in zip(samples, lambdas, strict=True)
                 )
-                values[number] = np.linalg.norm((first - second) @ rescaled, axis=1).mean()
-                points = np.linalg.norm((first - second) @ fixed, axis=1)
+                values[number] = (np.linalg.norm((first - second) @ rescaled, axis=1) ** power).mean()
+                points = np.linalg.norm((first - second) @ fixed, axis=1) ** power
                 run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")
                 at_points.append(points)
         run.progress("permutations", (number + 1) / (1 + count))

@@ -42,8 +42,10 @@ class RandomStream(IntEnum):
     LANDMARKS = 9
     NOISE = 10
     SIGNS = 11
-    MULTIPLIERS = 12
+    DATA_SETS = 12
+    MULTIPLIERS = 13
     PERMUTATIONS = 20
+    RANDOMIZATION = 21
 
 
 SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}

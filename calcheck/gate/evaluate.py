@@ -11,8 +11,10 @@ from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
 from calcheck.gate.rules import (
     INPUT,
+    MONITOR,
     OVERALL,
     PARTS,
+    SLICES,
     Abs,
     BoolOp,
     Comparison,
@@ -23,12 +25,16 @@ from calcheck.gate.rules import (
     Operand,
     Rule,
 )
+from calcheck.gate.slices import SliceSummary, results_by_group
 from calcheck.report import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from calcheck.report import Input, Level, Overall, Report, Result
+    from calcheck.gate.slices import ByGroup
+    from calcheck.report import Input, Level, Monitor, Overall, Report, Result
+
+    Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
 
 COMPARED = {
     "<": operator.lt,
@@ -51,21 +57,31 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     OptionError
         The report does not have a field of the rule, or the rule compares text with numbers.
     """
-    results = {result.metric: result for result in report.results}
-    parts = {**results, INPUT: report.input, OVERALL: report.overall}
-    values = {str(name): _found(name, rule, parts) for name in rule.names()}
+    groups = results_by_group(report.results)
+    summary = SliceSummary.from_groups({name: each for name, each in groups.items() if name})
+    parts: Parts = {INPUT: report.input, OVERALL: report.overall, SLICES: summary, MONITOR: report.monitor}
+    names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
+    values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     present = {name: value for name, value in values.items() if value is not None}
     complete = len(present) == len(values)
     return Gate(
         rule=rule.text,
         level=level,
         passed=complete and not _holds(rule.condition, present, rule),
-        message=format_values(values, lambda name: results.get(name.partition(".")[0])),
+        message=format_values(values, lambda text: names[text][1].get(names[text][0].head)),
         values=values,
     )
 
 
-def _found(name: Name, rule: Rule, parts: Mapping[str, Result | Input | Overall | None]) -> float | str | None:
+def _results_of(name: Name, rule: Rule, groups: ByGroup) -> dict[str, Result]:
+    """Return the results of the group that a name refers to, or of all rows, by metric."""
+    if name.group not in groups:
+        listed = ", ".join(repr(each) for each in groups if each)
+        rule.reject(name.at, f"the report has no group {name.group!r}. Available groups: {listed or 'none'}")
+    return groups[name.group]
+
+
+def _found(name: Name, rule: Rule, parts: Parts) -> float | str | None:
     """Return the value of a name in a report; numbers that are not finite, and absent parts, count as absent."""
     head, *path = name.path
     if head not in parts:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
 from calcheck.gate.rules import (
     INPUT,
+    MONITOR,
     OVERALL,
     PARTS,
+    SLICES,
     Abs,
     BoolOp,
     Comparison,
@@ -19,7 +21,8 @@ from calcheck.gate.rules import (
     Operand,
     Rule,
 )
-from calcheck.report import Input, Overall, Result, Verdict
+from calcheck.gate.slices import SliceSummary
+from calcheck.report import Input, Monitor, Overall, Result, Verdict
 from calcheck.suggestions import suggestion
 
 if TYPE_CHECKING:
@@ -30,8 +33,16 @@ if TYPE_CHECKING:
 PART_FIELDS: dict[str, FieldTree] = {
     INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
     OVERALL: {each.name: {} for each in fields(Overall)},
+    SLICES: {each.name: {} for each in fields(SliceSummary)},
+    MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
 }
-PART_TYPES, RESULT_TYPES = {INPUT: get_type_hints(Input), OVERALL: get_type_hints(Overall)}, get_type_hints(Result)
+PART_TYPES = {
+    INPUT: get_type_hints(Input),
+    OVERALL: get_type_hints(Overall),
+    SLICES: get_type_hints(SliceSummary),
+    MONITOR: get_type_hints(Monitor),
+}
+RESULT_TYPES = get_type_hints(Result)
 
 
 def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None) -> Rule:
@@ -86,7 +97,7 @@ class _Resolver:
         match node:
             case Abs():
                 return Abs(self.operand(node.operand, node))
-            case Name(path=(word,)) if not self.is_known(word) and texts_of(other) is not None:
+            case Name(path=(word,), group="") if not self.is_known(word) and texts_of(other) is not None:
                 return Constant(word)
             case Name():
                 return self.name(node)
@@ -99,10 +110,10 @@ class _Resolver:
     def name(self, node: Name) -> Name:
         """Return a name that a report can have, with the name of the metric in place of an alias."""
         head, *steps = node.path
-        if not self.is_known(head):
+        if not self.is_known(head) or (node.group and head in PARTS):
             self.rule.reject(node.at, self.unknown_metric(head))
         metric = self.aliases.get(head, head)
-        found = Name((metric, *steps), node.at)
+        found = Name((metric, *steps), node.at, node.group)
         self.require_path(found, PART_FIELDS[metric] if metric in PARTS else self.known[metric])
         return found
 

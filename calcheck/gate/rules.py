@@ -5,11 +5,13 @@
     ece > 0.05
     not 0.85 < coverage < 0.95
     abs(zms.zeta) > 1 or (zms.verdict == fail and input.n >= 1000)
+    slices['sex=f'].coverage < 0.85 or slices.min_p < 0.01
 
 A name is either a metric, ``ece``, which stands for the metric's value, or the path of a field in the report,
-``cce.details.dof``. Names may contain dashes. A word that is compared with a field of text is a text, with or without
-quotes (:mod:`calcheck.gate.resolution`). Precedence, chains and parentheses are those of Python, whose parser
-reads the structure of a rule. Python never sees names, numbers or texts, and evaluates nothing.
+``cce.details.dof``; ``slices['sex=f']`` before it refers to a group of the rows. Names may contain dashes. A word that
+is compared with a field of text is a text, with or without quotes (:mod:`calcheck.gate.resolution`). Precedence, chains
+and parentheses are those of Python, whose parser reads the structure of a rule. Python never sees names, numbers or
+texts, and evaluates nothing.
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
 
 LONGEST, DEEPEST = 1000, 30  # maximum length of a rule in characters, and maximum nesting depth
 QUOTED = 40  # maximum characters of a rule that a message quotes from the position of an error
+NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)*"
 TOKEN = re.compile(
-    r"""
+    rf"""
     (?P<space>\s+)
     | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)*)
+    | slices\[(?P<group>'[^']*'|"[^"]*")\]\.(?P<grouped>{NAME})
+    | (?P<name>{NAME})
     | (?P<text>'[^']*'|"[^"]*")
     | (?P<comparison><=|>=|==|!=|<|>)
     | (?P<bracket>[()])
@@ -39,9 +43,10 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 KEYWORDS = ("and", "or", "not", "abs")
-LEAVES = ("number", "name", "text")
-INPUT, OVERALL = "input", "overall"  # Prefixes of names that refer to a part of the report instead of a metric
-PARTS = (INPUT, OVERALL)
+LEAVES = ("number", "name", "grouped", "text")
+INPUT, OVERALL, SLICES, MONITOR = "input", "overall", "slices", "monitor"
+PARTS = (INPUT, OVERALL, SLICES, MONITOR)
+"""Prefixes of names that refer to a part of the report instead of a metric."""
 
 LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
 OPERAND = (*LEAVES, "abs", "(")
@@ -76,10 +81,11 @@ class Constant:
 
 @dataclass(frozen=True)
 class Name:
-    """The path of a number or text in the report, and its position in the rule."""
+    """The path of a number or text in the report, its position in the rule, and the group of the rows, if not all."""
 
     path: tuple[str, ...]
     at: int = field(default=0, compare=False)
+    group: str = ""
 
     @property
     def head(self) -> str:
@@ -87,7 +93,8 @@ class Name:
         return self.path[0]
 
     def __str__(self) -> str:
-        return ".".join(self.path)
+        path = ".".join(self.path)
+        return f"{SLICES}['{self.group}'].{path}" if self.group else path
 
 
 @dataclass(frozen=True)
@@ -137,13 +144,36 @@ class Rule:
         return tuple(dict.fromkeys(node for node in _nodes(self.condition) if isinstance(node, Name)))
 
     def metrics(self) -> tuple[str, ...]:
-        """Return the metrics in the rule, without duplicates."""
-        return tuple(dict.fromkeys(name.head for name in self.names() if name.head not in PARTS))
+        """Return the metrics of all rows in the rule, without duplicates."""
+        return self._metrics(grouped=False)
+
+    def group_metrics(self) -> tuple[str, ...]:
+        """Return the metrics of groups in the rule, without duplicates."""
+        return self._metrics(grouped=True)
+
+    def _metrics(self, *, grouped: bool) -> tuple[str, ...]:
+        names = (name for name in self.names() if name.head not in PARTS and bool(name.group) == grouped)
+        return tuple(dict.fromkeys(name.head for name in names))
+
+    @property
+    def names_groups(self) -> bool:
+        """Whether the rule names a group of the rows."""
+        return any(name.group for name in self.names())
+
+    @property
+    def is_sliced(self) -> bool:
+        """Whether the rule refers to groups or regions of the rows."""
+        return self.names_groups or any(name.head == SLICES for name in self.names())
 
     @property
     def is_overall(self) -> bool:
         """Whether the rule refers to the overall verdict."""
         return any(name.head == OVERALL for name in self.names())
+
+    @property
+    def is_monitored(self) -> bool:
+        """Whether the rule refers to the e-process of a monitored model."""
+        return any(name.head == MONITOR for name in self.names())
 
     def reject(self, at: int, problem: str) -> NoReturn:
         """Raise an error about a position in the rule.
@@ -283,6 +313,8 @@ class _Builder:
                 return Constant(token.text[1:-1])
             case "name":
                 return Name(tuple(token.text.split(".")), token.at)
+            case "grouped" if found := TOKEN.fullmatch(token.text):
+                return Name(tuple(found["grouped"].split(".")), token.at, found["group"][1:-1])
             case _:
                 raise _error(self.text, token.at, LEAF)
 

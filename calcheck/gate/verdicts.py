@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.gate.messages import format_values
+from calcheck.gate.rules import Name
 from calcheck.report import Gate
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def _is_missing(result: Result) -> bool:
 
 def _gate(result: Result) -> Gate:
     """Return the gate of a result; its message also states the value."""
-    values: dict[str, float | str | None] = {f"{result.metric}.verdict": result.verdict, result.metric: result.value}
+    name = str(Name((result.metric,), group=str(result.slice.get("group", ""))))
+    values: dict[str, float | str | None] = {f"{name}.verdict": result.verdict, name: result.value}
     return Gate(
-        rule=f"{result.metric}.verdict == fail",
+        rule=f"{name}.verdict == fail",
         level="fail",
         passed=result.verdict != "fail" and not _is_missing(result),
         message=format_values(values, lambda _: result),

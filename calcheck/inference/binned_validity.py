@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.inference.abc_intervals import Moments, abc, abc_limits
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca, effective_rows
+from calcheck.inference.intervals import acceleration, bca, clopper_pearson, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import (
     MIN_EFFECTIVE_ROWS,
@@ -124,16 +124,34 @@ def share_by_abc(
     confidence : float
         The nominal coverage of the intervals.
     """
+    low, high = limits_by_abc(bins, columns, function, confidence)
+    defined = np.isfinite(low) & np.isfinite(high)
+    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
+
+
+def limits_by_abc(
+    bins: Bins, columns: Mapping[str, NDArray[np.float64]], function: Function, confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal.
+
+    Parameters
+    ----------
+    bins, columns, function
+        As for :func:`share_of_valid_bins`.
+    confidence : float
+        The nominal coverage of the intervals.
+    """
     rows, share, ends = _members(bins)
     names, of_means = list(columns), function
     values = np.stack([columns[name][rows] for name in names])
     if (share != 1).any():
         of_means = partial(_of_weighted_means, function, list(columns))
         names, values = [*names, "share"], np.concatenate([values * share, share[None]])
+    filled = np.diff(ends) > 0
     parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
-    low, high, *_ = abc_limits(Moments.stack(parts), names, of_means, confidence)
-    defined = np.isfinite(low) & np.isfinite(high)
-    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
+    limits = np.full((2, len(filled)), np.nan)
+    limits[:, filled] = abc_limits(Moments.stack(parts), names, of_means, confidence)[:2]
+    return limits[0], limits[1]
 
 
 @cached
@@ -219,14 +237,12 @@ def _of_weighted_means(
 
 def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
-    from scipy.special import bdtr, betaincinv
+    from scipy.special import bdtr
 
     if reason := _no_interval_reason(bins, found):
         return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
     valid, count = sum(each["valid"] for each in found), len(found)
-    tail = (1 - run.confidence) / 2  # scipy's binomtest finds the limits to 1e-9 only
-    low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
-    high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
+    low, high = clopper_pearson(valid, count, run.confidence)
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
     if unfit := _no_verdict_reason(bins, found):
         return replace(inferred, no_verdict=unfit)

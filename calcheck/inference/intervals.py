@@ -87,6 +87,22 @@ def acceleration(leave_one_out: Values) -> float:
     return float(accelerations(leave_one_out))
 
 
+def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[float, float]:
+    """Return the Clopper-Pearson limits of a probability: exact, and found to all digits.
+
+    Examples
+    --------
+    >>> clopper_pearson(0, 1, 0.9)
+    (0.0, 0.95)
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - confidence) / 2  # scipy's binomtest finds the limits to 1e-9 only
+    low = float(betaincinv(successes, count - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, count - successes, 1 - tail)) if successes < count else 1.0
+    return low, high
+
+
 def bca(replicates: Values, estimate: float, acceleration: float, confidence: float) -> Bca:
     """Return the BCa interval: quantiles of the replicates at Phi(z0 + (z0 ± z) / (1 - a (z0 ± z))).
 

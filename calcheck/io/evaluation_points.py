@@ -11,6 +11,7 @@ from calcheck.io.files import STDIN, resolve
 from calcheck.io.join import names_a_file, split_column
 from calcheck.io.source import FileSource
 from calcheck.io.tables.formats import open_table
+from calcheck.io.tables.numpy import ArrayTable
 
 if TYPE_CHECKING:
     from calcheck.io.files import AnyFile
@@ -52,14 +53,18 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
         Whether the other scalar columns are read too.
     """
     options = source.options
-    names = open_table(file).schema.names
+    table = open_table(file)
+    names = table.schema.names
+    inputs = options.inputs
+    if inputs and isinstance(table, ArrayTable) and len(names) == 1:
+        inputs = names[0]  # an array has all inputs, without their names
     if column is None and len(names) == 1:
         column = names[0]  # for example in a .npy file
     elif column is None and source.roles.x:
         column = options.embedding
     columns = ColumnOptions(
-        embedding=None if options.inputs else column,
-        inputs=options.inputs,
+        embedding=None if inputs else column,
+        inputs=inputs,
         id=options.id if options.id in names else None,
         nan_policy=options.nan_policy,
     )

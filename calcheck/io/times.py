@@ -20,8 +20,7 @@ MISSING = ("None", "nan", "NaT", "<NA>", "")
 SHOWN = 40  # Maximum number of characters of a value in messages
 CALENDAR = {name + side: months for name, months in (("M", 1), ("Q", 3), ("Y", 12)) for side in ("", "S", "E")}
 """Number of months of the periods of the calendar, by their names in pandas."""
-WEEK = "W"  # The week of the calendar, from Monday; 1W is a duration
-MONDAY = 3  # 1970-01-01 was a Thursday
+MONDAY = np.datetime64("1970-01-05", "us")  # From which durations are counted, so that weeks begin on Mondays
 DURATIONS = {
     "W": np.timedelta64(7, "D"),
     "D": np.timedelta64(1, "D"),
@@ -137,12 +136,12 @@ class Window:
     def starts(self, times: Times, column: str) -> Times:
         """Return the start of the window of each time, (t,).
 
-        Windows of a duration begin at multiples of it after the midnight before the first time.
+        Windows of a duration begin at multiples of it from a Monday on, whatever the first time is.
 
         Parameters
         ----------
         times : (t,)
-            Different times in ascending order, from the first one on.
+            Different times in ascending order; for windows of a count, from the first one on.
         column : str
             Name of the column, for messages.
 
@@ -176,7 +175,4 @@ def _floors(times: Times, offset: str) -> Times:
         msg = f"there is no duration or period {offset!r}"
         raise DataError(msg)
     duration = int(found[1] or 1) * DURATIONS[found[2]]
-    origin = times[:1].astype("datetime64[D]")
-    if offset == WEEK:
-        origin -= (origin.astype(np.int64) + MONDAY) % 7
-    return np.asarray(origin + (times - origin) // duration * duration, dtype=DATE_UNIT)
+    return np.asarray(MONDAY + (times - MONDAY) // duration * duration, dtype=DATE_UNIT)

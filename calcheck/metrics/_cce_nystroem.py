@@ -69,7 +69,7 @@ class CceNystroem:
         OptionError
             Always.
         """
-        msg = "--at requires an exact solver. Pass --solver cg, or use fewer rows (--subsample)"
+        msg = "--at and --grid require an exact solver. Pass --solver cg, or use fewer rows (--subsample)"
         raise OptionError(msg)
 
     def evaluate(self, _: Source, run: Run) -> RowResults:

@@ -46,6 +46,22 @@ class Scores(NamedTuple):
         return {"score": float(self.predicted.mean()), **means}
 
 
+def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
+    """Return the pinball losses at each level, (q, n) each: of predicted, recalibrated and constant quantiles."""
+    import numpy as np
+
+    from calcheck.statistics.isotonic import isotonic_quantiles, pinball_losses
+    from calcheck.statistics.moments import targets
+    from calcheck.statistics.quantile_scores import quantiles
+
+    y, at = targets(rows), np.array(levels)
+    predicted = np.array(list(quantiles(rows.distributions(), levels)))
+    constant = np.quantile(y, levels, method="inverted_cdf")[:, None]
+    return Scores(
+        *(pinball_losses(each, y, at) for each in (predicted, isotonic_quantiles(predicted, y, at), constant))
+    )
+
+
 @dataclass(frozen=True)
 class MiscalibrationMetric(Metric[None]):
     """Base class of metrics that say by how much isotonic regression of the targets improves a mean score."""

@@ -355,16 +355,31 @@ class BinnedMetric(Metric["Bins"]):
         )
 
     def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
-        """Return the observed spread against the predicted one, and the histogram of predicted spreads."""
+        """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
         import numpy as np
 
         from calcheck.statistics.curves import curve_of, spread_histogram
         from calcheck.statistics.moments import uncertainties
 
+        data = source.predictions()
         found = (rows or self.evaluate(fit, source, run)).details["bins"]
         rmv, rmse, counts = (np.array([each[name] for each in found]) for name in ("rmv", "rmse", "rows"))
         spread = curve_of("spread", rmv, rmse, rows=counts)
-        return spread, spread_histogram(uncertainties(source.predictions()))
+        intervals = () if rows is None else (self._intervals(fit, data, run.confidence, spread),)
+        return spread, *intervals, spread_histogram(uncertainties(data))
+
+    @staticmethod
+    def _intervals(fit: Bins, rows: Predictions, confidence: float, spread: Curve) -> Curve:
+        """Return the bootstrap intervals of the observed spread in each bin, in place of bands of perfect models."""
+        import numpy as np
+
+        from calcheck.inference.binned_validity import limits_by_abc
+        from calcheck.statistics.curves import plain
+        from calcheck.statistics.moments import errors
+
+        columns = {"squared_error": errors(rows) ** 2}
+        low, high = limits_by_abc(fit, columns, lambda means: np.sqrt(means["squared_error"]), confidence)
+        return replace(spread, name="spread-intervals", low=plain(low), high=plain(high))
 
 
 def inapplicable_reason(metric: type[Metric[Any]], rows: Predictions) -> str:

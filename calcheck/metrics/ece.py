@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,7 +11,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.messages import AT_QUANTILES
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import RowMetric
-from calcheck.options import option, require_count_option
+from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve, Direction
     from calcheck.statistics.groups import Groups, Means
-REPORTED_LEVELS = 9  # maximum levels of the curve in details
 MAX_LEVELS = 10_000  # maximum number of quantile levels
 
 
@@ -30,7 +30,7 @@ class Ece(RowMetric):
     r"""Mean difference between quantile levels and the share of targets below the predicted quantiles.
 
     .. math:: \mathrm{ECE} = \sum_{j=1}^{q} w_j |p_j - \hat p_j|^\alpha, \qquad
-              p_j = \frac{j}{q+1}, \quad \hat p_j = \frac1n \sum_i 1\{F_i(y_i) \le p_j\}
+              p_j = \frac{j}{q+1} \text{ or given}, \quad \hat p_j = \frac1n \sum_i 1\{F_i(y_i) \le p_j\}
 
     If a CDF jumps at its target from F- to F, the indicator is replaced by its expectation under a uniform draw within
     the jump: (p - F-) / (F - F-), clipped to [0, 1]. For files of quantiles, the levels are those of the file, and
@@ -39,12 +39,14 @@ class Ece(RowMetric):
 
     Parameters
     ----------
-    n_levels
-        Number of levels q.
+    n_levels, levels
+        Number of levels q, or the levels themselves, in [0, 1].
     alpha
         Power: 1 corresponds to the Wasserstein distance of the PIT from uniform, 2 to the Cramér-von Mises distance.
     level_weights
-        Weights w_j: 1/q, or proportional to p-hat_j as in the authors' code.
+        Weights w_j: 1/q, proportional to p-hat_j as in the authors' code, or numbers in the order of the levels.
+    norm
+        The weighted sum over the levels, or their maximum: the Kolmogorov-Smirnov distance at the levels.
     pit
         Treatment of jumps of the CDF.
 
@@ -56,11 +58,14 @@ class Ece(RowMetric):
     Value
     -----
     Dimensionless, in [0, 1/2] for uniform weights, smaller is better. A perfect model scores about 0.3 / sqrt(n).
+    ``details`` have the quantile reliability diagram at all levels; tables show about nine of them.
 
     Raises
     ------
     OptionError
-        The number of levels is out of range, or the power is neither 1 nor 2.
+        The levels or the weights are invalid, the power is neither 1 nor 2, or the maximum has weights.
+    DataError
+        There are not as many weights as levels, or no target is below any quantile and weights are frequencies.
 
     Notes
     -----
@@ -91,11 +96,16 @@ class Ece(RowMetric):
     )
 
     n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1). Quantile files use their own levels.")
-    alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
-    level_weights: Literal["uniform", "frequency"] = option(
-        "uniform",
-        "Weights of the levels: uniform, or by the share of targets below (frequency), as in the authors' code.",
+    levels: tuple[float, ...] | None = option(
+        None, "Quantile levels in [0, 1], as a list or linspace:START:STOP:COUNT, in place of --n-levels."
     )
+    alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
+    level_weights: tuple[float, ...] | Literal["uniform", "frequency"] = option(
+        "uniform",
+        "Weights of the levels: uniform, by the share of targets below (frequency), as in the authors' code, or a list"
+        " of numbers, which are not normalized.",
+    )
+    norm: Literal["mean", "max"] = option("mean", "Weighted mean of the distances at the levels, or their maximum.")
     pit: Literal["nonrandomized", "plain"] = option(
         "nonrandomized",
         "Treatment of counts and samples: spread each row over the jump of its CDF, or use F(y) <= p as in the papers.",
@@ -106,29 +116,59 @@ class Ece(RowMetric):
         if self.alpha not in (1, 2):
             msg = f"--alpha must be 1 or 2, got {self.alpha}"
             raise OptionError(msg)
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
+            require_levels_option("levels", self.levels, closed=True)
+            if list(self.levels) != sorted(self.levels):
+                msg = f"--levels must increase, got {', '.join(f'{level:g}' for level in self.levels)}"
+                raise OptionError(msg)
+        self._require_weights()
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - uses the given levels only
-        return False
+    def _require_weights(self) -> None:
+        """Raise unless the weights are numbers from 0 on with a positive sum; the maximum has none."""
+        if not isinstance(self.level_weights, str):
+            object.__setattr__(self, "level_weights", tuple(self.level_weights))  # a list, of Python, has no hash
+            if min(self.level_weights, default=-1.0) < 0 or not 0 < sum(self.level_weights) < math.inf:
+                listed = ", ".join(f"{weight:g}" for weight in self.level_weights) or "none"
+                msg = f"--level-weights must be numbers from 0 on, and not all 0, got {listed}"
+                raise OptionError(msg)
+        if self.norm == "max" and self.level_weights != "uniform":
+            msg = "--norm max has no weights. Remove --level-weights"
+            raise OptionError(msg)
+
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:
+        return self.levels is not None and any(abs(levels - level).min() > LEVEL_TOLERANCE for level in self.levels)
 
     def compute(self, rows: Predictions) -> RowResults:
+        import numpy as np
+
         from calcheck.statistics.groups import Means, MeanTerm
         from calcheck.statistics.pit import levels_of, pit, share_below, shares_at_quantiles
 
         left, right = pit(rows)
         known = rows.distributions().quantile_levels
-        if known is None:
-            levels = levels_of(self.n_levels)
-            below = share_below(right if self.pit == "plain" else left, right, levels)
+        if self.levels is not None:
+            levels = np.array(self.levels)
         else:
-            levels = known
+            levels = levels_of(self.n_levels) if known is None else known
+        self._require_weight_per_level(len(levels))
+        if stated := known is not None and not self.interpolates(known):
             below = shares_at_quantiles(left, right, levels)
+        else:
+            below = share_below(right if self.pit == "plain" else left, right, levels)
         return RowResults(
             {"pit_low": left, "pit_high": right},
             {"below": MeanTerm(groups=below)},
             fixed={"levels": levels},
-            warnings=(AT_QUANTILES,) if known is not None and _are_equal(below) else (),
+            warnings=(AT_QUANTILES,) if stated and _are_equal(below) else (),
             details=self.details(Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
         )
+
+    def _require_weight_per_level(self, count: int) -> None:
+        """Raise unless listed weights are as many as the levels."""
+        if not isinstance(self.level_weights, str) and len(self.level_weights) != count:
+            msg = f"--level-weights must have a number for each of the {count} levels, got {len(self.level_weights)}"
+            raise DataError(msg)
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
@@ -148,12 +188,9 @@ class Ece(RowMetric):
         return (curve_of("reliability", means["levels"], _observed(means)),)
 
     def details(self, means: Means) -> dict[str, Any]:
-        """Return the reliability diagram at up to nine levels."""
-        observed, levels = _observed(means), means["levels"]
-        count = len(levels)
-        step = max(1, (count + 1) // 10)
-        chosen = range(count) if count <= REPORTED_LEVELS else range(step - 1, count, step)
-        return {"curve": [{"level": float(levels[j]), "observed": float(observed[j])} for j in chosen]}
+        """Return the quantile reliability diagram."""
+        pairs = zip(means["levels"].tolist(), _observed(means).tolist(), strict=True)
+        return {"curve": [{"level": level, "observed": observed} for level, observed in pairs]}
 
     def direction_above(self, means: Means) -> Direction:
         from calcheck.statistics.pit import direction
@@ -165,9 +202,13 @@ class Ece(RowMetric):
 
         observed = _observed(means)  # (..., q)
         gaps = np.abs(means["levels"] - observed) ** self.alpha
+        if self.norm == "max":
+            return np.asarray(gaps.max(axis=-1))
         if self.level_weights == "uniform":
             return np.asarray(gaps.mean(axis=-1))
-        return np.asarray((gaps * observed).sum(axis=-1) / observed.sum(axis=-1))
+        if self.level_weights == "frequency":
+            return np.asarray((gaps * observed).sum(axis=-1) / observed.sum(axis=-1))
+        return np.asarray(gaps @ np.array(self.level_weights))
 
 
 def _observed(means: Means) -> NDArray[np.float64]:

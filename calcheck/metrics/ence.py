@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.details import BinnedDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import BinnedMetric
+from calcheck.options import option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +24,7 @@ class Ence(BinnedMetric):
     .. math:: \mathrm{ENCE} = \frac1N \sum_{j=1}^{N} \frac{|\mathrm{RMV}_j - \mathrm{RMSE}_j|}{\mathrm{RMV}_j}
 
     where, over the rows of bin j, RMV is the root mean predicted variance and RMSE the root mean squared error.
+    ``--norm max`` takes the largest term instead of the mean.
 
     Parameters
     ----------
@@ -31,6 +33,8 @@ class Ence(BinnedMetric):
     by
         Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
         column of categories, which are the bins.
+    norm
+        The mean over the bins, or the maximum.
 
     Needs
     -----
@@ -72,8 +76,11 @@ class Ence(BinnedMetric):
         details=BinnedDetails,
     )
 
+    norm: Literal["mean", "max"] = option("mean", "Mean of the differences in the bins, or their maximum.")
+
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         rmv, rmse = (np.sqrt(means[name] / means["rows"]) for name in ("variance", "squared_error"))
-        return np.asarray(np.mean(np.abs(rmv - rmse) / rmv, axis=-1))
+        gaps = np.abs(rmv - rmse) / rmv
+        return np.asarray(gaps.max(axis=-1) if self.norm == "max" else gaps.mean(axis=-1))

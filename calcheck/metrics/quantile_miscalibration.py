@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import QuantileMiscalibrationDetails
 from calcheck.metric_info import SHARED_FIT, MetricInfo
-from calcheck.metrics._miscalibration import MiscalibrationMetric, Scores
+from calcheck.metrics._miscalibration import MiscalibrationMetric, Scores, scores_at_levels
 from calcheck.options import option, require_levels_option
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class QuantileMiscalibration(MiscalibrationMetric):
 
     Notes
     -----
-    With many levels, twice the parts are those of the CRPS, by quantiles: each level is corrected by itself. Biased
-    upwards, as regressions follow noise; the replicates of a perfect model show by how much. Files of quantiles use
-    their own levels, without a verdict. Time O(k n log n), memory O(n k).
+    Each level is corrected by itself; crps-miscalibration has the levels that make up the CRPS. Biased upwards, as
+    regressions follow noise; the replicates of a perfect model show by how much. Files of quantiles use their own
+    levels, without a verdict. Time O(k n log n), memory O(n k).
 
     References
     ----------
@@ -89,17 +89,7 @@ class QuantileMiscalibration(MiscalibrationMetric):
         return QuantileMiscalibration(LEVELS if known is None else tuple(known.tolist()))
 
     def scores(self, rows: Predictions) -> Scores:
-        import numpy as np
-
-        from calcheck.statistics.isotonic import isotonic_quantiles, pinball_losses
-        from calcheck.statistics.moments import targets
-        from calcheck.statistics.quantile_scores import quantiles
-
-        y, levels = targets(rows), self.levels or LEVELS
-        predicted = np.array(list(quantiles(rows.distributions(), levels)))
-        constant = np.quantile(y, levels, method="inverted_cdf")[:, None]
-        fitted = isotonic_quantiles(predicted, y, np.array(levels))
-        return Scores(*(pinball_losses(each, y, np.array(levels)) for each in (predicted, fitted, constant)))
+        return scores_at_levels(rows, self.levels or LEVELS)
 
     def further_details(self, scores: Scores) -> dict[str, Any]:
         """Return the parts at each level."""

@@ -76,8 +76,11 @@ class Rce(LocalMetric):
             uncertainties,
         )
 
-        variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
+        error = errors(rows)
+        variance, squared = uncertainties(rows) ** 2, error**2
         tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
+        roots = {"rmv": float(variance.mean() ** 0.5), "rmse": float(squared.mean() ** 0.5)}
+        tails["details"] |= {**roots, "mean_error": float(error.mean())}
         if unknown := missing_moments_reason(rows):
             tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
         reference = None if unknown else reference_rce(rows)

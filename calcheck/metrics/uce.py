@@ -33,7 +33,8 @@ class Uce(BinnedMetric):
         Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
         column of categories, which are the bins.
     bin_weights
-        Weights w_j: 1/N, or the share of the rows in the bin.
+        Weights w_j: the share of the rows in the bin (count), or 1/N (uniform). They differ where bins do not have
+        equal counts.
 
     Needs
     -----
@@ -57,7 +58,8 @@ class Uce(BinnedMetric):
 
     References
     ----------
-    Levi, Gispan, Giladi, Fetaya (2022), doi:10.3390/s22155540; weights by count as in netcal.
+    Laves, Ihler, Fast, Kahrs, Ortmaier, Well-Calibrated Regression Uncertainty in Medical Imaging with Deep Learning,
+    MIDL 2020 (PMLR 121), weighted by counts, in bins of equal width. Uniform weights: Pernot's ErrViewLib.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -67,7 +69,7 @@ class Uce(BinnedMetric):
         alternative="greater",
         orientation="smaller",
         above="wrong-in-bins",
-        source="Levi et al. (doi:10.3390/s22155540)",
+        source="Laves et al., MIDL 2020 (PMLR 121)",
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
         interval="percentile",
         conditional_on="bin edges",
@@ -75,7 +77,7 @@ class Uce(BinnedMetric):
     )
 
     bin_weights: Literal["uniform", "count"] = option(
-        "uniform", "Weights of the bins: uniform, or by number of rows (count)."
+        "count", "Weights of the bins: by number of rows (count), or uniform."
     )
 
     def value(self, means: Means) -> NDArray[np.float64]:

@@ -30,6 +30,9 @@ NUMBERS = (
     "p_value_adjusted",
 )
 
+STUDY_DETAILS = ("rank", "tau", "subsets", "deviation", "change")
+"""Details of comparisons, sweeps and other studies that have a column if a result has them."""
+
 
 def render(report: Report) -> str:
     """Return a report as CSV: one line for each result, skipped metric and rule."""
@@ -45,6 +48,7 @@ def render(report: Report) -> str:
 def metric_lines(report: Report) -> Iterator[dict[str, Any]]:
     """Yield the columns of each result, then of each skipped metric."""
     subset = dict.fromkeys(name for result in report.results for name in result.slice)
+    studied = [name for name in STUDY_DETAILS if any(name in result.details for result in report.results)]
     for result in report.results:
         yield {
             "metric": result.metric,
@@ -54,6 +58,7 @@ def metric_lines(report: Report) -> Iterator[dict[str, Any]]:
             "interval": result.interval,
             "verdict": result.verdict,
             "direction": result.direction,
+            **{name: result.details.get(name) for name in studied},
             "notes": "; ".join(message.text for message in result.warnings),
         }
     for skipped in report.skipped:

@@ -31,6 +31,40 @@ def pit(rows: Predictions) -> tuple[Values, Values]:
     return rows.distributions().cdf_limits(targets(rows))
 
 
+TIED = 1e-9  # Maximum distance of a PIT from a stated level to which it is equal up to rounding
+
+
+def randomized_pit(rows: Predictions, uniform: Values) -> Values:
+    """Return a PIT that is uniform for a right model, (n,): a random number between the limits where F_i jumps.
+
+    For distributions given by quantiles, only the stated levels count: the PIT is a random number between the levels on
+    both sides of the target, whatever the distribution is in between. Half of the gaps beside a quantile belong to
+    targets that are equal to it, as for counts.
+
+    Parameters
+    ----------
+    rows : Predictions
+        Rows with targets and distributions.
+    uniform : (n,)
+        Random numbers in (0, 1), independent of each other and of the targets.
+    """
+    left, right = pit(rows)
+    levels = rows.distributions().quantile_levels
+    if levels is not None:
+        left, right = _stated_limits(left, right, levels)
+    return np.asarray(left + uniform * (right - left))
+
+
+def _stated_limits(left: Values, right: Values, levels: Values) -> tuple[Values, Values]:
+    """Return the stated levels around the limits of a PIT; half-way to the next ones where they are equal to levels."""
+    edges = np.concatenate([[0.0], levels, [1.0]])
+    middles = np.concatenate([[0.0], (edges[1:] + edges[:-1]) / 2, [1.0]])  # of the gap before each edge
+    low, high = np.searchsorted(edges, left + TIED, "right") - 1, np.searchsorted(edges, right - TIED)
+    is_low, is_high = (np.abs(edges[at] - limit) <= TIED for at, limit in ((low, left), (high, right)))
+    tied = is_low & is_high
+    return np.where(tied, middles[low], edges[low]), np.where(tied, middles[high + 1], edges[high])
+
+
 FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster
 
 
@@ -269,7 +303,12 @@ def direction(levels: Values, below: Values) -> Direction:
 
     Components are compared in units of their maxima. All of them are at their maximum if the PIT is always 1.
     """
-    found = components(levels, below) / np.sqrt(2 * np.arange(1, COMPONENTS + 1) + 1)
+    return direction_of(components(levels, below))
+
+
+def direction_of(means: Values) -> Direction:
+    """Return how a PIT with these means of its components, (4,), deviates most from uniform; see :func:`direction`."""
+    found = means / np.sqrt(2 * np.arange(1, COMPONENTS + 1) + 1)
     first = int(np.argmax(np.abs(found) >= SHARE * np.abs(found).max()))
     if first == 0:
         return "predictions-too-low" if found[0] > 0 else "predictions-too-high"

@@ -72,6 +72,18 @@ def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], di
         raise FileError(msg) from error
 
 
+def is_archive(path: str, kind: str) -> bool:
+    """Return whether a file is an archive of some kind; False if it cannot be read, or is standard input."""
+    try:
+        file = File(path)
+        if not Path(path).is_file() or not file.content_starts(b"PK"):
+            return False
+        with file.open() as stream, np.load(stream, allow_pickle=False) as archive:
+            return HEADER in archive.files and json.loads(np.asarray(archive[HEADER]).tobytes())["kind"] == kind
+    except (FileError, OSError, *UNREADABLE):
+        return False
+
+
 def _read(archive: Any, name: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if HEADER not in archive.files:
         msg = f"{name} is not a calcheck {kind}"

@@ -121,19 +121,24 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
     if rows.x is not None and rows.has_embedding:
         columns["embedding"] = rows.inputs()
     elif rows.x is not None:
-        columns |= {f"x_{place}": values for place, values in enumerate(rows.inputs().T)}
+        columns |= {f"input_{place}": values for place, values in enumerate(rows.inputs().T)}
     for name, values in rows.columns.items():
         free = name if not _plays_a_role(name) else f"{name}_given"
-        columns |= {free: values} if name not in columns and free not in columns else {}
+        columns |= {} if _has_values(columns, name, values) or free in columns else {free: values}
     return columns
+
+
+def _has_values(columns: dict[str, Any], name: str, values: NDArray[Any]) -> bool:
+    """Return whether a column is among those with a role."""
+    return name in columns and np.array_equal(columns[name], values)
 
 
 def _plays_a_role(name: str) -> bool:
     """Return whether the reader may assign a role to a column with this name."""
     known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
-    stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of embedding dimensions
+    stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of columns of inputs
     numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
-    return name in known or bool(numbered) or stem in {*PARAMETERS, "emb"}
+    return name in known or bool(numbered) or stem in {*PARAMETERS, "emb", "input"}
 
 
 def _described(predictive: Predictive) -> dict[str, Any]:

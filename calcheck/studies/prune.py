@@ -56,7 +56,8 @@ def prune(
     -------
     Report
         One result for each metric and step; its ``slice`` states the removed percentage and the number of remaining
-        rows. A warning at step 0 states when a metric leaves its interval for all rows.
+        rows, and its ``details`` the change from the value of all rows. A warning at step 0 states when a metric leaves
+        its interval for all rows.
 
     Raises
     ------
@@ -118,12 +119,20 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
             for reason in reasons
             if not same
         ]
+    found = [_with_change(each, first) for each in found]
     outside = [each.slice["removed"] for each in found if _outside(each.value, first)]
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
         notes.insert(0, Message("outside-interval", text))
     return [_with_notes(found[0], *notes[:2]), *found[1:]]
+
+
+def _with_change(result: Result, whole: Result) -> Result:
+    """Return a result with its change from that of all rows, if both have a value."""
+    if result.value is None or whole.value is None:
+        return result
+    return replace(result, details={**result.details, "change": result.value - whole.value})
 
 
 def _outside(value: float | None, whole: Result) -> bool:

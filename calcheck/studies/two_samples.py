@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, OptionError, ValuesError
+from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import REPLICATES
 from calcheck.metrics.mcmd import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.studies.grid import grid_of, require_grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from calcheck.report import Input, Report
 
 GRID = 200  # default number of evaluation points
-MOST_POINTS = 1_000_000  # maximum number of evaluation points
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,23 +141,13 @@ def two_samples(
     DataError
         The samples have different columns.
     """
-    if grid is not None and not 1 <= grid <= MOST_POINTS:
-        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
-        raise OptionError(msg)
-    if grid is not None and at is not None:
-        msg = "--grid and --at contradict each other: pass only one of them"
-        raise OptionError(msg)
+    require_grid(grid, at=at is not None)
     source = PooledSamples(first, second)
     x = source.predictions().x
     if x is not None and at is None:
-        if grid is not None and x.shape[1] > 1:
-            msg = f"--grid needs one-dimensional inputs, and these have {x.shape[1]} dimensions. Pass --at FILE instead"
-            raise OptionError(msg)
-        if x.shape[1] == 1:
-            grid = grid or GRID
-            at = InMemory(_grid(source, grid))
-        else:
-            at = InMemory(first.predictions())
+        grid = grid or (GRID if x.shape[1] == 1 else None)
+        name = first.input_info().columns.get("x", "x")
+        at = InMemory(first.predictions()) if grid is None else grid_of(source, grid, name)
     elif at is not None and (at is first or at is second):
         at = InMemory(at.predictions())  # its file is already listed
     run = run or Run()
@@ -167,11 +157,3 @@ def two_samples(
         )  # each permutation costs two regressions, so the number is not increased adaptively
     report = evaluate(source, [metric], at=at, run=run, sink=sink)
     return replace(report, settings={**report.settings, "grid": grid})
-
-
-def _grid(source: PooledSamples, size: int) -> Predictions:
-    """Return equally spaced inputs from the smallest to the largest, labeled with the name of their column."""
-    rows = source.predictions()
-    points = np.linspace(rows.inputs().min(), rows.inputs().max(), size, dtype=np.float64)
-    name = source.first.input_info().columns.get("x", "x")
-    return Predictions(x=points[:, None], has_embedding=rows.has_embedding, columns={name: points})

@@ -122,7 +122,7 @@ def test_the_page_is_complete_and_quiet(page, visit):
     assert shown.title() == "calcheck: preds"
     headings = shown.locator("h2").all_inner_texts()
     assert headings[:2] == ["Conclusion", "Metrics"]
-    assert headings[-6:] == ["Where", "Groups", "Worst rows", "Settings", "Definitions", "Command"]
+    assert headings[-7:] == ["Where", "Groups", "Predictions", "Worst rows", "Settings", "Definitions", "Command"]
     assert shown.locator("figure svg").count() >= 2
 
 

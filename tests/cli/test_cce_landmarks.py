@@ -116,7 +116,7 @@ def test_incompatible_options_are_refused_in_one_line(calcheck, wrong, options, 
 
 def test_evaluation_points_are_refused_in_one_line(calcheck, wrong, right):
     line = calcheck("cce", wrong, "--solver", "nystroem", "--at", right).refused()
-    assert "--at requires an exact solver. Pass --solver cg" in line
+    assert "--at and --grid require an exact solver. Pass --solver cg" in line
 
 
 @pytest.mark.usefixtures("many_rows")

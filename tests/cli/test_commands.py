@@ -96,6 +96,28 @@ def test_pointwise_output_has_id_value_and_narrow_columns(calcheck, preds, tmp_p
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+def test_inputs_of_an_array_replace_named_inputs(calcheck, tmp_path):
+    """A grid of one input: by --grid, as an array of numbers, and as an array of rows; two inputs as an array."""
+    parts = columns(30) | {"x": np.linspace(3.0, -1.0, 30), "z": np.linspace(0.0, 1.0, 30) ** 2}
+    path = write(tmp_path / "preds.parquet", parts)
+    points = np.linspace(-1, 3, 7)
+    arrays = {"numbers": points, "rows": points[:, None], "pairs": np.column_stack([points, points])}
+    for name, values in arrays.items():
+        np.save(tmp_path / f"{name}.npy", values)
+
+    def value(*arguments):
+        report = json.loads(calcheck("cce", path, *arguments, "--no-null", "--format", "json").out)
+        return report["results"][0]["details"]["rows"], report["results"][0]["value"]
+
+    grid = value("--inputs", "x", "--grid", 7)
+    assert grid[0] == 7
+    assert grid == value("--inputs", "x", "--at", tmp_path / "numbers.npy")
+    assert grid == value("--inputs", "x", "--at", tmp_path / "rows.npy")
+    assert value("--inputs", "x,z", "--at", tmp_path / "pairs.npy")[0] == 7
+    refused = "--grid needs one-dimensional inputs, and these have 2 dimensions. Pass --at FILE instead"
+    assert refused in calcheck("cce", path, "--inputs", "x,z", "--grid", 7).refused()
+
+
 def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     at = write(tmp_path / "at.parquet", {name: columns(9, seed=5)[name] for name in ("id", "embedding")})
     out = tmp_path / "rows.parquet"
@@ -527,7 +549,7 @@ def test_an_unknown_command_is_refused_with_a_similar_one_or_the_available_ones(
         "calcheck: No such command 'evaluates'. Did you mean 'evaluate', 'recalibrate'?\n"
     )
     assert (
-        "Available commands: evaluate, report, check, compare, slices, recalibrate, prune, reject, sweep, diff,"
+        "Available commands: evaluate, report, check, compare, slices, monitor, recalibrate, prune, reject, sweep,"
         in calcheck("banana").refused()
     )
 

@@ -435,3 +435,15 @@ def test_options_that_describe_only_some_files_are_refused_with_the_command_that
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(Path(laplace).read_bytes()[:500])
     assert "calcheck convert" not in calcheck("compare", laplace, broken, *options).refused()
+
+
+def test_parts_of_scores_have_a_table_and_a_plane(models, calcheck, tmp_path):
+    plane = tmp_path / "plane.svg"
+    ended = calcheck("compare", *models, *QUICK, "--metrics", "crps-miscalibration,zms", "--plot", plane)
+    heading, names, _, _, first, second = ended.out.split("parts of the score, ")[1].splitlines()[:6]
+    assert heading == "crps-miscalibration"
+    assert names.split() == ["miscalibration", "discrimination", "uncertainty", "score"]
+    for line in (first, second):
+        miscalibration, discrimination, uncertainty, score = map(float, line.split()[1:])
+        assert_allclose(miscalibration - discrimination + uncertainty, score, atol=2e-3)
+    assert "crps-miscalibration, dashed: equal scores, better above" in plane.read_text()

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import ClassVar
 
+import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from calcheck.cli.command_group import PANELS
 from calcheck.errors import OptionError
@@ -100,6 +102,29 @@ def test_a_stored_list_rebuilds_the_same_metric(calcheck, preds, tmp_path):
 def test_the_help_shows_a_list(calcheck):
     found = " ".join(calcheck("tiers", "--help").out.split())
     assert "--levels FLOAT,… Levels. Default: 0.1,0.9." in found
+
+
+def test_evenly_spaced_numbers_have_a_short_form(levels):
+    spaced = np.linspace(1e-5, 0.99999, 50)
+    for arguments in (("ece", "preds", "--levels", "linspace:1e-5:0.99999:50"), ("ece", "preds")):
+        text = "" if "--levels" in arguments else "levels = 'linspace:1e-5:0.99999:50'"
+        assert_allclose(levels(text, *arguments), spaced, rtol=1e-15)
+    assert levels("", "tiers", "preds", "--levels", "linspace:0:1:3,0.75") == [0, 0.5, 1, 0.75]
+
+
+@pytest.mark.parametrize("text", ["0:1", "0:1:1", "0:1:1e9", "0:1:99999999", "0:x:3", "0:inf:3", "0:1:-3"])
+def test_a_malformed_range_is_refused(calcheck, preds, text):
+    line = calcheck("ece", preds, "--levels", f"linspace:{text}").refused()
+    assert f"--levels takes a list of numbers, got 'linspace:{text}'" in line
+
+
+def test_a_list_or_a_word_is_parsed_from_every_source():
+    declared = next(each for each in options_of(METRICS["ece"]) if each.name == "level_weights")
+    assert declared.parse("1,2") == declared.take([1, 2], "weights") == (1.0, 2.0)
+    assert declared.parse("uniform") == declared.take("uniform", "weights") == "uniform"
+    assert declared.placeholder == "FLOAT,…|uniform|frequency"
+    with pytest.raises(OptionError, match="takes a list of numbers or one of uniform, frequency, got 'unifrom'"):
+        declared.parse("unifrom")
 
 
 def test_the_lists_of_a_sweep_are_separated_by_semicolons():

@@ -103,3 +103,24 @@ def test_compare_draws_the_differences_from_the_first_model(calcheck, file, tmp_
     path = tmp_path / "compare.svg"
     assert calcheck("compare", file, other, "--metrics", "crps,zms", "--plot", path).code == 0
     assert {"Differences from p", "wide", "crps [y] − p", "crps, left is better"} <= set(texts(path))
+
+
+def test_inspect_draws_single_predictions(calcheck, file, tmp_path):
+    path = tmp_path / "predictions.svg"
+    assert calcheck("inspect", file, "--plot", path, "--plot-by", "std").code == 0
+    assert {"by prediction", "along std", "in order of the targets", "errors by width"} <= set(texts(path))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--plot", "a.gif"), "must end in .svg, .png or .pdf"),
+        (("--plot-by", "std"), "also pass --plot FILE"),
+        (("--plot", "a.svg", "--plot-by", "kind"), "column 'kind' must hold numbers"),
+        (("--plot", "a.svg", "--plot-by", "nothing"), "there is no column 'nothing'"),
+    ],
+)
+def test_predictions_that_cannot_be_drawn_are_refused(calcheck, file, tmp_path, monkeypatch, options, expected):
+    monkeypatch.chdir(tmp_path)
+    assert expected in calcheck("inspect", file, *options).refused()
+    assert not list(tmp_path.glob("*.svg"))

@@ -47,8 +47,8 @@ def test_the_page_answers_in_order_and_holds_the_report_of_evaluate(calcheck, pa
     text = page(preds)
     inside = json.loads(extract(text, "report")[0])
     assert inside == json.loads(calcheck("evaluate", preds, *FAST, "--format", "json").out)
-    expected = ["Conclusion", "Metrics", "How", "Where", "Groups", "Worst rows", "Settings", "Definitions", "Command"]
-    assert headings(text) == expected
+    model = ["Conclusion", "Metrics", "How", "Where", "Groups", "Predictions", "Worst rows", "Settings"]
+    assert headings(text) == [*model, "Definitions", "Command"]
     assert ">north</td>" in text
     assert "predicted mean" in text
     assert text == page(preds)

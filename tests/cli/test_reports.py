@@ -243,6 +243,9 @@ def test_prune_includes_the_last_step_and_limits_the_number_of_steps(calcheck, c
         ).out
     )
     assert [result["slice"]["rows"] for result in report["results"][:3]] == [400, 394, 392]
+    first, *others = report["results"][:3]
+    assert first["details"]["change"] == 0
+    assert [each["details"]["change"] for each in others] == [each["value"] - first["value"] for each in others]
     assert "more than 1,000 steps" in calcheck("prune", calibrated, "--step", 0.001).refused()
 
 

@@ -132,7 +132,7 @@ def test_a_variable_of_another_command_does_not_count(report_with, monkeypatch):
     [
         ("ESTIMATOR", "CALCHECK_CCE_ESTIMATOR"),
         ("SEED", "CALCHECK_EVALUATE_SEED"),
-        ("SEDE", "CALCHECK_EVALUATE_SEED"),
+        ("SEEED", "CALCHECK_EVALUATE_SEED"),
         ("N_LEVELS", "CALCHECK_ECE_N_LEVELS"),
     ],
 )

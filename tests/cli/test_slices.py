@@ -209,3 +209,67 @@ def test_metrics_that_a_file_does_not_allow_are_skipped_with_the_reason(sliced, 
     assert {each["metric"] for each in report["skipped"]} == {"bias", "zms"}
     assert by_group(report, "coverage")["sex=f"]["verdict"] == "pass"
     assert "the mean depends on the tails" in calcheck("slices", file, "--by", "sex", "--metrics", "zms").refused()
+
+
+def test_evaluate_by_columns_is_the_same_report(calcheck, preds):
+    reports = [
+        json.loads(calcheck(name, preds, "--by", "sex", "--format", "json").out) for name in ("evaluate", "slices")
+    ]
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("option", [("--pointwise", "a.csv"), ("--subsample", "50"), ("--brief",)])
+def test_what_groups_do_not_have_is_refused(calcheck, preds, option):
+    assert (
+        f"{option[0]} does not apply to groups (--by)" in calcheck("evaluate", preds, "--by", "sex", *option).refused()
+    )
+
+
+def test_a_check_of_groups_fails_where_a_group_fails(calcheck, preds):
+    ended = calcheck("check", preds, "--by", "sex", "--format", "json")
+    report = json.loads(ended.out)
+    validate(report)
+    passed = {gate["rule"]: gate["passed"] for gate in report["gates"]}
+    assert ended.code == 1
+    assert not passed["slices['sex=f'].zms.verdict == fail"]
+    assert passed["slices['sex=m'].zms.verdict == fail"]
+    assert all(each["slice"] for each in report["results"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "by", "code"),
+    [
+        ("slices.min_p < 0.01", True, 1),
+        ("slices.min_p < 0.004", True, 0),
+        ("slices.failed > 2", True, 0),
+        ("slices['sex=f'].coverage < 0.85", True, 1),
+        ("slices['sex=m'].coverage < 0.85", True, 0),
+        ('slices["sex=m"].coverage < 0.85 and mae > 0', True, 0),
+        ("slices['sex=f'].rce.verdict == fail", True, 1),
+        ("slices.min_p < 0.01", False, 1),
+    ],
+)
+def test_rules_refer_to_groups_or_to_the_search(calcheck, preds, rule, by, code):
+    ended = calcheck("check", preds, *(["--by", "sex"] if by else []), "--fail-on", rule)
+    assert (ended.code, ended.err) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "by", "message"),
+    [
+        ("slices['sex=f'].coverage < 0.85", False, "also pass the columns that form the groups, e.g. --by sex"),
+        ("slices['sex=x'].coverage < 0.85", True, "no group 'sex=x'. Available groups: 'all rows', 'sex=f', 'sex=m'"),
+        ("slices['sex=f'].color < 0.85", True, "unknown metric 'color'"),
+        ("slices['sex=f'].min_p < 0.85", True, "unknown metric 'min_p'"),
+        ("slices.coverage < 0.85", True, "slices has no field 'coverage'"),
+        ("slices['sex=f'].ece > 1", True, "ece is no mean over rows"),
+        ("slices['sex=f' > 1", True, "unexpected character"),
+    ],
+)
+def test_rules_about_unknown_groups_are_refused(calcheck, preds, rule, by, message):
+    assert message in calcheck("check", preds, *(["--by", "sex"] if by else []), "--fail-on", rule).refused()
+
+
+def test_the_table_of_a_check_has_the_groups(calcheck, preds):
+    out = calcheck("check", preds, "--by", "sex", "--metrics", "zms", "--fail-on", "mae > 9").out
+    assert out.index("mae") < out.index("all rows") < out.index("sex=f") < out.index("adjusted: p-value")

@@ -114,7 +114,9 @@ def test_a_plot_has_a_panel_for_each_setting(calcheck, models, tmp_path):
 
 def test_any_metric_can_be_swept_with_its_options(swept, models):
     report = swept(models[1], "--metric", "ence", "--vary", "bins=2,4", "--by", "mean")
-    assert [each["options"] for each in report["results"]] == [{"bins": bins, "by": "mean"} for bins in (10, 2, 4)]
+    assert [each["options"] for each in report["results"]] == [
+        {"bins": bins, "by": "mean", "norm": "mean"} for bins in (10, 2, 4)
+    ]
 
 
 def test_settings_of_the_metric_are_used_unless_the_command_line_overrides_them(swept, models, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Average and binned calibration: values derived by hand, in the docstring of each test."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.poisson import Poisson
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
@@ -44,12 +45,17 @@ def with_pit(values):
 def test_moments_by_hand():
     """Errors 1, -2, 3, 0 with std 1, 1, 2, 2.
 
-    z^2 = 1, 4, 9/4, 0: ZMS = 7.25/4. RMV^2 = 10/4, RMSE^2 = 14/4: RCE = 1 - sqrt(1.4). Bias = 2/4. std has mean 1.5 and
-    deviations of 0.5: C_v = sqrt(4 * 0.25 / 3) / 1.5.
+    z^2 = 1, 4, 9/4, 0: ZMS = 7.25/4; z has the mean 1/8 and the variance (7.25 - 4/64)/3. RMV^2 = 10/4 and
+    RMSE^2 = 14/4: RCE = 1 - sqrt(1.4). Bias = 2/4. std has mean 1.5, deviations of 0.5: C_v = sqrt(4 * 0.25 / 3) / 1.5.
     """
     y, predictive = [11.0, 8.0, 13.0, 10.0], normal([10.0] * 4, [1.0, 1.0, 2.0, 2.0])
     assert_allclose(value("zms", y, predictive), 7.25 / 4, rtol=1e-15)
+    z = result("zms", y, predictive).details
+    assert_allclose([z["mean_z"], z["variance_z"]], [1 / 8, (7.25 - 1 / 16) / 3], rtol=1e-14)
     assert_allclose(value("rce", y, predictive), 1 - math.sqrt(1.4), rtol=1e-14)
+    parts = result("rce", y, predictive).details
+    expected = [math.sqrt(2.5), math.sqrt(3.5), 0.5]
+    assert_allclose([parts[name] for name in ("rmv", "rmse", "mean_error")], expected, rtol=1e-14)
     assert_allclose(value("rmse", y, predictive), math.sqrt(3.5), rtol=1e-15)
     assert_allclose(value("bias", y, predictive), 0.5, rtol=1e-15)
     assert_allclose(value("mae", y, predictive), 1.5, rtol=1e-15)
@@ -60,11 +66,13 @@ def test_moments_by_hand():
 def test_bins_by_hand():
     """The same rows in two bins: std 1, 1 with E^2 = 1, 4 (RMSE^2 = 2.5), and std 2, 2 with E^2 = 9, 0 (4.5).
 
-    ENCE = (|1 - sqrt(2.5)| / 1 + |2 - sqrt(4.5)| / 2) / 2. UCE = (|1 - 2.5| + |4 - 4.5|) / 2 = 1.
+    ENCE = (|1 - sqrt(2.5)| / 1 + |2 - sqrt(4.5)| / 2) / 2, or the first term by the maximum.
+    UCE = (|1 - 2.5| + |4 - 4.5|) / 2 = 1.
     """
     y, predictive = [11.0, 8.0, 13.0, 10.0], normal([10.0] * 4, [1.0, 1.0, 2.0, 2.0])
     ence = ((math.sqrt(2.5) - 1) + (math.sqrt(4.5) - 2) / 2) / 2
     assert_allclose(value("ence", y, predictive, bins=2), ence, rtol=1e-14)
+    assert_allclose(value("ence", y, predictive, bins=2, norm="max"), math.sqrt(2.5) - 1, rtol=1e-14)
     assert_allclose(value("uce", y, predictive, bins=2), 1.0, rtol=1e-14)
 
 
@@ -76,8 +84,8 @@ def test_bins_of_unequal_counts_are_weighted_equally_or_by_count():
     std = [1.0, 1.0 + 1e-9, 1.0 + 2e-9, 1.0 + 3e-9, 1.0 + 4e-9]
     predictive = normal([0.0] * 5, std)
     y = [0.0, 0.0, 2.0, 2.0, 2.0]
-    assert_allclose(value("uce", y, predictive, bins=2), 2.0, rtol=1e-7)
-    assert_allclose(value("uce", y, predictive, bins=2, bin_weights="count"), 11 / 5, rtol=1e-7)
+    assert_allclose(value("uce", y, predictive, bins=2, bin_weights="uniform"), 2.0, rtol=1e-7)
+    assert_allclose(value("uce", y, predictive, bins=2), 11 / 5, rtol=1e-7)
 
 
 def test_rows_tied_across_an_edge_are_split():
@@ -106,6 +114,45 @@ def test_ece_by_hand():
     assert_allclose(value("ece", y, predictive, n_levels=3), 1 / 6, rtol=1e-14)
     assert_allclose(value("ece", y, predictive, n_levels=3, alpha=2), 1 / 24, rtol=1e-14)
     assert_allclose(value("ece", y, predictive, n_levels=3, level_weights="frequency"), 5 / 32, rtol=1e-14)
+
+
+def test_ece_at_any_levels_with_any_weights_by_hand():
+    """PIT 0.1, 0.2, 0.3, 0.9 at levels 0, 0.25, 0.6 and 1: shares 0, 2/4, 3/4, 1, gaps 0, 1/4, 0.15, 0.
+
+    Uniform: 0.1; weights 3, 2, 4, 1: 1.1, squared 2/16 + 4 * 0.0225; frequencies 0, 2/9, 3/9, 4/9; the maximum 1/4.
+    """
+    y, predictive = with_pit([0.1, 0.2, 0.3, 0.9])
+    at, weights = (0, 0.25, 0.6, 1), (3, 2, 4, 1)
+    assert_allclose(value("ece", y, predictive, levels=at), 0.1, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=at, level_weights=weights), 1.1, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=at, level_weights=weights, alpha=2), 0.215, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=at, level_weights="frequency"), 0.95 / 9, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=at, norm="max"), 1 / 4, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=at, norm="max", alpha=2), 1 / 16, rtol=1e-14)
+
+
+def test_ece_of_counts_at_the_ends_has_no_gaps():
+    """F- = 0 or F = 1 at levels 0 and 1: a target of 0 has F- = 0, and every F is at most 1."""
+    y, rate = [0.0, 40.0], Poisson(np.full(2, math.log(2)))
+    for pit in ("plain", "nonrandomized"):
+        assert value("ece", y, rate, levels=(0, 1), pit=pit) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"levels": (0.5, 0.1)}, "--levels must increase, got 0.5, 0.1"),
+        ({"levels": (0.5, 1.1)}, "--levels must lie between 0 and 1, got 1.1: did you mean 0.011?"),
+        ({"level_weights": (1, -1)}, "--level-weights must be numbers from 0 on, and not all 0, got 1, -1"),
+        ({"level_weights": ()}, "--level-weights must be numbers from 0 on, and not all 0, got none"),
+        ({"level_weights": "frequency", "norm": "max"}, "--norm max has no weights. Remove --level-weights"),
+        ({"level_weights": (1, 1)}, "--level-weights must have a number for each of the 99 levels, got 2"),
+    ],
+)
+def test_levels_and_weights_that_do_not_match_are_refused(options, message):
+    rows = Predictions(y=np.zeros(1), predictive=normal([0.0], [1.0]))
+    with pytest.raises((OptionError, DataError), match=re.escape(message)):
+        METRICS["ece"](**options).compute(rows)
 
 
 def test_a_pit_equal_to_a_level_counts_as_below_it():

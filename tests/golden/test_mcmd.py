@@ -89,6 +89,23 @@ def test_samples_at_different_inputs_equal_explicit_inverses(d, t, sizes, ridge_
             assert_allclose(found**2, squared, rtol=0, atol=1e-10)
 
 
+def test_the_mean_square_is_that_of_explicit_inverses():
+    """The square of the mean is at most the mean of squares, of the samples and of each permutation."""
+    rng = np.random.default_rng(2)
+    first, second = sample(rng, 30, 1), sample(rng, 35, 1, shift=3.0)
+    sources = [InMemory(Predictions(x=x, y=y, has_embedding=False)) for x, y in (first, second)]
+    plain, squared = (
+        two_samples(*sources, Mcmd(squared=squared), grid=9, run=Run(replicates=49)).results[0]
+        for squared in (False, True)
+    )
+    at = np.linspace(*np.quantile(np.concatenate([first[0], second[0]]), [0, 1]), 9)[:, None]
+    gamma_y = 1 / (2 * first[1].var(ddof=1))
+    expected = mcmd_squared(first, second, k_x=input_kernel("rbf", 1.0), gamma_y=gamma_y, ridges=(0.1, 0.1), at=at)
+    assert_allclose(squared.value, expected.mean(), rtol=0, atol=1e-10)
+    assert plain.value**2 <= squared.value < plain.value
+    assert plain.reference**2 <= squared.reference < plain.reference
+
+
 def test_by_default_a_single_input_has_gamma_1():
     rng = np.random.default_rng(1)
     first, second = sample(rng, 40, 1), sample(rng, 50, 1)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
-from calcheck.distributions import Gaussian, Quantiles
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
@@ -94,7 +94,36 @@ def test_isotonic_quantiles_are_optimal_increasing_and_equal_for_equal_predictio
             assert (np.diff(values[np.argsort(line, kind="stable")]) >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["mean-miscalibration", "quantile-miscalibration"])
+def test_parts_of_the_crps_of_one_draw_are_those_of_the_absolute_error():
+    """Errors 1, 1, 0, 1; medians 0 at -1, 0 at 1, and 1 at 2 leave one error of 1; the median of all leaves two."""
+    rows = Predictions(y=np.array([0.0, 0, 1, 1]), predictive=Samples(np.array([[-1.0], [1], [1], [2]])))
+    found = result("crps-miscalibration", rows)
+    assert_allclose(parts(found.details), [0.5, 0.25, 0.5, 0.75], rtol=1e-15)
+    assert found.value == 0.5
+
+
+def test_parts_of_the_crps_are_twice_the_mean_of_those_at_the_middles_of_levels():
+    rows = calibrated("gaussian")
+    levels = tuple((np.arange(50) + 0.5) / 50)
+    expected = parts(result("quantile-miscalibration", rows, levels=levels).details)
+    assert_allclose(parts(result("crps-miscalibration", rows).details), 2 * np.array(expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("family", "tolerance"), [("samples", 1e-12), ("gaussian", 1e-3), ("poisson", 1e-3)])
+def test_the_score_is_the_crps_for_draws_exactly_and_for_others_nearly(family, tolerance):
+    """Bröcker (2012): the levels (j - 1/2)/m of m draws have twice the pinball loss of the CRPS of the draws."""
+    rows = calibrated(family)
+    options = {"ensemble": "biased"} if family == "samples" else {}
+    expected = result("crps", rows, **options).value
+    assert_allclose(result("crps-miscalibration", rows).details["score"], expected, rtol=tolerance)
+
+
+def test_the_crps_of_a_file_of_quantiles_is_refused_with_the_metric_that_suits():
+    report = evaluate(InMemory(calibrated("quantiles")), [METRICS["crps-miscalibration"]()], run=PLAIN)
+    assert "quantile-miscalibration" in report.skipped[0].reason
+
+
+@pytest.mark.parametrize("name", ["mean-miscalibration", "quantile-miscalibration", "crps-miscalibration"])
 @pytest.mark.parametrize("family", ["gaussian", "samples", "poisson"])
 def test_parts_are_not_negative_and_add_up_to_the_score(name, family):
     rows = calibrated(family)
@@ -117,12 +146,12 @@ def test_a_correct_model_passes_and_a_conditional_bias_or_a_wrong_spread_fails()
     """Targets that are half the predictions have mean error 0; predictions of half the spread have the right mean."""
     rng, run = np.random.default_rng(5), Run(resamples=0)
     mean, noise = rng.normal(size=300), rng.normal(size=300)
-    names = ("mean-miscalibration", "quantile-miscalibration")
+    names = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 
     def verdicts(y, std):
         rows = Predictions(y=y, predictive=Gaussian(mean, np.full(300, std)))
         return [result(name, rows, run).verdict for name in names]
 
-    assert verdicts(mean + noise, 1.0) == ["pass", "pass"]
-    assert verdicts(mean / 2 + noise, 1.0) == ["fail", "fail"]
-    assert verdicts(mean + noise, 0.5)[1] == "fail"
+    assert verdicts(mean + noise, 1.0) == ["pass"] * 3
+    assert verdicts(mean / 2 + noise, 1.0) == ["fail"] * 3
+    assert verdicts(mean + noise, 0.5)[1:] == ["fail"] * 2

@@ -49,6 +49,16 @@ def test_targets_equal_to_quantiles_count_in_favor_of_the_model():
     assert_allclose(weighted.value, 0.2 * 0.4 / (0.4 + 0.6 + 0.9), rtol=1e-12)
 
 
+def test_levels_of_the_file_can_be_selected():
+    """As above at 0.2 and 0.9 only: gaps 0.2 and 0. A level between them is interpolated, and has no verdict."""
+    y, quantiles = [-1, -1, -1, -1, 0, 1, 2, 2, 2, 2], np.tile([0, 2, 2], (10, 1))
+    rows = Predictions(y=np.array(y, float), predictive=Quantiles(np.array([0.2, 0.6, 0.9]), quantiles.astype(float)))
+    metrics = [METRICS["ece"](levels=levels) for levels in ((0.2, 0.9), (0.2, 0.5))]
+    selected, interpolated = evaluate(InMemory(rows), metrics, run=FAST).results
+    assert_allclose(selected.value, 0.1, rtol=1e-12)
+    assert (selected.verdict, interpolated.verdict) == ("pass", "none")
+
+
 def test_shares_at_quantiles_agree_with_a_loop():
     """Random quantiles with many ties, and targets among them, also at levels whose sums are rounded."""
     rng = np.random.default_rng(0)

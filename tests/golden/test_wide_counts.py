@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.distributions.counts import WIDE_FROM
+from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
@@ -164,6 +164,13 @@ def test_wide_and_narrow_rows_can_be_mixed():
     points, gamma = y[:, None], np.array([1e-14])
     assert_allclose(family.kernel_mean(points, gamma), [one.kernel_mean(points, gamma)[0] for one in alone])
     assert_allclose(family.kernel_norm(gamma), [one.kernel_norm(gamma)[0] for one in alone])
+
+
+@pytest.mark.parametrize("method", ["wide_below", "wide_shortfall", "wide_pairs"])
+def test_families_without_closed_forms_use_sums(method):
+    family, y = Poisson(np.array([0.7, 8.0, 900.0])), np.array([1.0, 5.0, 910.0])
+    arguments = () if method == "wide_pairs" else (y,)
+    assert_allclose(getattr(Counts, method)(family, *arguments), getattr(family, method)(*arguments), rtol=1e-11)
 
 
 def test_wide_double_poisson_distributions_are_drawn_by_inversion():

@@ -296,7 +296,7 @@ def test_options_are_checked(options):
 
 
 def test_evaluation_inputs_require_an_exact_solver():
-    with pytest.raises(OptionError, match=r"--at requires an exact solver\. Pass --solver cg"):
+    with pytest.raises(OptionError, match=r"--at and --grid require an exact solver\. Pass --solver cg"):
         evaluate(InMemory(rows_of()), [Cce(solver="nystroem")], at=InMemory(rows_of()), run=PLAIN)
 
 

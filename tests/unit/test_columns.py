@@ -213,12 +213,21 @@ def test_labels_named_like_roles_are_renamed_when_written(tmp_path):
     assert again.predictions().columns["model_id_given"].tolist() == ["A"] * 6
 
 
-def test_inputs_are_written_as_inputs(tmp_path):
-    source = read(file(tmp_path, NORMAL | {"age": [3.0, 4.0], "height": [5.0, 6.0]}), inputs="age,height")
-    write(source, str(tmp_path / "out.parquet"))
-    assert read(str(tmp_path / "out.parquet")).predictions().x is None
-    rows = read(str(tmp_path / "out.parquet"), inputs="x_0,x_1").predictions()
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "feather"])
+def test_inputs_are_read_back_as_inputs_without_options(tmp_path, suffix):
+    columns = {"age": [3.0, 4.0], "height": [5.0, 6.0], "input_0": [7.0, 8.0]}
+    write(read(file(tmp_path, NORMAL | columns), inputs="age,height", narrow=True), str(tmp_path / f"out.{suffix}"))
+    rows = read(str(tmp_path / f"out.{suffix}"), narrow=True).predictions()
     assert_array_equal(rows.x, [[3, 5], [4, 6]])
+    assert not rows.has_embedding
+    assert rows.columns["input_0_given"].tolist() == [7, 8]
+
+
+def test_an_embedding_beside_inputs_is_refused(tmp_path):
+    path = file(tmp_path, NORMAL | {"input_0": [3.0, 4.0], "emb_0": [5.0, 6.0]})
+    with pytest.raises(DataError, match="there are an embedding and inputs, 'emb_0' and 'input_0'"):
+        read(path).predictions()
+    assert_array_equal(read(path, inputs="input_0").predictions().x, [[3], [4]])
 
 
 def test_several_targets_cannot_be_written_as_csv(tmp_path):

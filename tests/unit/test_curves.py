@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
+from scipy.stats import bootstrap
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.bernoulli import Bernoulli
@@ -94,12 +95,25 @@ BINS = normal_rows([1, 3, 0, 2, 1, 1, 2, 2], [1, 1, 2, 2, 3, 3, 4, 4])
 
 def test_spread_and_its_histogram_by_hand():
     """Four bins of two rows; in the first, the errors 1 and 3 have the root mean square sqrt(5)."""
-    spread, bars = curves_of("ence", BINS, bins=4)
+    spread, intervals, bars = curves_of("ence", BINS, bins=4)
+    assert intervals.low[2] is None  # equal errors have no interval
     assert_allclose(spread.x, [1, 2, 3, 4], rtol=1e-12)
     assert_allclose(spread.y, [np.sqrt(5), np.sqrt(8), 3, 8], rtol=1e-12)
     assert spread.rows == (2, 2, 2, 2)
     assert sum(bars.y) == 8
     assert (bars.x[0], bars.stop[-1]) == (1, 4)
+
+
+def test_intervals_of_the_observed_spread_are_those_of_the_bootstrap():
+    rng = np.random.default_rng(5)
+    z = rng.standard_t(5, size=800)
+    rows = normal_rows(z, np.repeat([1.0, 3.0], 400))
+    _, intervals, _ = curves_of("ence", rows, bins=2)
+    for place, (part, std) in enumerate([(z[:400], 1), (z[400:], 3)]):
+        found = bootstrap((part,), lambda x, axis: std * np.sqrt(np.mean(x**2, axis)), method="BCa", rng=rng)  # noqa: B023 - called at once
+        width = found.confidence_interval.high - found.confidence_interval.low
+        own = intervals.low[place], intervals.high[place]
+        assert_allclose(own, found.confidence_interval, atol=0.05 * width)  # 9,999 resamples: 2 %
 
 
 def test_bins_and_rows_along_their_uncertainty_by_hand():

@@ -433,7 +433,7 @@ def test_metrics_are_named_with_options():
     ("make", "message"),
     [
         (lambda: calcheck.metric("cces"), "unknown metric 'cces'. Did you mean 'cce'?"),
-        (lambda: calcheck.metric("ence", bin=3), r"ence has no option 'bin' \(options: bins, by\)"),
+        (lambda: calcheck.metric("ence", bin=3), r"ence has no option 'bin' \(options: bins, by, norm\)"),
         (lambda: calcheck.metric("zms", bins=3), r"zms has no option 'bins' \(options: none\)"),
         (lambda: calcheck.metric("ence", bins="three"), "ence: bins takes a whole number, got the text 'three'"),
         (lambda: calcheck.metric("ence", bins=0), "^bins must be at least 1, got 0"),

@@ -18,6 +18,7 @@ from calcheck.region_maps.groups import column_groups
 from calcheck.region_maps.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
 from calcheck.region_maps.sums import Membership, group_sums
 from calcheck.region_maps.variables import default_variables
+from calcheck.render.pages.regions import group_picture
 from tests import families
 
 RUN = Run()
@@ -204,6 +205,20 @@ def test_groups_are_texts_truths_and_few_whole_numbers():
     assert found["site"].names == ("(absent)", "a", "b")
     assert found["night"].names == ("False", "True")
     assert_array_equal(found["kind"].sums.n, [8, 8, 8, 8, 7, 7, 7, 7])
+
+
+def test_groups_are_drawn_with_the_values_and_limits_of_their_table():
+    n = 40
+    z = np.where(np.arange(n) % 2, 1.5, 0.5)
+    site = np.where(np.arange(n) % 2, "b", "a").astype(object)
+    rows = Predictions(y=z, predictive=Gaussian(np.zeros(n), np.ones(n)), columns={"site": site})
+    (groups,) = column_groups(rows, RUN)
+    inside, squares = group_picture(groups).panels
+    limits, points = squares.marks
+    assert squares.x.names == ("a", "b")
+    assert_allclose(points.y, [0.25, 2.25])
+    assert_allclose(limits.low, mean_square_limits(*np.array([[20, 20], [20, 20], [40, 40]]), RUN.confidence)[0])
+    assert_allclose(inside.marks[1].y, [1, 1])
 
 
 def test_the_variables_of_a_map_are_inputs_or_what_the_predictions_state():

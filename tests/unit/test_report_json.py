@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 from calcheck import InMemory, Predictions
 from calcheck.distributions import Gaussian
@@ -12,6 +13,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.render.json import render, to_plain
+from calcheck.render.schema import SCHEMAS
 from calcheck.storage.report_json import read_report
 from tests.shorthand import texts
 
@@ -144,3 +146,8 @@ def test_large_or_missing_files_are_refused(tmp_path, monkeypatch):
         read_report(save(tmp_path, " " * ((1 << 20) + 1)))
     with pytest.raises(FileError, match="there is no file"):
         read_report(str(tmp_path / "absent.json"))
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_schemas_are_valid(kind):
+    Draft202012Validator.check_schema(SCHEMAS[kind]())

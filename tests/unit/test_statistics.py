@@ -254,9 +254,9 @@ def test_map_ahead_keeps_the_order_and_raises_errors():
         next(found)
 
 
-def test_the_curve_of_many_levels_is_reported_at_nine():
-    """Levels j / 100: those of 0.1, 0.2, …, 0.9; PIT values 0.5 and about 0.84."""
+def test_the_curve_is_reported_at_all_levels():
+    """Levels j / 100; PIT values 0.5 and about 0.84."""
     rows = Predictions(y=np.array([0.0, 1.0]), predictive=Gaussian(np.zeros(2), np.ones(2)))
     curve = rows_of(Ece(), rows).details["curve"]
-    assert_allclose([point["level"] for point in curve], np.arange(1, 10) / 10)
-    assert [point["observed"] for point in curve] == [0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 1]
+    assert_allclose([point["level"] for point in curve], np.arange(1, 100) / 100)
+    assert [point["observed"] for point in curve] == [0] * 49 + [0.5] * 35 + [1] * 15

@@ -10,6 +10,9 @@ from calcheck.io.times import Window, parse_times, time_texts
 DAYS = np.arange("2026-01-07", "2026-04-20", dtype="datetime64[D]").astype("datetime64[us]")
 
 
+MONDAY = pd.Timestamp("1970-01-05")
+
+
 def parsed(values):
     return parse_times("day", np.asarray(values), np.arange(len(values)))
 
@@ -46,9 +49,9 @@ def test_what_is_no_time_is_refused_with_its_row(values, message):
 
 
 @pytest.mark.parametrize("offset", ["7D", "12h", "14D", "36h", "30min"])
-def test_windows_of_a_duration_begin_as_those_of_pandas(offset):
+def test_windows_of_a_duration_begin_as_those_of_pandas_from_a_monday_on(offset):
     times = DAYS + np.arange(len(DAYS)) * np.timedelta64(3, "h")
-    counts = pd.Series(1, pd.DatetimeIndex(times)).resample(offset, closed="left", label="left").count()
+    counts = pd.Series(1, pd.DatetimeIndex(times)).resample(offset, origin=MONDAY).count()
     found, sizes = np.unique(Window.parse(offset).starts(times, "day"), return_counts=True)
     assert sizes.tolist() == counts[counts > 0].tolist()
     np.testing.assert_array_equal(found, counts[counts > 0].index.to_numpy())

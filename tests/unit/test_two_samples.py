@@ -218,7 +218,7 @@ def test_everything_is_documented(metric):
     assert {"Needs", "Value", "Raises", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
     for option in options_of(metric):
         assert option.help.endswith((".", ")")), option
-        assert option.placeholder, option
+        assert option.placeholder or option.hint is bool, option
     assert [option.field for option in options_of(metric)] == [field.name for field in fields(metric)]
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from calcheck.io.columns.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"
+INPUTS = r"input_\d+"
 UNCLEAR_PAIRS = {  # Ambiguous pairs of columns, with the message about them
     (
         "0",
@@ -300,11 +301,16 @@ class _Finder:
             return columns.group("embedding", options.embedding), True
         if columns_of(predictive) == ("embedding",):  # an array of draws, whose name in a .npy file means nothing
             return (), True
-        wide = tuple(columns.matching(EMBEDDING))
-        if wide and "embedding" in columns.names:
+        wide, inputs = (tuple(columns.matching(names)) for names in (EMBEDDING, INPUTS))
+        embedding = ("embedding",) if "embedding" in columns.names else wide
+        if wide and embedding != wide:
             msg = f"two columns may hold the embedding: 'embedding' and {list_names(wide)!r}. Pass --embedding"
             raise DataError(msg)
-        return ("embedding",) if "embedding" in columns.names else wide, True
+        if embedding and inputs:
+            names = f"{list_names(embedding)!r} and {list_names(inputs)!r}"
+            msg = f"there are an embedding and inputs, {names}. Pass --embedding or --inputs"
+            raise DataError(msg)
+        return (inputs, False) if inputs else (embedding, True)
 
 
 def missing_target(columns: ColumnIndex) -> str:

@@ -78,7 +78,9 @@ class ColumnOptions:
         metavar="COLUMNS|FILE",
     )
     inputs: str | None = option(
-        None, "Columns of low-dimensional inputs, instead of an embedding: x1,x2.", metavar="COLUMNS"
+        None,
+        "Columns of low-dimensional inputs, instead of an embedding: x1,x2. Default: input_0, input_1, ….",
+        metavar="COLUMNS",
     )
     id: str | None = option(None, "Column of row keys. Default: id.", metavar="COLUMN")
     truth: str | None = option(

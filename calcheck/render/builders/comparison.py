@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Result
 
 RANKS: dict[int, Emphasis] = {1: "best", 2: "second"}
+PARTS = {"miscalibration": "↓", "discrimination": "↑", "uncertainty": "", "score": "↓"}
+"""Parts of a score, miscalibration - discrimination + uncertainty, and which values are better."""
 NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
 """Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
 
@@ -28,6 +30,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     values = _values(report)
     yield values
     yield from marks_in([values], ("best", "best"), ("second", "second"))
+    yield from (_parts(results) for results in decompositions(report).values())
     yield _differences(report)
     yield from note_blocks(_notes(report))
 
@@ -41,6 +44,14 @@ def _values(report: Report) -> Table:
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
     return Table((Column("model"), *columns), tuple(rows), overflow="split", keys=1)
+
+
+def _parts(results: Sequence[Result]) -> Table:
+    """Return a table of the parts of a score, with models as rows."""
+    scale = unit(results[0])
+    columns = [Column(name, "right", better, scale) for name, better in PARTS.items()]
+    rows = [row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
+    return Table((Column("model"), *columns), tuple(rows), f"parts of the score, {results[0].metric}")
 
 
 def _differences(report: Report) -> Table:
@@ -84,6 +95,11 @@ def _by_metric(report: Report) -> dict[str, list[Result]]:
         if not is_difference(result):
             found.setdefault(result.metric, []).append(result)
     return found
+
+
+def decompositions(report: Report) -> dict[str, list[Result]]:
+    """Return the results of each metric that is a part of a score, one per model."""
+    return {name: results for name, results in _by_metric(report).items() if "discrimination" in results[0].details}
 
 
 def _rank(result: Result) -> Emphasis:

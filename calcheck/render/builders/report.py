@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.inference.p_values import rejects
+from calcheck.render.builders.groups import ADJUSTED_LEGEND, group_table
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
@@ -30,9 +31,10 @@ OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned":
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
-RANKS = {"p": 1, "expected": 2, "interval": 3, "ζ": 4}
+RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
+SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
@@ -57,11 +59,14 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
         if brief:
             return
     if report.gates:
-        yield _gates(report.gates)
+        yield gates_table(report.gates)
     if report.overall is not None:
         yield Paragraph(_overall(report.overall, report.results, report.settings["confidence"]))
-    if report.results:
-        yield overview(report.results)
+    results = [result for result in report.results if "group" not in result.slice]
+    if results:
+        yield overview(results)
+    if groups := [result for result in report.results if "group" in result.slice]:
+        yield group_table(groups)
     if detailed:
         yield from _details(report.results[0])
     if lines := legend_lines(report, details=detailed):
@@ -107,7 +112,7 @@ def _remaining(remaining: Sequence[str], failures: int) -> str:
     return f"of {failures} failures, {', '.join(remaining)} remain{'s' * (len(remaining) == 1)}"
 
 
-def _gates(gates: Sequence[Gate]) -> Table:
+def gates_table(gates: Sequence[Gate]) -> Table:
     """Return a table with one line per rule."""
     columns = (Column("rule"), Column("outcome"), Column("found"))
     rows = [(Cell(gate.rule), Cell(outcome(gate), OUTCOMES[outcome(gate)]), Cell(gate.message)) for gate in gates]
@@ -117,21 +122,23 @@ def _gates(gates: Sequence[Gate]) -> Table:
 def overview(results: Sequence[Result]) -> Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
-    numbers = [*subset, "value", "interval", "expected", "ζ", "p"]
+    changes = any("change" in result.details for result in results)
+    numbers = [*subset, "value", *(["change"] if changes else []), "interval", "expected", "ζ", "p"]
     columns = (
         Column("metric"),
         *(Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers),
         Column("verdict"),
     )
-    rows = tuple(_row(result, subset) for result in results)
+    rows = tuple(_row(result, subset, changes=changes) for result in results)
     keys = 1 + len(subset)
     return Table(columns, rows, "", "omit", keys, groups="gap" if subset else "", remedy="--format csv")
 
 
-def _row(result: Result, subset: Sequence[str]) -> tuple[Cell, ...]:
+def _row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:
     return (
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
         Cell(number(result.value), "strong"),
+        *(row_of(short(result.details.get("change"))) if changes else ()),
         *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
         Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
     )
@@ -148,7 +155,13 @@ def _details(result: Result) -> Iterator[Block]:
         yield Details(items)
     for name, value in result.details.items():
         if _is_listed(value):
-            yield listed(name, value)
+            yield listed(name, _few(value) if name == "curve" else value)
+
+
+def _few(points: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Return about nine points of a curve, evenly spaced; all of them are in JSON."""
+    step = max(1, (len(points) + 1) // (SHOWN_POINTS + 1))
+    return points if len(points) <= MOST_POINTS else points[step - 1 :: step]
 
 
 def _items(result: Result) -> Iterator[tuple[str, str]]:
@@ -223,6 +236,8 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
     details : bool
         Whether the details of the first result are shown.
     """
+    all_rows = [result for result in report.results if "group" not in result.slice]
     lines = [EXPECTED_LEGEND] if any(result.reference is not None for result in report.results) else []
-    lines += [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
+    lines += [ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
+    lines += [ZETA_LEGEND] if any(result.zeta is not None for result in all_rows) else []
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.render.builders.groups import ADJUSTED_LEGEND, adjusted, group_table
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.builders.rejection import results_by
 from calcheck.render.builders.report import ANSWERS, EXPECTED_LEGEND, FINDINGS
-from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
+from calcheck.render.cells import ABSENT, name_with_unit, notes, number
 from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Table, row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from calcheck.render.document import Emphasis
-    from calcheck.report import Conclusion, Report, Result
+    from calcheck.report import Conclusion, Report
 
 GROUPS_QUESTION = "Can the uncertainties be trusted in every group?"
 REGIONS_QUESTION = "Can the uncertainties be trusted everywhere?"
-ADJUSTED_LEGEND = (
-    "adjusted: p-value of the most extreme of all groups and metrics, by replicates of a perfect model; it decides the"
-    " verdict"
-)
 REGIONS_LEGEND = (
     "p: probability that a perfect model deviates as much in any of the regions searched",
     "values are those of the rows that were searched, where the deviation is largest; on other rows it is smaller",
-)
-COLUMNS = (
-    Column("metric"),
-    Column("value", "right"),
-    Column("interval", "right", rank=3),
-    Column("expected", "right", rank=2),
-    Column("p", "right", rank=1),
-    Column("adjusted", "right"),
-    Column("verdict"),
 )
 
 
@@ -52,7 +39,7 @@ def _group_blocks(report: Report) -> Iterator[Block]:
     if report.conclusion is not None:
         yield _answer(GROUPS_QUESTION, report.conclusion)
     if report.results:
-        yield _table(report.results)
+        yield group_table(report.results)
     yield Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND))
     yield from note_blocks(notes(report))
 
@@ -93,27 +80,3 @@ def _regions(report: Report) -> Table:
     )
     title = f"regions of {', '.join(map(str, report.settings['columns']))}"
     return Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
-
-
-def _table(results: Sequence[Result]) -> Table:
-    """Return a table with one line per group and metric."""
-    columns = (Column("group"), Column("rows", "right"), *COLUMNS)
-    rows = tuple(_row(result) for result in results)
-    return Table(columns, rows, "", "omit", keys=3, groups="gap", remedy="--format csv")
-
-
-def _row(result: Result) -> tuple[Cell, ...]:
-    judged: Emphasis = "strong" if result.verdict != "none" else "none"
-    texts = (interval(result), short(result.reference), p_value(result), adjusted(result))
-    return (
-        *row_of(str(result.slice["group"]), f"{result.slice['rows']:,}"),
-        Cell(name_with_unit(result)),
-        Cell(number(result.value), judged),
-        *row_of(*texts),
-        Cell(result.verdict, result.verdict),
-    )
-
-
-def adjusted(result: Result) -> str:
-    """Return the adjusted p-value of a result."""
-    return ABSENT if result.p_value_adjusted is None else f"{result.p_value_adjusted:.2g}"

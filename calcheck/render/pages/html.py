@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +27,8 @@ MAX_HEADING = 6
 def render(page: Page) -> str:
     """Return a page as HTML."""
     lines = [element("h1", escape(page.title)), *(line for block in page.blocks for line in _lines(block, 2))]
-    scripts = [javascript()] if any(map(_has_map, page.blocks)) else []
-    lines += [f"<script>{script}</script>" for script in (*scripts, _asset("page.js"))]
+    lines += [_library(javascript())] if any(map(_has_map, page.blocks)) else []
+    lines += [f"<script>{_asset('page.js')}</script>"]
     return PAGE.format(
         generator=escape(f"calcheck {page.calcheck}"),
         title=escape(page.title),
@@ -34,6 +36,12 @@ def render(page: Page) -> str:
         style=STYLE + "\n" + _asset("page.css"),
         body="\n".join(lines),
     )
+
+
+def _library(script: str) -> str:
+    """Return a script as compressed data, a third of its size, which the script of the page runs."""
+    packed = b64encode(gzip.compress(script.encode(), mtime=0)).decode()
+    return f'<script type="text/plain" id="library">{packed}</script>'
 
 
 def _asset(name: str) -> str:

@@ -15,6 +15,7 @@ from calcheck.region_maps.grid import make_map
 from calcheck.region_maps.groups import column_groups
 from calcheck.region_maps.variables import default_variables, named_variables
 from calcheck.render.pages.report import ModelReport
+from calcheck.statistics.row_intervals import FEW_ROWS, row_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -69,6 +70,7 @@ def model_report(
         report,
         map=make_map(rows, x, y, run, level=level),
         groups=column_groups(rows, run, without=used, level=level),
+        predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
         worst=_worst_rows(rows, run),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from calcheck.charts.picture import PERFECT
+from calcheck.charts.picture import PERFECT, Axis, Intervals, Mark, Panel, Picture, Points
 from calcheck.region_maps.limits import coverage_limits, histogram_limits, mean_square_limits
 from calcheck.render.cells import ABSENT, number
 from calcheck.render.document import Cell, Column, Table, row_of
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.region_maps.grid import Axis, RegionMap
+    from calcheck.region_maps import grid
+    from calcheck.region_maps.grid import RegionMap
     from calcheck.region_maps.groups import ColumnGroups
     from calcheck.region_maps.sums import GroupSums, SquareSums
 
@@ -134,6 +135,24 @@ def group_table(groups: ColumnGroups) -> Table:
     return Table(columns, rows, sortable=True)
 
 
+def group_picture(groups: ColumnGroups) -> Picture:
+    """Return the picture of a table about groups: their values, with the limits of right models."""
+    panels = tuple(_group_panel(each, groups) for each in quantities(groups.sums, groups.confidence))
+    title = f"Groups by {groups.column}"
+    return Picture(panels, title, "A right model: the points are inside the bars.", f"{title}, with their limits.")
+
+
+def _group_panel(quantity: Quantity, groups: ColumnGroups) -> Panel:
+    place = [float(number) for number in range(len(groups.names))]
+    name = f"{100 * groups.confidence:.4g} % of {PERFECT}"
+    marks: list[Mark] = []
+    if quantity.limits is not None:
+        low, high = quantity.limits
+        marks.append(Intervals(place, low.tolist(), high.tolist(), name))
+    marks.append(Points(place, quantity.values.tolist(), "observed"))
+    return Panel(tuple(marks), Axis(groups.column, names=groups.names), Axis(quantity.name))
+
+
 def _region_table(total: GroupSums, confidence: float) -> Table:
     """Return the table about one region, here about all rows."""
     columns = (
@@ -187,7 +206,7 @@ def _equal_columns_once(values: Values | None) -> Values | None:
     return values[:, :1] if values is not None and (values == values[:, :1]).all() else values
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: grid.Axis) -> dict[str, Any]:
     return {"name": axis.name, "edges": axis.edges.tolist(), "log": axis.is_log}
 
 

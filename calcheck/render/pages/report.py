@@ -15,8 +15,9 @@ from calcheck.render.document import Block, Cell, Column, Details, Legend, Parag
 from calcheck.render.json import fields_of
 from calcheck.render.pages.blocks import Data, Figure, Folded, Page, Row, Section
 from calcheck.render.pages.figures import figure
-from calcheck.render.pages.regions import group_table, linked_map
+from calcheck.render.pages.regions import group_picture, group_table, linked_map
 from calcheck.render.pictures.metrics import metric_picture
+from calcheck.render.pictures.predictions import predictions_picture
 from calcheck.render.pictures.recalibration import recalibration_picture
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from calcheck.region_maps.groups import ColumnGroups
     from calcheck.render.pages.blocks import PageBlock
     from calcheck.report import Report, Result
+    from calcheck.statistics.row_intervals import RowIntervals
 
     Part = Callable[["ModelReport"], Iterator[PageBlock]]
 
@@ -57,6 +59,8 @@ class ModelReport:
         Why there is no map, and no groups.
     groups : tuple of ColumnGroups
         Groups by columns of categories.
+    predictions : RowIntervals, optional
+        Intervals of some rows.
     worst : list of dict
         Rows with the largest errors for their uncertainties.
     recalibration : tuple of (Report, RecalibrationMap), optional
@@ -68,6 +72,7 @@ class ModelReport:
     map: RegionMap | None = None
     no_map: str = ""
     groups: tuple[ColumnGroups, ...] = ()
+    predictions: RowIntervals | None = None
     worst: Sequence[dict[str, Any]] = ()
     recalibration: tuple[Report, RecalibrationMap] | None = None
 
@@ -90,6 +95,7 @@ def page_of(models: Sequence[ModelReport], *, command: str = "") -> Page:
         _of_each("Where", models, _where, beside=True),
         _of_each("Groups", models, _groups),
         _of_each("Recalibration", models, _recalibration),
+        _of_each("Predictions", models, _predictions),
         _of_each("Worst rows", models, _worst),
         _of_each("Settings", models, _settings),
         Section("Definitions", (_definitions(models),)),
@@ -157,8 +163,10 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
     yield from _figures(model.report, "cce")
 
 
-def _groups(model: ModelReport) -> Iterator[Block]:
-    yield from map(group_table, model.groups)
+def _groups(model: ModelReport) -> Iterator[PageBlock]:
+    for groups in model.groups:
+        yield group_table(groups)
+        yield Figure(group_picture(groups), ())
 
 
 def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
@@ -167,6 +175,11 @@ def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
         report, _ = model.recalibration
         yield from recalibration_tables(report)
         yield Row((figure(recalibration_picture(*model.recalibration)),))
+
+
+def _predictions(model: ModelReport) -> Iterator[PageBlock]:
+    if model.predictions is not None:
+        yield Row((figure(predictions_picture(model.predictions)),))
 
 
 def _worst(model: ModelReport) -> Iterator[Block]:

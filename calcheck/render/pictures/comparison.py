@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import Axis, Panel, Picture, Points, Rule
-from calcheck.render.builders.comparison import is_difference, model_of
+from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
+from calcheck.render.builders.comparison import decompositions, is_difference, model_of
 from calcheck.render.builders.rejection import results_by
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures.parts import numbers
@@ -19,11 +19,17 @@ BETTER = {"smaller": ", left is better", "larger": ", right is better"}
 
 
 def comparison_picture(report: Report) -> Picture:
-    """Return the picture of a comparison: one panel per metric, with one line per model after the first."""
+    """Return the picture of a comparison: one panel per metric, with one line per model after the first.
+
+    Parts of scores have a plane of miscalibration and discrimination.
+    """
     differences = [result for result in report.results if is_difference(result) and result.value is not None]
     first = str(differences[0].slice["minus"]) if differences else ""
     return Picture(
-        tuple(_panel(results, first) for results in results_by(differences, "metric").values()),
+        (
+            *(_panel(results, first) for results in results_by(differences, "metric").values()),
+            *(_plane(results) for results in decompositions(report).values()),
+        ),
         f"Differences from {first}",
         "Where an interval contains 0, the rows show no difference between the models.",
         f"Differences of the metrics of models from those of {first}, with their intervals.",
@@ -37,3 +43,21 @@ def _panel(results: Sequence[Result], first: str) -> Panel:
     points = Points(values, places, "", low, high, horizontal=True)
     title = f"{results[0].metric}{BETTER.get(results[0].orientation, '')}"
     return Panel((Rule(x=0), points), Axis(f"{name_with_unit(results[0])} − {first}"), Axis(names=names), title)
+
+
+def _plane(results: Sequence[Result]) -> Panel:
+    """Return the plane of miscalibration and discrimination, with a line of equal scores through each model.
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan, Vogel (2024), "Evaluating probabilistic classifiers: the triptych".
+    """
+    x, y = ([result.details[part] for result in results] for part in ("miscalibration", "discrimination"))
+    high = max(x)
+    lines = [Line([0.0, high], [gain - loss, gain - loss + high], dashed=True) for loss, gain in zip(x, y, strict=True)]
+    points = [Points([loss], [gain], model_of(each)) for each, loss, gain in zip(results, x, y, strict=True)]
+    scale = name_with_unit(results[0]).removeprefix(results[0].metric)
+    title = f"{results[0].metric}, dashed: equal scores, better above"
+    return Panel(
+        (*lines, *points), Axis(f"miscalibration{scale}, left is better", low=0), Axis(f"discrimination{scale}"), title
+    )

@@ -150,11 +150,13 @@ def _pit_difference(_: Result, curve: Curve, band: str) -> list[Panel]:
     return [Panel(marks, PIT, Axis("share of rows below − PIT"), _titled("distribution of the PIT", curve))]
 
 
-def _spread(_: Result, curve: Curve, band: str) -> list[Panel]:
+def _spread(result: Result, curve: Curve, band: str) -> list[Panel]:
     x = _positions(curve)
+    own = [each for each in result.curves if each.name == "spread-intervals"]
+    sides = (numbers(own[0].low), numbers(own[0].high)) if own else ((), ())
     ends, log = [min(x), max(x)], _is_wide(x)
     limits: list[Mark] = [Intervals(x, numbers(curve.low), numbers(curve.high), band)] if curve.low else []
-    marks = (*limits, Line(ends, ends, dashed=True), Points(x, numbers(curve.y), OBSERVED))
+    marks = (*limits, Line(ends, ends, dashed=True), Points(x, numbers(curve.y), OBSERVED, *sides))
     predicted, observed = (
         Axis("root mean predicted variance [y]", log=log),
         Axis("root mean squared error [y]", log=log),
@@ -257,6 +259,7 @@ PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
     "pit-histogram": _pit_histogram,
     "pit-difference": _pit_difference,
     "spread": _spread,
+    "spread-intervals": _nothing,
     "spread-histogram": _spread_histogram,
     "bins": _bins,
     "along": _along,

@@ -226,8 +226,21 @@
     show(chosen());
   };
 
+  /** Run the compressed library that draws maps; without it, or in a browser that cannot unpack it, pictures stay. */
+  const runLibrary = async () => {
+    const packed = document.getElementById("library");
+    if (!packed) return;
+    const bytes = Uint8Array.from(atob(packed.textContent), (character) => character.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(unpacked).text();
+    document.head.append(script);
+  };
+
   document.querySelectorAll("table.sortable").forEach(makeSortable);
-  Promise.all(Array.from(document.querySelectorAll(".linked-map"), linkMap)).then(() => {
-    document.body.dataset.ready = "true";
-  });
+  runLibrary()
+    .then(() => Promise.all(Array.from(document.querySelectorAll(".linked-map"), linkMap)))
+    .then(() => {
+      document.body.dataset.ready = "true";
+    });
 })();

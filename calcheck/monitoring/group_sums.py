@@ -1,0 +1,79 @@
+"""Sums of the columns of metrics by window or horizon, of the data and of replicates of a perfect model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.statistics.groups import Means
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums of columns over g groups of rows.
+
+    Parameters
+    ----------
+    keys : (g,)
+        Groups in ascending order: starts of windows, or horizons.
+    rows : (g,)
+        Number of rows.
+    sums : mapping
+        For each column of a metric, named ``metric.column``, its sums (g, 1 + R): of the data, then of replicates.
+    """
+
+    keys: NDArray[Any]
+    rows: NDArray[np.int64]
+    sums: Mapping[str, Values]
+
+    def add(self, other: GroupSums) -> GroupSums:
+        """Return the sums over these and other rows, whose groups may be the same."""
+        keys, at = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        rows = np.bincount(at, np.concatenate([self.rows, other.rows])).astype(np.int64)
+        sums = {}
+        for name, own in self.sums.items():
+            both = np.concatenate([own, other.sums[name]])
+            sums[name] = np.zeros((len(keys), both.shape[1]))
+            np.add.at(sums[name], at, both)
+        return GroupSums(keys, rows, sums)
+
+    def means(self, metric: str) -> Iterator[Means]:
+        """Yield the means of the columns of a metric in each group, (1 + R,) each."""
+        prefix = f"{metric}."
+        columns = {name.removeprefix(prefix): each for name, each in self.sums.items() if name.startswith(prefix)}
+        for group, rows in enumerate(self.rows.tolist()):
+            yield Means({name: sums[group] / rows for name, sums in columns.items()}, rows)
+
+
+class Adder:
+    """Adds up columns by group, one data set after the other.
+
+    Parameters
+    ----------
+    keys : (n,)
+        Group of each row.
+    """
+
+    def __init__(self, keys: NDArray[Any]) -> None:
+        self._keys, self._codes = np.unique(keys, return_inverse=True)
+        self._sums: dict[str, list[Values]] = {}
+
+    def update(self, metric: str, columns: Mapping[str, Values]) -> None:
+        """Add the columns of a metric, (n,) each: of the data, then of one replicate after the other."""
+        for name, values in columns.items():
+            sums = self._sums.setdefault(f"{metric}.{name}", [])
+            sums.append(np.bincount(self._codes, values, len(self._keys)).astype(np.float64))
+
+    def result(self) -> GroupSums:
+        """Return the sums."""
+        counts = np.bincount(self._codes, minlength=len(self._keys)).astype(np.int64)
+        return GroupSums(self._keys, counts, {name: np.stack(sums, axis=1) for name, sums in self._sums.items()})

@@ -1,0 +1,127 @@
+"""Files of the states of monitored models: what is written to them and read from them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import CalcheckError, FileError
+from calcheck.io.times import DATE_UNIT
+from calcheck.messages import Message
+from calcheck.metrics import METRICS
+from calcheck.monitoring.bets import DENSITIES
+from calcheck.monitoring.group_sums import GroupSums
+from calcheck.monitoring.history import History
+from calcheck.report import Input, Skipped
+from calcheck.storage.npz import DAMAGED, is_archive, read_archive, write_archive
+from calcheck.storage.report_json import SchemaError, from_json
+from calcheck.streaming.codec import strip_prefix
+from calcheck.studies.monitor_state import MonitorOptions, MonitorState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+KIND, VERSION = "monitor state", 1
+GROUPS = ("windows", "horizons")
+SUMS = "sums"
+
+
+def is_monitor_state(path: str) -> bool:
+    """Return whether a file is the state of a monitored model."""
+    return is_archive(path, KIND)
+
+
+def write_monitor_state(path: str, state: MonitorState) -> None:
+    """Write a state to a file; an existing file is replaced on success only.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    """
+    from calcheck.version import __version__
+
+    header = {
+        "calcheck": __version__,
+        "input": asdict(state.input),
+        "options": {"time": state.options.time, "window": state.options.window, "horizon": state.options.horizon},
+        "metrics": [{"metric": each.info.name, "options": each.options()} for each in state.metrics],
+        "seed": state.seed,
+        "null_metrics": list(state.null_metrics),
+        "skipped": [asdict(each) for each in state.skipped],
+        "warnings": [asdict(each) for each in state.warnings],
+        "dates": state.history.times.dtype.kind == "M",
+    }
+    arrays = {f"history.{each.name}": _plain(getattr(state.history, each.name)) for each in fields(History)}
+    for name in GROUPS:
+        groups: GroupSums = getattr(state, name)
+        arrays |= {f"{name}.keys": _plain(groups.keys), f"{name}.rows": groups.rows}
+        arrays |= {f"{name}.{SUMS}.{column}": sums for column, sums in groups.sums.items()}
+    write_archive(path, KIND, VERSION, header, arrays)
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return times as whole numbers; other arrays as they are."""
+    return values.astype(np.int64) if values.dtype.kind == "M" else values
+
+
+def read_monitor_state(path: str) -> MonitorState:
+    """Return a state from a file, without executing any code from it.
+
+    Raises
+    ------
+    FileError
+        The file is not such a state, is of another version, or is damaged.
+    """
+    header, arrays = read_archive(path, KIND, VERSION)
+    try:
+        return _state(header, arrays)
+    except FileError:
+        raise
+    except (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+        msg = f"{path} {DAMAGED} ({error})"
+        raise FileError(msg) from error
+
+
+def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
+    unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
+    history = strip_prefix("history", arrays)
+    parts = {each.name: history[each.name] for each in fields(History)}
+    return MonitorState(
+        input=from_json(Input, header["input"], "input"),
+        options=MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")}),
+        metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
+        seed=from_json(int, header["seed"], "seed"),
+        history=_sound(History(**{**parts, "times": parts["times"].astype(unit)})),
+        windows=_groups("windows", arrays, unit),
+        horizons=_groups("horizons", arrays, "int64"),
+        null_metrics=from_json(tuple[str, ...], header["null_metrics"], "null_metrics"),
+        skipped=from_json(tuple[Skipped, ...], header["skipped"], "skipped"),
+        warnings=from_json(tuple[Message, ...], header["warnings"], "warnings"),
+    )
+
+
+def _groups(name: str, arrays: Arrays, unit: str) -> GroupSums:
+    stored = strip_prefix(name, arrays)
+    keys, rows, sums = stored["keys"].astype(unit), stored["rows"], strip_prefix(SUMS, stored)
+    if any(each.ndim != 2 or len(each) != len(keys) for each in (rows[:, None], *sums.values())):  # noqa: PLR2004
+        msg = f"its sums by {name} do not match"
+        raise ValueError(msg)
+    return GroupSums(keys, rows, sums)
+
+
+def _sound(history: History) -> History:
+    """Return the history if its arrays match."""
+    shapes = {each.name: getattr(history, each.name).shape for each in fields(History)}
+    t = len(history)
+    columns = {"log_densities": DENSITIES, "means": 2, "components": 4}
+    if not t or shapes != {name: (t, columns[name]) if name in columns else (t,) for name in shapes}:
+        msg = "its arrays do not match"
+        raise ValueError(msg)
+    return history

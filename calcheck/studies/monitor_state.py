@@ -1,0 +1,172 @@
+"""States of a monitored model, which are stored and continued."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import OptionError
+from calcheck.io.times import Window
+from calcheck.monitoring.history import concatenate
+from calcheck.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.messages import Message
+    from calcheck.metrics.base import Metric
+    from calcheck.monitoring.group_sums import GroupSums
+    from calcheck.monitoring.history import History
+    from calcheck.report import Input, Skipped
+
+MAX_LEVEL = 0.5
+
+
+@dataclass(frozen=True)
+class MonitorOptions:
+    """What is monitored, and when there is an alarm.
+
+    Raises
+    ------
+    OptionError
+        The level is out of range, or the window is invalid.
+    """
+
+    time: str | None = option(
+        None,
+        "Column of the target times: dates, or numbers in the order of time. Rows of one time may depend on each other."
+        " Required unless a state states it.",
+        metavar="COLUMN",
+    )
+    window: str | None = option(
+        None,
+        "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
+        " of times that makes at most 20 windows.",
+        metavar="LENGTH",
+    )
+    horizon: str | None = option(
+        None,
+        "Forecast horizon in steps of the times: a column of whole numbers, or one number for all rows. A forecast with"
+        " horizon 3 is made before the last two times before its target are observed. Default: 1.",
+        metavar="COLUMN",
+    )
+    level: float = option(0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level <= MAX_LEVEL:
+            msg = f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}"
+            raise OptionError(msg)
+        if self.window is not None:
+            Window.parse(self.window)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to read, besides targets and predictions."""
+        named = (self.time, None if self.constant_horizon else self.horizon)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def constant_horizon(self) -> int | None:
+        """The horizon of all rows; None if a column states it."""
+        if self.horizon is None:
+            return 1
+        return int(self.horizon) if self.horizon.isdecimal() and int(self.horizon) > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorState:
+    """What is known about a model up to some time, from which the next run continues.
+
+    Parameters
+    ----------
+    input : Input
+        The files.
+    options : MonitorOptions
+        The columns and the window; the level belongs to each report.
+    metrics : tuple of Metric
+        Metrics by window.
+    seed : int
+        Seed of the random numbers.
+    history : History
+        What the e-process needs.
+    windows, horizons : GroupSums
+        Sums of the columns of metrics by window, and by horizon.
+    null_metrics : tuple of str
+        Metrics whose replicates show what a perfect model scores.
+    skipped : tuple of Skipped
+        Metrics that do not apply.
+    warnings : tuple of Message
+        Warnings about the rows.
+    """
+
+    input: Input
+    options: MonitorOptions
+    metrics: tuple[Metric[Any], ...]
+    seed: int
+    history: History
+    windows: GroupSums
+    horizons: GroupSums
+    null_metrics: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[Message, ...] = ()
+
+    @property
+    def replicates(self) -> int:
+        """Number of replicates of the metrics."""
+        return next((sums.shape[1] - 1 for sums in self.windows.sums.values()), 0)
+
+
+def join_states(states: Sequence[MonitorState]) -> MonitorState:
+    """Return the state after the rows of several states, which follow each other in time.
+
+    Raises
+    ------
+    DataError
+        The states have the same rows, or are out of order.
+    OptionError
+        The states have different columns, windows, metrics, seeds or replicates.
+    """
+    first = states[0]
+    for other in states[1:]:
+        if difference := _difference(first, other):
+            msg = f"{file_name(first.input)} and {file_name(other.input)} cannot be monitored together: {difference}"
+            raise OptionError(msg)
+    history = concatenate([(file_name(each.input), each.history) for each in states])
+    windows, horizons = first.windows, first.horizons
+    for other in states[1:]:
+        windows, horizons = windows.add(other.windows), horizons.add(other.horizons)
+    return replace(
+        first,
+        input=replace(
+            first.input,
+            files=tuple(file for each in states for file in each.input.files),
+            n=sum(each.input.n for each in states),
+            dropped=sum(each.input.dropped for each in states),
+        ),
+        history=history,
+        windows=windows,
+        horizons=horizons,
+        warnings=tuple(dict.fromkeys(message for each in states for message in each.warnings)),
+    )
+
+
+def file_name(read: Input) -> str:
+    """Return the name of the last file of an input, for messages."""
+    return read.files[-1].path if read.files else "the rows before"
+
+
+def _difference(first: MonitorState, other: MonitorState) -> str:
+    """Return how the settings of two states differ, or ""."""
+    for what, one, two in (
+        ("time columns", first.options.time, other.options.time),
+        ("horizons", first.options.horizon, other.options.horizon),
+        ("windows", first.options.window, other.options.window),
+        ("predictive distributions", first.input.predictive, other.input.predictive),
+        ("metrics", [repr(each) for each in first.metrics], [repr(each) for each in other.metrics]),
+        ("computed columns", sorted(first.windows.sums), sorted(other.windows.sums)),
+        ("seeds", first.seed, other.seed),
+        ("replicates", first.replicates, other.replicates),
+    ):
+        if one != two:
+            return f"their {what} differ, {one} and {two}"
+    return ""

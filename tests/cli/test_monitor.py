@@ -1,0 +1,256 @@
+"""`calcheck monitor`: alarms, windows, states that continue, horizons, gates, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import calcheck as package
+from tests.files import write
+from tests.schemas import validate
+
+DAYS = 30
+
+
+def forecasts(days=DAYS, rows=4, seed=1, wrong=1.0, since=0):
+    """Return normal forecasts, a few on each day, whose uncertainties are too small by a factor since some day."""
+    rng = np.random.default_rng(seed)
+    day = np.repeat(np.arange(days), rows)
+    n = len(day)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, n)
+    y = mean + np.where(day >= since, wrong, 1) * std * rng.normal(size=n)
+    return {"date": np.datetime64("2026-01-05") + day, "y": y, "mean": mean, "std": std}
+
+
+def counts(days=DAYS, rows=4):
+    """Return Poisson forecasts with many ties."""
+    rng = np.random.default_rng(5)
+    rate = rng.choice([0.7, 3.0], days * rows)
+    dates = np.datetime64("2026-01-05") + np.repeat(np.arange(days), rows)
+    return {"date": dates, "y": rng.poisson(rate), "rate": rate}
+
+
+def ensembles(days=DAYS, rows=4):
+    """Return ensembles of five draws of whole numbers, with many ties."""
+    rng = np.random.default_rng(6)
+    draws = rng.integers(0, 6, (days * rows, 6))
+    dates = np.datetime64("2026-01-05") + np.repeat(np.arange(days), rows)
+    return {"date": dates, "y": draws[:, 0], **{f"sample_{place}": draws[:, place] for place in range(1, 6)}}
+
+
+@pytest.fixture
+def monitored(calcheck):
+    """Run the command, and return its report."""
+
+    def run(*arguments):
+        ended = calcheck("monitor", *arguments, "--format", "json")
+        assert ended.code == 0, ended.err
+        report = json.loads(ended.out)
+        validate(report)
+        return report
+
+    return run
+
+
+def test_a_change_raises_an_alarm_and_the_report_states_its_start_and_direction(monitored, tmp_path):
+    file = write(tmp_path / "preds.parquet", forecasts(100, wrong=1.8, since=50))
+    report = monitored(file, "--time", "date", "--window", "10D")
+    found = report["monitor"]
+    assert found["verdict"] == "fail"
+    assert found["direction"] == "too-narrow"
+    assert "2026-02-20" <= found["fault_start"] <= "2026-02-28" <= found["alarm_time"]  # the change is on 2026-02-24
+    assert found["components"]["dispersion"] > 0.5
+    assert report["conclusion"]["answer"] == "no"
+    assert report["conclusion"]["next"] == [f"calcheck evaluate {file} --filter 'date>={found['fault_start']}'"]
+    late = [each for each in report["results"] if each["slice"]["window"] >= "2026-03-05"]
+    assert all(each["value"] > each["reference_high"] for each in late if each["metric"] == "pit-dispersion")
+
+
+def test_a_right_model_raises_no_alarm_and_its_windows_are_in_the_range_of_right_models(monitored, tmp_path):
+    file = write(tmp_path / "preds.parquet", forecasts(200))
+    report = monitored(file, "--time", "date", "--metrics", "zms,coverage,crps")
+    assert report["monitor"]["verdict"] == "pass"
+    assert report["monitor"]["alarm_time"] is None
+    assert len(report["results"]) == 3 * 20  # by default at most 20 windows
+    inside = [each["reference_low"] <= each["value"] <= each["reference_high"] for each in report["results"]]
+    assert sum(inside) >= 52  # of 60, with a probability of 95 % each
+
+
+def test_values_of_windows_are_those_of_evaluate_on_their_rows(monitored, calcheck, tmp_path):
+    file = write(tmp_path / "preds.parquet", forecasts())
+    report = monitored(file, "--time", "date", "--window", "M", "--metrics", "zms,rmse")
+    for result in report["results"]:
+        sides = ("<", ">=") if result["slice"]["window"] == "2026-02-01" else (">=", "<")
+        metric, (_, side) = result["metric"], sides
+        options = ("--filter", f"date{side}2026-02-01", "--metrics", metric, "--no-null", "--format", "json")
+        (alone,) = json.loads(calcheck("evaluate", file, *options).out)["results"]
+        assert_allclose(result["value"], alone["value"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("data", "days"), [(forecasts, 30), (counts, 8), (ensembles, 8)])
+def test_a_state_continued_over_30_days_equals_one_run_over_all(monitored, calcheck, tmp_path, data, days):
+    columns = pd.DataFrame(data(days))
+    options = ["--time", "date", "--window", "7D", "--replicates", "19"]
+    options += ["--dist", "poisson"] if data is counts else []
+    whole = monitored(write(tmp_path / "all.parquet", {name: columns[name].to_numpy() for name in columns}), *options)
+    state = tmp_path / "model.state"
+    for _, day in columns.sample(frac=1, random_state=3).groupby("date"):
+        file = write(tmp_path / "day.parquet", {name: day[name].to_numpy() for name in day})
+        before = [str(state)] if state.exists() else []
+        assert calcheck("monitor", *before, file, *options, "--save-state", str(state)).code == 0
+    found = monitored(str(state))
+    for name in ("e_value", "log_e_value", "max_e_value", "path_log_e_values"):
+        assert_allclose(found["monitor"][name], whole["monitor"][name], rtol=1e-12)
+    assert found["monitor"]["path_times"] == whole["monitor"]["path_times"]
+    assert [each["slice"] for each in found["results"]] == [each["slice"] for each in whole["results"]]
+    values = ([each["value"] for each in report["results"]] for report in (found, whole))
+    assert_allclose(*values, rtol=1e-12)
+    assert found["input"]["n"] == whole["input"]["n"]
+
+
+def test_states_of_separate_weeks_equal_one_run_over_all_in_any_order_of_rows(monitored, calcheck, tmp_path):
+    columns = pd.DataFrame(forecasts(21))
+    options = ("--time", "date", "--window", "7D")
+    whole = monitored(write(tmp_path / "all.parquet", {name: columns[name].to_numpy() for name in columns}), *options)
+    states = []
+    for place, (_, week) in enumerate(columns.groupby(columns.date.dt.to_period("W"))):
+        file = write(tmp_path / f"week{place}.parquet", {name: week[name].to_numpy() for name in week})
+        states.append(str(tmp_path / f"week{place}.state"))
+        assert calcheck("monitor", file, *options, "--save-state", states[-1]).code == 0
+    found = monitored(*states)
+    assert_allclose(found["monitor"]["path_log_e_values"], whole["monitor"]["path_log_e_values"], rtol=1e-12)
+    limits = ([each["reference_high"] for each in report["results"]] for report in (found, whole))
+    assert_allclose(*limits, rtol=1e-12)
+    assert "out of order" in calcheck("monitor", *states[::-1]).refused()
+    assert "has rows of 2026-01-05 again" in calcheck("monitor", states[0], states[0]).refused()
+
+
+def test_folders_by_day_are_read_as_one_series(monitored, tmp_path):
+    columns = pd.DataFrame(forecasts(6))
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for day, rows in columns.groupby("date"):
+        write(folder / f"{day:%Y-%m-%d}.parquet", {name: rows[name].to_numpy() for name in rows})
+    whole = monitored(write(tmp_path / "all.parquet", forecasts(6)), "--time", "date")["monitor"]
+    found = monitored(str(folder), "--time", "date")["monitor"]
+    assert_allclose(found["path_log_e_values"], whole["path_log_e_values"], rtol=1e-12)
+
+
+def horizons(seed=2, weeks=80):
+    """Return forecasts at the horizons 1 to 3 of a series that depends on its past: errors of horizons overlap."""
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(size=weeks + 3)
+    target, lag = (each.ravel() for each in np.meshgrid(np.arange(3, weeks), np.arange(1, 4), indexing="ij"))
+    error = np.array([steps[last - lags + 1 : last + 1].sum() for last, lags in zip(target, lag, strict=True)])
+    mean = rng.normal(size=len(lag))
+    return {"week": target, "horizon": lag, "y": mean + error, "mean": mean, "std": np.sqrt(lag)}
+
+
+def test_each_horizon_has_its_evidence_and_the_largest_counts_a_third(monitored, tmp_path):
+    report = monitored(write(tmp_path / "preds.csv", horizons()), "--time", "week", "--horizon", "horizon")
+    found = report["monitor"]
+    assert [(each["horizon"], each["lag"], each["rows"]) for each in found["horizons"]] == [
+        (1, 1, 77),
+        (2, 2, 77),
+        (3, 3, 77),
+    ]
+    assert_allclose(found["e_value"], max(each["e_value"] for each in found["horizons"]) / 3)
+    by_horizon = [each for each in report["results"] if "horizon" in each["slice"]]
+    assert {each["slice"]["horizon"] for each in by_horizon} == {"1", "2", "3"}
+
+
+def test_horizons_that_count_from_0_have_a_lag_from_1(monitored, tmp_path):
+    data = horizons()
+    counted = monitored(write(tmp_path / "one.csv", data), "--time", "week", "--horizon", "horizon")
+    data["horizon"] = data["horizon"] - 1
+    from_zero = monitored(write(tmp_path / "zero.csv", data), "--time", "week", "--horizon", "horizon")
+    assert [each["lag"] for each in from_zero["monitor"]["horizons"]] == [1, 2, 3]
+    assert [each["times"] for each in counted["monitor"]["horizons"]] == [77] * 3
+
+
+def test_a_number_is_the_horizon_of_all_rows(monitored, tmp_path):
+    file = write(tmp_path / "preds.parquet", forecasts())
+    report = monitored(file, "--time", "date", "--horizon", "3")
+    assert [each["lag"] for each in report["monitor"]["horizons"]] == [3]
+
+
+def test_rules_decide_the_exit_code_of_monitor_and_of_check_on_its_state(calcheck, tmp_path):
+    file, state = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), str(tmp_path / "model.state")
+    run = ("monitor", file, "--time", "date", "--save-state", state)
+    assert calcheck(*run).code == 0
+    assert calcheck(*run, "--fail-on", "monitor.e_value > 20").code == 1
+    assert calcheck(*run, "--fail-on", "coverage < 0.8", "--exit-zero").code == 0
+    assert calcheck(*run, "--warn-on", "monitor.verdict == fail").code == 0
+    assert calcheck("check", state).code == 1
+    assert calcheck("check", state, "--fail-on", "monitor.e_value > 20").code == 1
+    assert calcheck("check", state, "--fail-on", "monitor.direction == too-wide").code == 0
+    assert "need a state" in calcheck("check", file, "--fail-on", "monitor.e_value > 20").refused()
+    assert "check them separately" in calcheck("check", state, file).refused()
+    assert "monitor has no field 'evalue'" in calcheck("check", state, "--fail-on", "monitor.evalue > 1").refused()
+
+
+def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path):
+    file, plot = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), tmp_path / "monitor.svg"
+    ended = calcheck("monitor", file, "--time", "date", "--window", "W", "--plot", str(plot))
+    assert "Can the uncertainties still be trusted?  NO" in ended.out
+    assert "windows of W" in ended.out
+    assert "alarm" in plot.read_text(encoding="utf-8")
+    right = calcheck("monitor", write(tmp_path / "right.parquet", forecasts()), "--time", "date")
+    assert "YES, no alarm so far" in right.out
+    assert "windows of 2 times" in right.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "--time is required"),
+        (("--time", "day"), "there is no column 'day'"),
+        (("--time", "date", "--window", "soon"), "--window must be a number of times, or a duration or period"),
+        (("--time", "mean", "--window", "7D"), "column 'mean' holds numbers, not dates"),
+        (("--time", "date", "--horizon", "mean"), "horizons are whole numbers of steps"),
+        (("--time", "date", "--level", "0.9"), "--level must be above 0 and at most 0.5, got 0.9"),
+        (("--time", "date", "--metrics", "ece"), "ece is no mean over rows"),
+        (("--time", "date", "--save-state", "a.csv"), "has the suffix of a table or report"),
+        (("--time", "date", "--fail-on", "ece >"), "rule"),
+    ],
+)
+def test_what_cannot_be_monitored_is_refused_in_one_line(calcheck, tmp_path, options, message):
+    file = write(tmp_path / "preds.parquet", forecasts(5))
+    assert message in calcheck("monitor", file, *options).refused()
+
+
+def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
+    state = str(tmp_path / "model.state")
+    file = write(tmp_path / "preds.parquet", forecasts(5))
+    calcheck("monitor", file, "--time", "date", "--window", "2D", "--save-state", state)
+    for options in (
+        ("--window", "1D"),
+        ("--time", "day"),
+        ("--seed", "3"),
+        ("--metrics", "zms"),
+        ("--replicates", "39"),
+    ):
+        assert f"contradicts {state}" in calcheck("monitor", state, *options).refused()
+
+
+@pytest.mark.parametrize("damage", [lambda text: text[:500], lambda text: text.replace(b"history", b"histery")])
+def test_a_damaged_state_is_refused_in_one_line(calcheck, tmp_path, damage):
+    state = tmp_path / "model.state"
+    calcheck("monitor", write(tmp_path / "a.parquet", forecasts(5)), "--time", "date", "--save-state", str(state))
+    state.write_bytes(damage(state.read_bytes()))
+    calcheck("monitor", str(state)).refused()
+
+
+def test_python_monitors_frames_and_continues_states(tmp_path):
+    frame, state = pd.DataFrame(forecasts(60, wrong=1.5)), tmp_path / "model.state"
+    early, late = frame[frame.date < "2026-02-01"], frame[frame.date >= "2026-02-01"]
+    whole = package.monitor(frame, "date", window="7D", replicates=19)
+    package.monitor(early, "date", window="7D", replicates=19, save_state=state)
+    found = package.monitor(late, state=state)
+    assert_allclose(found.monitor.log_e_value, whole.monitor.log_e_value, rtol=1e-12)
+    assert found.to_frame()["value"].tolist() == pytest.approx(whole.to_frame()["value"].tolist())
+    assert len(whole.pictures()) == 1
+    with pytest.raises(package.OptionError, match="window '1D' contradicts the state, which has '7D'"):
+        package.monitor(late, state=state, window="1D")
