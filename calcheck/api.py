@@ -129,7 +129,7 @@ class MonitorArguments(Options, total=False):
     alarm_level: float
 
 
-class SearchArguments(Options, total=False):
+class SearchArguments(DependentOptions, total=False):
     """Keywords for a search of regions, a run, and reading."""
 
     columns: str | Sequence[str] | None
@@ -516,10 +516,12 @@ def slices(
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
     search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
-    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    chosen, run, columns = _parsed_dependent(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
-    source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
+    source = _source(
+        data, columns, chosen, also=(*file_columns(named or ()), *run.dependence.columns), narrow=named is None
+    )
     with source.error_names():
         if cuts:
             report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     FILE,
     INFERENCE,
@@ -121,6 +122,7 @@ slices_command = make_command(
         *parameters(SearchOptions, "Slices"),
         *COLUMNS,
         *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,
