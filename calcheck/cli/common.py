@@ -119,8 +119,14 @@ def open_source(
     """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.evaluation import with_needed_columns
 
-    named = build(RowDependence, given).columns
+    named = row_dependence(given).columns
     return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named))
+
+
+def row_dependence(given: dict[str, Any]) -> RowDependence:
+    """Return which rows depend on each other; none for commands that do not take clusters."""
+    stated: RowDependence = build(RowDependence, given) if "cluster" in given else RowDependence()
+    return stated
 
 
 @contextmanager
@@ -152,7 +158,7 @@ def make_run(given: dict[str, Any]) -> Run:
         resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
         replicates=0 if compared.no_null else compared.replicates,
         fdr=build(SignificanceOptions, given).fdr,
-        dependence=build(RowDependence, given),
+        dependence=row_dependence(given),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     FILE,
     INFERENCE,
@@ -138,6 +139,7 @@ slices_command = make_command(
         *COLUMNS,
         *WEIGHTS,
         *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.dependence.clusters import FEWEST
+from calcheck.dependence.columns import find_clusters
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
@@ -28,6 +30,7 @@ from calcheck.regions.sentences import describe_faults, filter_options, sentence
 from calcheck.report import Conclusion, Finding, Report, Result, Skipped
 from calcheck.results import NullDistribution
 from calcheck.statistics.groups import Means
+from calcheck.studies.dependent_groups import clusters_within, dependent_group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,12 +40,13 @@ if TYPE_CHECKING:
     from calcheck.conditions import Condition
     from calcheck.inference.null_distribution import FittedMetric
     from calcheck.inference.verdict_basis import Basis
+    from calcheck.inference.verdicts import MetricRows
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.regions.cut import Cut
     from calcheck.regions.groups import Partition
     from calcheck.report import Inference, Verdict
-    from calcheck.results import RowResults
+    from calcheck.results import IntervalInference, RowResults
 
     Values = NDArray[np.float64]
 
@@ -133,6 +137,7 @@ class _Groups:
         self.partitions = partitions(cut_columns(source, by))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = NullSimulator(self.rows, run)
+        self.clusters = find_clusters(self.rows, run.dependence)
         self.skipped: list[Skipped] = []
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
@@ -140,17 +145,20 @@ class _Groups:
         from calcheck.version import __version__
 
         tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
-        nulls = self._replicate_values([metric for metric, _ in tested])
+        nulls = self._null_values([metric for metric, _ in tested])
         computed = [
-            [self._computed(group, metric, basis, null) for (metric, basis), null in zip(tested, nulls, strict=True)]
-            for group in self.groups
+            [
+                self._computed(group, metric, basis, null[number])
+                for (metric, basis), null in zip(tested, nulls, strict=True)
+            ]
+            for number, group in enumerate(self.groups)
         ]
         results = tuple(self._results(computed))
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
             settings={
-                **run_settings(self.run, subsample=None, replicates=self.run.replicates),
+                **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
                 "adjustment": "step-down maxT",
@@ -176,6 +184,14 @@ class _Groups:
         self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason or NO_MEAN))
         return None
 
+    def _null_values(self, metrics: Sequence[Metric[Any]]) -> Sequence[Sequence[Values | None]]:
+        """Return the values of perfect models by metric and group, (R,) each; None where there are too few clusters."""
+        if self.clusters is not None and len(self.simulation):
+            rows = [each.rows for each in self.groups]
+            return dependent_group_values(metrics, rows, self.clusters, self.simulation, _statistic, self.run)
+        found = self._replicate_values(metrics)
+        return [[values[group.partition][group.place] for group in self.groups] for values in found]
+
     def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
         """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
         found = [[np.empty((len(each.groups), len(self.simulation))) for each in self.partitions] for _ in metrics]
@@ -191,7 +207,7 @@ class _Groups:
         return found
 
     def _computed(
-        self, group: _Group, metric: Metric[Any], basis: Basis, null: Sequence[Values]
+        self, group: _Group, metric: Metric[Any], basis: Basis, null: Values | None
     ) -> FittedMetric[Metric[Any]]:
         """Return a metric of a group with its null distribution."""
         with np.errstate(all="ignore"):
@@ -199,8 +215,8 @@ class _Groups:
             found = fitted_metric(metric, None, rows, basis)
             if isinstance(metric, HasNullStatistic):
                 found.tested = null_statistic_of(metric, rows).estimate()
-        if basis.kind == "p" and len(group.rows) >= self.min_rows:
-            found.null = NullDistribution(null[group.partition][group.place])
+        if basis.kind == "p" and null is not None and not self._unjudged(group):
+            found.null = NullDistribution(null)
         return found
 
     def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
@@ -209,14 +225,31 @@ class _Groups:
         warnings = (
             *data_warnings(self.source, self.rows.predictive),
             *noticed_dependence(self.source, self.run),
+            *(() if self.clusters is None else self.clusters.messages),
         )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
             with np.errstate(all="ignore"):
-                inferred = infer([(each.metric, each.rows, each.basis) for each in line], self.run.quiet())
+                inferred = self._inferred(group, [(each.metric, each.rows, each.basis) for each in line])
                 for each, interval in zip(line, inferred, strict=True):
                     inference: Inference = compare_with_null(each, interval, self.run)
                     yield self._result(group, each, inference, next(adjusted), warnings)
             self.run.progress("groups: intervals", (number + 1) / len(self.groups))
+
+    def _inferred(self, group: _Group, found: Sequence[MetricRows]) -> Sequence[IntervalInference]:
+        """Return the intervals of the metrics of a group; none if it has too few clusters."""
+        quiet = self.run.quiet()
+        if self.clusters is None:
+            return infer(found, quiet)
+        within = clusters_within(self.clusters, group.rows)
+        return infer(found, quiet, within) if within is not None else infer(found, replace(quiet, resamples=0))
+
+    def _unjudged(self, group: _Group) -> str:
+        """Return why a group is not judged; "" if it is."""
+        if len(group.rows) < self.min_rows:
+            return f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
+        if self.clusters is not None and clusters_within(self.clusters, group.rows) is None:
+            return f"groups with fewer than {FEWEST} clusters are not judged"
+        return ""
 
     def _result(
         self,
@@ -227,8 +260,7 @@ class _Groups:
         warnings: tuple[Message, ...],
     ) -> Result:
         """Return the result of a group, whose verdict is by the adjusted p-value."""
-        if len(group.rows) < self.min_rows:
-            text = f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
+        if text := self._unjudged(group):
             inference = replace(inference, warnings=(Message("few-rows", text),))
         inference = replace(
             inference,
@@ -267,7 +299,11 @@ def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
 
 def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
     """Return what is compared with replicates, by group, (g,)."""
-    means = Means(partition.means(columns), len(partition.codes))
+    return _statistic(metric, Means(partition.means(columns), len(partition.codes)))
+
+
+def _statistic(metric: Metric[Any], means: Means) -> Values:
+    """Return what is compared with replicates, as a function of means."""
     return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
 
 
