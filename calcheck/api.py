@@ -78,14 +78,6 @@ class RunArguments(TypedDict, total=False):
     fdr: float
 
 
-class DependenceArguments(TypedDict, total=False):
-    """Keywords for rows that depend on each other: fields of RowDependence."""
-
-    cluster: str | None
-    block: int | None
-    time: str | None
-
-
 SETTINGS = {
     option.field: option
     for option in (
@@ -96,19 +88,24 @@ SETTINGS = {
         Option("resamples", int, None),
         Option("replicates", int, None),
         Option("fdr", float, 0.05),
-        Option("cluster", str, None),
-        Option("block", int, None),
-        Option("time", str, None),
     )
 }
 """Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
 
-DEPENDENCE = tuple(each.field for each in options_of(RowDependence))
+DEPENDENCE = {option.field: option for option in options_of(RowDependence)}
 """Keywords that state which rows depend on each other."""
 
 
-class Options(RunArguments, DependenceArguments, ColumnArguments, total=False):
+class Options(RunArguments, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
+
+
+class DependentOptions(Options, total=False):
+    """Keywords for dependent rows, a run, and reading."""
+
+    cluster: str | None
+    block: int | None
+    time: str | None
 
 
 class RecalibrationArguments(Options, total=False):
@@ -116,13 +113,15 @@ class RecalibrationArguments(Options, total=False):
 
     by: str | Sequence[str]
     folds: int
+    cluster: str | None
+    time: str | None
     score: Literal["crps", "nll", "interval"]
     bins: int
     levels: Sequence[float]
     relative: bool
 
 
-class MonitorArguments(RunArguments, ColumnArguments, total=False):
+class MonitorArguments(Options, total=False):
     """Keywords for a monitored model, a run, and reading."""
 
     window: str | int | None
@@ -130,7 +129,7 @@ class MonitorArguments(RunArguments, ColumnArguments, total=False):
     alarm_level: float
 
 
-class SearchArguments(Options, total=False):
+class SearchArguments(DependentOptions, total=False):
     """Keywords for a search of regions, a run, and reading."""
 
     columns: str | Sequence[str] | None
@@ -187,7 +186,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    **options: Unpack[Options],
+    **options: Unpack[DependentOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
 
@@ -246,7 +245,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, run, columns = _parsed(metrics, options)
+    chosen, run, columns = _parsed_dependent(metrics, options)
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
     worst, best = _count("worst", worst), _count("best", best)
@@ -271,7 +270,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[DependentOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
 
@@ -309,7 +308,7 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, run, columns = _parsed(metrics, options)
+    chosen, run, columns = _parsed_dependent(metrics, options)
     opened = _models(models, chosen, columns, run.dependence.columns)
     permutations = None if permutations is None else _count("permutations", permutations)
     return InteractiveReport.from_report(
@@ -371,7 +370,6 @@ def sweep(
     2    0.9  0.905
     """
     (chosen,), run, columns = _parsed(metric, options)
-    _require_independent(run)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
     varied = _varied(vary, type(chosen))
     if not varied:
@@ -442,7 +440,6 @@ def reject(
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
     chosen, run, columns = _parsed(metrics, options)
-    _require_independent(run)
     needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
     source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else _new_rows(new, source, columns_of(names))
@@ -519,11 +516,12 @@ def slices(
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
     search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
-    chosen, run, columns = _parsed(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
-    _require_independent(run)
+    chosen, run, columns = _parsed_dependent(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
-    source = _source(data, columns, chosen, also=file_columns(named or ()), narrow=named is None)
+    source = _source(
+        data, columns, chosen, also=(*file_columns(named or ()), *run.dependence.columns), narrow=named is None
+    )
     with source.error_names():
         if cuts:
             report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)
@@ -590,7 +588,6 @@ def monitor(
     earlier = None if state is None else read_monitor_state(fspath(state))
     settings, further = _monitor_settings(time, earlier, dict(options))
     chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
-    _require_independent(run)
     if earlier is not None:
         chosen, run = list(earlier.metrics), earlier.continue_run(run)
     source = _source(data, columns, chosen, also=settings.columns)
@@ -746,16 +743,19 @@ def _run(options: Options) -> Run:
     if unknown := [name for name in options if name not in known]:
         msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
-    given = {name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
-    dependence = {name: given.pop(name) for name in DEPENDENCE if name in given}
-    return Run(**given, dependence=RowDependence(**dependence))
+    return Run(
+        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
+    )
 
 
-def _require_independent(run: Run) -> None:
-    """Raise if rows are stated to depend on each other, for what is valid for independent rows only."""
-    if run.dependence.is_stated:
-        msg = f"{' and '.join(DEPENDENCE)} apply to evaluate, compare and recalibrate. Omit them"
-        raise OptionError(msg)
+def _parsed_dependent(
+    metrics: Metrics | None, options: DependentOptions
+) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
+    """Return the metrics, the settings of the run with the dependence of rows, and the keywords of reading."""
+    stated = {name: _checked(DEPENDENCE[name], value, name) for name, value in options.items() if name in DEPENDENCE}
+    further = {name: value for name, value in options.items() if name not in DEPENDENCE}
+    chosen, run, columns = _parsed(metrics, further)  # type: ignore[arg-type]
+    return chosen, replace(run, dependence=RowDependence(**stated)), columns
 
 
 def _setting(name: str, value: Any) -> Any:

@@ -472,6 +472,21 @@ class CceDetails(AtInputsDetails, total=False):
     reach: Annotated[Reach, "Distance within which inputs are averaged."]
 
 
+class SampleSizes(TypedDict):
+    """Rows of both samples."""
+
+    rows: Annotated[int, "Rows of the first sample."]
+    rows_b: Annotated[int, "Rows of the second sample."]
+
+
+class MmdDetails(Details, total=False):
+    """Details of mmd."""
+
+    samples: Annotated[SampleSizes, "Rows of both samples."]
+    targets: Annotated[TargetKernel, "Kernel on targets."]
+    inputs: Annotated[InputKernel, "Kernel on inputs."]
+
+
 Samples = TypedDict(
     "Samples",
     {

@@ -53,6 +53,7 @@ Code = Literal[
     "coverage-outcome",
     "grouped-rows",
     "impossible-targets",
+    "weighted",
     "biased-estimator",
     # studies
     "different-inputs",

@@ -46,6 +46,8 @@ CurveName = Literal[
     "spread",
     "spread-intervals",
     "spread-histogram",
+    "correction",
+    "mean-histogram",
     "bins",
     "along",
     "map",

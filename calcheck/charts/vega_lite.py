@@ -47,7 +47,7 @@ SYMBOL_WIDTH = 40  # width of the symbol of a legend entry and its spacing, in p
 CHARACTER_WIDTH = 5.6  # mean width of a character of the line below the title, in pixels
 MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
 MAX_LABELED = 100  # maximum cells of a map that are labeled one by one for screen readers
-LONGEST = 60  # maximum characters of a name
+LONGEST, LONGEST_TITLE = 60, 90  # maximum characters of a name, and of the title of a picture
 DIGITS = 9  # significant digits of coordinates
 PADDING = 8  # between marks and the ends of an axis without limits, in pixels
 SPACING = 30  # between panels, in pixels
@@ -91,10 +91,10 @@ def vega_lite(picture: Picture) -> Spec:
     }
 
 
-def plain_name(text: str) -> str:
+def plain_name(text: str, longest: int = LONGEST) -> str:
     """Return text without control characters and of limited length."""
     shown = strip_control(text)
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]}…{shown[-LONGEST // 2 :]}"
+    return shown if len(shown) <= longest else f"{shown[: longest // 2]}…{shown[-longest // 2 :]}"
 
 
 class _Style:
@@ -140,7 +140,7 @@ def _title(picture: Picture, width: float) -> Spec:
     if not picture.title and not picture.expected:
         return {}
     lines = textwrap.wrap(strip_control(picture.expected), int(width / CHARACTER_WIDTH))
-    return {"title": {"text": plain_name(picture.title), "subtitle": lines}}
+    return {"title": {"text": plain_name(picture.title, LONGEST_TITLE), "subtitle": lines}}
 
 
 def _panel(panel: Panel, style: _Style) -> Spec:

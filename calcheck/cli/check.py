@@ -15,12 +15,14 @@ from calcheck.cli.common import (
     INFERENCE,
     LEVEL,
     SEED,
+    WEIGHTS,
     files_argument,
     make_run,
     open_source,
     require_nothing_skipped,
     run_context,
     select_metrics,
+    weigh,
 )
 from calcheck.cli.gate_rules import rules_of
 from calcheck.cli.options import (
@@ -60,6 +62,12 @@ class SlicePlan:
 
     metrics: tuple[Metric[Any], ...]
     cuts: tuple[Cut, ...]
+
+    def weighed(self, given: dict[str, Any]) -> SlicePlan:
+        """Return the same with sampling weights, if these are asked for."""
+        from calcheck.cli.slices import weigh_slices
+
+        return replace(self, metrics=tuple(weigh_slices(self.metrics, given, self.cuts)))
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
@@ -162,7 +170,8 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
         _deliver(reports, output, summary, monitored=True)
     else:
         slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
-        metrics = requirements.metrics(() if slices else options.metrics, settings, given[LEVEL])
+        slices = slices and slices.weighed(given)
+        metrics = weigh(requirements.metrics(() if slices else options.metrics, settings, given[LEVEL]), given)
         sources = [_open(file, given, metrics, slices) for file in files]
         reads = [name for source in sources for name in source.reads()]
         _require_deliverable(reads, requirements.base, output, summary, count=len(files))
@@ -290,6 +299,7 @@ check_command = make_command(
         *parameters(GroupOptions, "Rules"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
+        *WEIGHTS,
         *INFERENCE,
         *DEPENDENCE,
         *parameters(GateReportOptions, "Output"),

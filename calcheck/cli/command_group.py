@@ -35,6 +35,7 @@ PANELS: dict[str, dict[str, str]] = {
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",
+        "trend": "trend",
         "validity": "validity",
         "diff": "diff",
         "merge": "streaming",
@@ -43,6 +44,7 @@ PANELS: dict[str, dict[str, str]] = {
     "More metrics": {
         **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
         "mcmd": "mcmd",
+        "mmd": "mcmd",
     },
     "Help with files": {"inspect": "inspect", "convert": "convert"},
     "Reference": {"guide": "guide", "metrics": "reference", "schema": "reference"},

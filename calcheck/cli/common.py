@@ -15,6 +15,7 @@ from calcheck.cli.options import (
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
+    WeightOptions,
 )
 from calcheck.cli.output import Pointwise, require_deliverable
 from calcheck.cli.progress import progress_bar
@@ -23,6 +24,7 @@ from calcheck.errors import FileError, OptionError
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
+from calcheck.options import flag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +47,12 @@ CONFIDENCE = [parameter for parameter in REFERENCE if parameter.name == "confide
 SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
 DEPENDENCE = [*parameters(RowDependence, "Inference")]
+WEIGHTS = [*parameters(WeightOptions, "Rows")]
+UNWEIGHTED = (
+    *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
+    *("cluster", "block", "time"),
+)
+"""Options that do not apply to weighted means."""
 SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
@@ -72,6 +80,26 @@ def select_metrics(
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
 
 
+def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[Any]]:
+    """Return metrics whose means are weighted by the column that the command names, if it names one.
+
+    Raises
+    ------
+    OptionError
+        A metric is no function of means over rows, or an option of the command does not apply to weighted means.
+    """
+    from calcheck.metrics._weights import weighted
+
+    weights = build(WeightOptions, given).weights
+    if weights is None:
+        return list(metrics)
+    for name in UNWEIGHTED:
+        if given.get(name):
+            msg = f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them"
+            raise OptionError(msg)
+    return [weighted(metric, weights) for metric in metrics]
+
+
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:
     """Return the source of a file, with the column options of a command and further settings of the source."""
     from calcheck.io.files import resolve
@@ -91,8 +119,14 @@ def open_source(
     """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.evaluation import with_needed_columns
 
-    named = build(RowDependence, given).columns
+    named = row_dependence(given).columns
     return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named))
+
+
+def row_dependence(given: dict[str, Any]) -> RowDependence:
+    """Return which rows depend on each other; none for commands that do not take clusters."""
+    stated: RowDependence = build(RowDependence, given) if "cluster" in given else RowDependence()
+    return stated
 
 
 @contextmanager
@@ -124,7 +158,7 @@ def make_run(given: dict[str, Any]) -> Run:
         resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
         replicates=0 if compared.no_null else compared.replicates,
         fdr=build(SignificanceOptions, given).fdr,
-        dependence=build(RowDependence, given),
+        dependence=row_dependence(given),
     )
 
 

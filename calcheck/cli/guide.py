@@ -21,7 +21,7 @@ REFERENCE_PREFIX = "reference-"
 GROUPS: dict[str, tuple[str, ...]] = {
     "Tutorial": ("tutorial",),
     "How-to": (),
-    "Explanation": ("million-rows", "which-metric", "verdicts", "glossary"),
+    "Explanation": ("million-rows", "which-metric", "verdicts", "papers", "glossary"),
     "Reference": (),
 }
 """Kinds of guides in the order of the list, each with its topics; other topics are references or how-to guides."""

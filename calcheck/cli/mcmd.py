@@ -1,4 +1,4 @@
-"""`calcheck mcmd`: compare two samples in two files."""
+"""`calcheck mcmd` and `calcheck mmd`: compare two samples in two files."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from calcheck.cli.output import deliver, draw_metrics
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
+from calcheck.metrics.mmd import Mmd
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -65,6 +66,18 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
     deliver(report, report_to)
 
 
+def _mmd(a: str, b: str, **given: Any) -> None:
+    """Compare the distributions of two samples: of their targets, or of their inputs and targets (--joint)."""
+    from calcheck.studies.two_samples import two_samples
+
+    first, second = _samples((a, b), given, narrow=False)
+    report_to, _ = require_outputs(given, first, second)
+    with run_context({**given, "replicates": build(PermutationOptions, given).permutations}) as run:
+        report = two_samples(first, second, build(Mmd, given), run=run)
+    require_nothing_skipped(report, first, second)
+    deliver(report, report_to)
+
+
 def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> list[FileSource]:
     """Return the sources of both files."""
     if files == (STDIN, STDIN):
@@ -83,14 +96,19 @@ def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> Fi
     return read_inputs(name, first, narrow=narrow)
 
 
+FILES = [
+    argument("a", "A", "File of the first sample, with inputs and targets; - reads standard input."),
+    argument("b", "B", "File of the second sample; its inputs may differ from those of A."),
+]
+SAMPLE_COLUMNS = [parameter for parameter in COLUMNS if parameter.name in SAMPLE_OPTIONS]
+
 mcmd_command = make_command(
     "mcmd",
     _mcmd,
     [
-        argument("a", "A", "File of the first sample, with inputs and targets; - reads standard input."),
-        argument("b", "B", "File of the second sample; its inputs may differ from those of A."),
+        *FILES,
         *parameters(Mcmd, "Metric"),
-        *(parameter for parameter in COLUMNS if parameter.name in SAMPLE_OPTIONS),
+        *SAMPLE_COLUMNS,
         *parameters(GridOptions, "Rows"),
         *parameters(PermutationOptions, "Inference"),
         *SIGNIFICANCE,
@@ -101,4 +119,19 @@ mcmd_command = make_command(
         *ENGINE,
     ],
     example="calcheck mcmd a.parquet b.parquet --inputs x",
+)
+
+mmd_command = make_command(
+    "mmd",
+    _mmd,
+    [
+        *FILES,
+        *parameters(Mmd, "Metric"),
+        *SAMPLE_COLUMNS,
+        *parameters(PermutationOptions, "Inference"),
+        *REPORT,
+        *SEED,
+        *ENGINE,
+    ],
+    example="calcheck mmd a.parquet b.parquet --joint --inputs x",
 )

@@ -17,10 +17,12 @@ from calcheck.cli.common import (
     REPORT,
     SEED,
     SIGNIFICANCE,
+    WEIGHTS,
     open_source,
     require_nothing_skipped,
     require_outputs,
     run_context,
+    weigh,
 )
 from calcheck.cli.options import (
     EvaluationPointsOptions,
@@ -51,6 +53,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         *(parameter for parameter in parameters(metric, "Metric") if parameter.name != LEVEL),
         *columns,
         *parameters(RowOptions, "Rows"),
+        *WEIGHTS,
         *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
         *(BOOTSTRAP if metric.info.interval != "none" else []),
         *REFERENCE,
@@ -80,6 +83,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
+    (metric,) = weigh([metric], given)
     if streaming_requested(given):
         stream_metric(metric, file, given)
         return

@@ -33,6 +33,18 @@ class RowOptions:
 
 
 @dataclass(frozen=True)
+class WeightOptions:
+    """Options for sampling weights."""
+
+    weights: str | None = option(
+        None,
+        "Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a"
+        " perfect model.",
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True)
 class EvaluationPointsOptions:
     """Options for the evaluation points of a conditional metric."""
 
@@ -468,6 +480,18 @@ class PruneOptions:
     metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
     max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
     step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
+
+
+@dataclass(frozen=True)
+class TrendOptions:
+    """Options for a series of files."""
+
+    metrics: tuple[str, ...] | None = option(
+        None, "Metrics to compute, e.g. cce,ece,crps. Default: all that apply to the first file.", metavar="NAMES"
+    )
+    at: tuple[float, ...] | None = option(
+        None, "Positions of the files, such as the strength of a disturbance. Default: 0,1,2,…."
+    )
 
 
 @dataclass(frozen=True)

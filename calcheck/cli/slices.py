@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     FILE,
     INFERENCE,
     LEVEL,
     REPORT,
     SEED,
+    WEIGHTS,
     open_source,
     require_nothing_skipped,
     require_outputs,
     run_context,
     select_metrics,
+    weigh,
 )
 from calcheck.cli.next_commands import slice_commands
 from calcheck.cli.options import PlotOptions, SliceOptions
@@ -74,8 +77,8 @@ def report_slices(
     from calcheck.render.pictures.slices import slices_picture
 
     search = search or SearchOptions()
-    metrics = select_metrics(named or GROUP_METRICS, given["settings"], given[LEVEL])
     cuts = cuts_of(by)
+    metrics = weigh_slices(select_metrics(named or GROUP_METRICS, given["settings"], given[LEVEL]), given, cuts)
     columns = tuple(cut.column for cut in cuts) or search.columns
     source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
     report_to, _ = require_outputs(given, source)
@@ -92,6 +95,20 @@ def report_slices(
 def cuts_of(by: Sequence[str] | None) -> list[Cut]:
     """Return the columns that form groups, and how they are cut."""
     return [Cut.parse(text) for text in by or ()]
+
+
+def weigh_slices(metrics: Sequence[Metric[Any]], given: dict[str, Any], cuts: Sequence[Cut]) -> list[Metric[Any]]:
+    """Return metrics with the weights that the command names.
+
+    Raises
+    ------
+    OptionError
+        There are no groups, but a search, or a metric has no weighted form.
+    """
+    if given.get("weights") and not cuts:
+        msg = "a search has no weighted form: compare groups with --by, or omit --weights"
+        raise OptionError(msg)
+    return weigh(metrics, given)
 
 
 def slice_source(
@@ -120,7 +137,9 @@ slices_command = make_command(
         *parameters(SliceOptions, "Slices"),
         *parameters(SearchOptions, "Slices"),
         *COLUMNS,
+        *WEIGHTS,
         *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,

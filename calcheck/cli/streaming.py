@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from calcheck.streaming.state import State
 
 STATES = [*parameters(StateOptions, "Streaming")]
-OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", "cluster", "block", "time")
+DEPENDENCE = ("cluster", "block", "time")
+OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", *DEPENDENCE, "weights")
 """Options that need all rows in memory."""
 
 

@@ -216,7 +216,7 @@ def _by_width(evidence: Evidence) -> Finding | None:
 def _removal(evidence: Evidence) -> str:
     """Return what removing the rows with the largest uncertainties does to the error, in words."""
     result = evidence.results.get("confidence-curve")
-    curve = {} if result is None else {point["removed"]: point["error"] for point in result.details["curve"]}
+    curve = {} if result is None else {point["removed"]: point["error"] for point in result.details.get("curve", ())}
     if result is None or WITHHELD not in curve:
         return ""
     return (

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from calcheck.report import Alternative, Curve, CurveName
 
 
-UNCOMPARED: frozenset[CurveName] = frozenset({"spread-intervals", "spread-histogram", "oracle", "worst"})
+UNCOMPARED: frozenset[CurveName] = frozenset(
+    {"spread-intervals", "spread-histogram", "mean-histogram", "oracle", "worst"}
+)
 """Curves that have no band: they describe the data only."""
 
 

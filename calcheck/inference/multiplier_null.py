@@ -67,7 +67,7 @@ def simulate_dependent_null(
         return
     terms = {id(each): _Terms(each, clusters) for each in waiting if not dependence_reason(each.metric)}
     _add_replicates(list(terms.values()), simulation, run)
-    noise = iter(_noise([each.residuals() for each in terms.values()], clusters, run))
+    noise = iter(multiplier_noise([(each.residuals(), clusters) for each in terms.values()], run))
     for each in waiting:
         found = terms.get(id(each))
         each.null = _absent(dependence_reason(each.metric)) if found is None else found.null(next(noise))
@@ -88,21 +88,32 @@ def _add_replicates(terms: Sequence[_Terms], simulation: NullSimulator, run: Run
         run.progress("replicates", (number + 1) / len(simulation))
 
 
-def _noise(residuals: Sequence[Values], clusters: Clusters, run: Run) -> list[Values]:
+def multiplier_noise(residuals: Sequence[tuple[Values, Clusters]], run: Run) -> list[Values]:
     """Return draws of the sums of residuals (G, k) times multipliers, (R, k) each, with the same multipliers.
 
-    Multipliers are normal, so that the sums follow from the triangular factor of the residuals.
+    Multipliers are normal, so that the sums follow from the triangular factor of the residuals. They have the degrees
+    of freedom of the clusters of each group of columns.
+
+    Parameters
+    ----------
+    residuals : sequence of ((G, k), Clusters)
+        Centered sums by cluster, all with the same clusters; and the clusters that the rows behind them belong to.
+    run : Run
+        The seed.
     """
     if not residuals:
         return []
     rng = run.rng(RandomStream.MULTIPLIERS)
-    columns = np.concatenate(residuals, axis=1)
+    columns = np.concatenate([each for each, _ in residuals], axis=1)
     known = np.isfinite(columns).all(axis=0)
     factor = np.linalg.qr(np.where(known, columns, 0.0), mode="r")
-    scales = clusters.t_scales(rng.uniform(size=MULTIPLIERS)) * np.sqrt(clusters.variance_factor)
-    draws = rng.standard_normal((MULTIPLIERS, len(factor))) * scales[:, None]
+    levels, draws = rng.uniform(size=MULTIPLIERS), rng.standard_normal((MULTIPLIERS, len(factor)))
     noise = np.where(known, draws @ factor, np.nan)
-    return np.split(noise, np.cumsum([each.shape[1] for each in residuals])[:-1], axis=1)
+    parts = np.split(noise, np.cumsum([each.shape[1] for each, _ in residuals])[:-1], axis=1)
+    return [
+        part * (clusters.t_scales(levels) * np.sqrt(clusters.variance_factor))[:, None]
+        for part, (_, clusters) in zip(parts, residuals, strict=True)
+    ]
 
 
 @dataclass(eq=False)

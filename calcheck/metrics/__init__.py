@@ -73,12 +73,11 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
 
 
 PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
-IN_TIME = ("pit-independence",)
 DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 METRICS = Registry(
     *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
-    *("ece", "pit", *PIT_COMPONENTS, *IN_TIME, "tail"),  # marginal calibration, here and in the next line
-    *("coverage", "stratified-coverage", "ence", "uce"),
+    *("ece", "pit", *PIT_COMPONENTS, "pit-independence", "tail"),  # marginal calibration
+    *("coverage", "stratified-coverage", "ence", "uce"),  # of intervals, and by bins
     *("cce", "jmmd", "ammd", "cmmd", "fid"),  # conditional calibration
     *("nll", "crps", "interval-score", "wis", "pinball"),  # proper scores
     *DECOMPOSITIONS,  # of proper scores
@@ -87,12 +86,12 @@ METRICS = Registry(
 )
 """All metrics by name, in the order of reports."""
 
-BY_NAME = (*PIT_COMPONENTS, *IN_TIME, "tail", *DECOMPOSITIONS)
+BY_NAME = (*PIT_COMPONENTS, "pit-independence", "tail", *DECOMPOSITIONS)
 DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in BY_NAME))
-"""The metrics that are computed if none is named: all but parts, of the PIT, of its tails and of scores, and those that
-need rows in the order of time."""
+"""The metrics that are computed if none is named: all but parts, of the PIT, of its tails, and of scores; and but those
+that need rows in the order of time."""
 
-TWO_SAMPLE_METRICS = Registry("mcmd")
+TWO_SAMPLE_METRICS = Registry("mcmd", "mmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import McmdDetails
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
-from calcheck.errors import DataError, NumericalError
+from calcheck.errors import NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.messages import Message
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics.base import Metric
+from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
 from calcheck.results import NullDistribution, RowResults
 
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
-SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
 SQUARED = "Squared: 0 means equal distributions; distributions that do not overlap have a square of about 2."
-MIN_ROWS = 2  # minimum rows per sample
 MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
 NO_OVERLAP = "the inputs of the two samples do not overlap, so the samples cannot be compared at any input"
 NOT_EXACT = {
@@ -193,7 +192,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             "inputs": inputs.details,
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
         }
-        x, labels = inputs.scaling(rows.inputs()), _labels(rows)
+        x, labels = inputs.scaling(rows.inputs()), first_sample(rows, "mcmd")
         samples = TwoSamples(inputs.kernel, (x[labels], x[~labels]), self.solver, run)
         return McmdFit(inputs, features, samples, described)
 
@@ -240,7 +239,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, fit.inputs.scaling
-        y, x, labels = target_matrix(rows), scaling(rows.inputs()), _labels(rows)
+        y, x, labels = target_matrix(rows), scaling(rows.inputs()), first_sample(rows, "mcmd")
         points = x if fit.at is None else evaluation_points(fit.at, scaling)
         kernel, centered = input_kernel_of(fit.inputs.kernel, x, points, run)
         groups = strata(x, labels, lambda: centered.rows)
@@ -292,24 +291,11 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return self.lambda_, self.lambda_b or self.lambda_
 
 
-def _labels(rows: Predictions) -> NDArray[np.bool_]:
-    """Return which rows belong to the first sample, (n,)."""
-    if SAMPLE not in rows.columns:
-        msg = f"column {SAMPLE!r} is missing. Add it with 0 for rows of the first sample and 1 for rows of the second"
-        raise DataError(msg)
-    first: NDArray[np.bool_] = rows.columns[SAMPLE] == 0
-    fewest = min(int(first.sum()), int((~first).sum()))
-    if fewest < MIN_ROWS:
-        msg = f"mcmd needs two samples of at least {MIN_ROWS} rows, but one has {fewest}"
-        raise DataError(msg)
-    return first
-
-
 def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the targets of the first sample, (n, t), and of the second, (m, t)."""
     from calcheck.kernels.input_kernel import target_matrix
 
-    y, first = target_matrix(rows), _labels(rows)
+    y, first = target_matrix(rows), first_sample(rows, "mcmd")
     return y[first], y[~first]
 
 

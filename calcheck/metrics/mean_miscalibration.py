@@ -10,7 +10,12 @@ from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._miscalibration import MiscalibrationMetric, Scores
 
 if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
+    from calcheck.results import RowResults
+
+MEAN = "predicted mean"
 
 
 @dataclass(frozen=True)
@@ -70,3 +75,14 @@ class MeanMiscalibration(MiscalibrationMetric):
         y = targets(rows)
         fitted = isotonic_means(means(rows.distributions()), y)
         return Scores(errors(rows) ** 2, (y - fitted) ** 2, (y - y.mean()) ** 2)
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - the regression is cheap
+        """Return the corrected means against the predicted ones, and the histogram of predicted means."""
+        from calcheck.statistics.curves import curve_at_quantiles, histogram
+        from calcheck.statistics.isotonic import isotonic_means
+        from calcheck.statistics.moments import means, targets
+
+        data = source.predictions()
+        predicted = means(data.distributions())
+        corrected = isotonic_means(predicted, targets(data))
+        return curve_at_quantiles("correction", predicted, corrected), histogram("mean-histogram", predicted, MEAN)

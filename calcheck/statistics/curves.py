@@ -33,6 +33,7 @@ LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map
 EXTREME = 0.002  # Share of values on each side that are in the outer cells of a map, which are wider
 ROWS_PER_BIN = 30
 HISTOGRAM_BINS = 30
+MAX_POINTS = 101  # Of a curve at quantiles
 LEVEL = 0.9  # Of the intervals of distributions that have no standard deviation
 
 
@@ -193,13 +194,28 @@ def _require_numbers(keys: NDArray[Any], name: str) -> Values:
     return keys.astype(np.float64, copy=False)
 
 
+def curve_at_quantiles(name: CurveName, x: Values, y: Values) -> Curve:
+    """Return a function y of predictions x, (n,) each, at up to 101 of them, evenly in their order; expected: x."""
+    order = np.argsort(x, kind="stable")
+    places = order[np.unique(np.linspace(0, len(x) - 1, MAX_POINTS).round().astype(np.intp))]
+    return curve_of(name, x[places], y[places], expected=x[places])
+
+
 def spread_histogram(values: Values) -> Curve:
     """Return the counts of predicted standard deviations, (n,), in bins whose edges have equal ratios."""
-    edges = np.geomspace(values.min(), values.max(), HISTOGRAM_BINS + 1)
-    edges = np.unique(edges) if values.min() < values.max() else values.min() * np.array([0.9, 1.1])
-    edges[[0, -1]] = min(edges[0], values.min()), max(edges[-1], values.max())
+    return histogram("spread-histogram", values, SPREAD, ratios=True)
+
+
+def histogram(name: CurveName, values: Values, x_name: str, *, ratios: bool = False) -> Curve:
+    """Return the counts of values, (n,), in bins of equal widths, or of positive values in bins of equal ratios."""
+    low, high = values.min(), values.max()
+    if low < high:
+        edges = np.unique((np.geomspace if ratios else np.linspace)(low, high, HISTOGRAM_BINS + 1))
+        edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)
+    else:
+        edges = low * np.array([0.9, 1.1]) if ratios else low + np.array([-0.5, 0.5])
     counts, _ = np.histogram(values, edges)
-    return curve_of("spread-histogram", edges[:-1], counts, x_name=SPREAD, stop=edges[1:])
+    return curve_of(name, edges[:-1], counts, x_name=x_name, stop=edges[1:])
 
 
 def _uncertainties(predictive: Predictive) -> tuple[Values, str]:

@@ -130,6 +130,9 @@ def search_regions(
     all regions and both scores for each replicate, which controls the probability of any false region exactly. Further
     regions are significant too, and so are their rows outside of those before.
     """
+    if run is not None and run.dependence.is_stated:
+        msg = "regions are searched among independent rows only: with --cluster, --time or --block, name groups (--by)"
+        raise OptionError(msg)
     study = _Search(source, options or SearchOptions(), run or Run())
     return study.report(group_metrics() if metrics is None else metrics)
 

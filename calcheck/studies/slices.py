@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.dependence.clusters import FEWEST
+from calcheck.dependence.columns import find_clusters
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
@@ -28,6 +30,7 @@ from calcheck.regions.sentences import describe_faults, filter_options, sentence
 from calcheck.report import Conclusion, Finding, Report, Result, Skipped
 from calcheck.results import NullDistribution
 from calcheck.statistics.groups import Means
+from calcheck.studies.dependent_groups import clusters_within, dependent_group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +40,13 @@ if TYPE_CHECKING:
     from calcheck.conditions import Condition
     from calcheck.inference.null_distribution import FittedMetric
     from calcheck.inference.verdict_basis import Basis
+    from calcheck.inference.verdicts import MetricRows
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.regions.cut import Cut
     from calcheck.regions.groups import Partition
     from calcheck.report import Inference, Verdict
+    from calcheck.results import IntervalInference, RowResults
 
     Values = NDArray[np.float64]
 
@@ -132,6 +137,7 @@ class _Groups:
         self.partitions = partitions(cut_columns(source, by))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = NullSimulator(self.rows, run)
+        self.clusters = find_clusters(self.rows, run.dependence)
         self.skipped: list[Skipped] = []
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
@@ -139,17 +145,20 @@ class _Groups:
         from calcheck.version import __version__
 
         tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
-        nulls = self._replicate_values([metric for metric, _ in tested])
+        nulls = self._null_values([metric for metric, _ in tested])
         computed = [
-            [self._computed(group, metric, basis, null) for (metric, basis), null in zip(tested, nulls, strict=True)]
-            for group in self.groups
+            [
+                self._computed(group, metric, basis, null[number])
+                for (metric, basis), null in zip(tested, nulls, strict=True)
+            ]
+            for number, group in enumerate(self.groups)
         ]
         results = tuple(self._results(computed))
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
             settings={
-                **run_settings(self.run, subsample=None, replicates=self.run.replicates),
+                **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
                 "adjustment": "step-down maxT",
@@ -169,11 +178,19 @@ class _Groups:
             except DataError as error:
                 self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
                 return None
-            if found.columns and not found.terms and not found.fixed:
+            if row_terms(found) and not found.fixed:
                 stated = StatedShape.from_predictive(self.rows.predictive)
                 return metric, basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
         self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason or NO_MEAN))
         return None
+
+    def _null_values(self, metrics: Sequence[Metric[Any]]) -> Sequence[Sequence[Values | None]]:
+        """Return the values of perfect models by metric and group, (R,) each; None where there are too few clusters."""
+        if self.clusters is not None and len(self.simulation):
+            rows = [each.rows for each in self.groups]
+            return dependent_group_values(metrics, rows, self.clusters, self.simulation, _statistic, self.run)
+        found = self._replicate_values(metrics)
+        return [[values[group.partition][group.place] for group in self.groups] for values in found]
 
     def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
         """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
@@ -183,14 +200,14 @@ class _Groups:
             replicate = InMemory(rows)
             for metric, values in zip(metrics, found, strict=True):
                 with np.errstate(all="ignore"):
-                    columns = metric.evaluate(None, replicate, quiet).columns
+                    columns = row_terms(metric.evaluate(None, replicate, quiet))
                     for partition, own in zip(self.partitions, values, strict=True):
                         own[:, number] = _statistics(metric, partition, columns)
             self.run.progress("groups: replicates", (number + 1) / len(self.simulation))
         return found
 
     def _computed(
-        self, group: _Group, metric: Metric[Any], basis: Basis, null: Sequence[Values]
+        self, group: _Group, metric: Metric[Any], basis: Basis, null: Values | None
     ) -> FittedMetric[Metric[Any]]:
         """Return a metric of a group with its null distribution."""
         with np.errstate(all="ignore"):
@@ -198,8 +215,8 @@ class _Groups:
             found = fitted_metric(metric, None, rows, basis)
             if isinstance(metric, HasNullStatistic):
                 found.tested = null_statistic_of(metric, rows).estimate()
-        if basis.kind == "p" and len(group.rows) >= self.min_rows:
-            found.null = NullDistribution(null[group.partition][group.place])
+        if basis.kind == "p" and null is not None and not self._unjudged(group):
+            found.null = NullDistribution(null)
         return found
 
     def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
@@ -208,14 +225,31 @@ class _Groups:
         warnings = (
             *data_warnings(self.source, self.rows.predictive),
             *noticed_dependence(self.source, self.run),
+            *(() if self.clusters is None else self.clusters.messages),
         )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
             with np.errstate(all="ignore"):
-                inferred = infer([(each.metric, each.rows, each.basis) for each in line], self.run.quiet())
+                inferred = self._inferred(group, [(each.metric, each.rows, each.basis) for each in line])
                 for each, interval in zip(line, inferred, strict=True):
                     inference: Inference = compare_with_null(each, interval, self.run)
                     yield self._result(group, each, inference, next(adjusted), warnings)
             self.run.progress("groups: intervals", (number + 1) / len(self.groups))
+
+    def _inferred(self, group: _Group, found: Sequence[MetricRows]) -> Sequence[IntervalInference]:
+        """Return the intervals of the metrics of a group; none if it has too few clusters."""
+        quiet = self.run.quiet()
+        if self.clusters is None:
+            return infer(found, quiet)
+        within = clusters_within(self.clusters, group.rows)
+        return infer(found, quiet, within) if within is not None else infer(found, replace(quiet, resamples=0))
+
+    def _unjudged(self, group: _Group) -> str:
+        """Return why a group is not judged; "" if it is."""
+        if len(group.rows) < self.min_rows:
+            return f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
+        if self.clusters is not None and clusters_within(self.clusters, group.rows) is None:
+            return f"groups with fewer than {FEWEST} clusters are not judged"
+        return ""
 
     def _result(
         self,
@@ -226,8 +260,7 @@ class _Groups:
         warnings: tuple[Message, ...],
     ) -> Result:
         """Return the result of a group, whose verdict is by the adjusted p-value."""
-        if len(group.rows) < self.min_rows:
-            text = f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
+        if text := self._unjudged(group):
             inference = replace(inference, warnings=(Message("few-rows", text),))
         inference = replace(
             inference,
@@ -246,6 +279,15 @@ class _Groups:
         return "fail" if rejects(p_value, self.run.confidence) else "pass"
 
 
+def row_terms(found: RowResults) -> dict[str, Values]:
+    """Return the terms by name, (n,) each, whose means determine a metric; none if some are means over bins."""
+    if not found.terms:
+        return found.columns
+    values = {name: term.values for name, term in found.terms.items() if term.groups is None}
+    known = {name: each for name, each in values.items() if each is not None}
+    return known if len(known) == len(found.terms) else {}
+
+
 def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
     """Yield the groups of a partition with their rows."""
     partition = found[number]
@@ -257,7 +299,11 @@ def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
 
 def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
     """Return what is compared with replicates, by group, (g,)."""
-    means = Means(partition.means(columns), len(partition.codes))
+    return _statistic(metric, Means(partition.means(columns), len(partition.codes)))
+
+
+def _statistic(metric: Metric[Any], means: Means) -> Values:
+    """Return what is compared with replicates, as a function of means."""
     return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
 
 

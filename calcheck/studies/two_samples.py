@@ -13,7 +13,7 @@ from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import REPLICATES
-from calcheck.metrics.mcmd import SAMPLE
+from calcheck.mmd.samples import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.studies.grid import grid_of, require_grid
 
@@ -144,7 +144,7 @@ def two_samples(
     require_grid(grid, at=at is not None)
     source = PooledSamples(first, second)
     x = source.predictions().x
-    if x is not None and at is None:
+    if x is not None and at is None and metric.info.conditional:
         grid = grid or (GRID if x.shape[1] == 1 else None)
         name = first.input_info().columns.get("x", "x")
         at = InMemory(first.predictions()) if grid is None else grid_of(source, grid, name)

@@ -12,7 +12,8 @@ from calcheck.embeddings.permutation_null import input_kernel_of
 from calcheck.embeddings.strata import strata
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.metrics.mcmd import SAMPLE, Mcmd
+from calcheck.metrics.mcmd import Mcmd
+from calcheck.mmd.samples import SAMPLE
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
 from tests.naive import form, input_kernel, target_kernel, weights

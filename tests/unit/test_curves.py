@@ -104,6 +104,15 @@ def test_spread_and_its_histogram_by_hand():
     assert (bars.x[0], bars.stop[-1]) == (1, 4)
 
 
+def test_corrected_means_and_the_histogram_of_means_by_hand():
+    """Predicted 1, 2, 3, 4 with targets 0, 3, 1, 5: those of 2 and 3 are pooled to 2."""
+    rows = Predictions(y=np.array([3.0, 0, 5, 1]), predictive=Gaussian(np.array([2.0, 1, 4, 3]), np.ones(4)))
+    corrected, bars = curves_of("mean-miscalibration", rows)
+    assert corrected.x == corrected.expected == (1, 2, 3, 4)
+    assert_allclose(corrected.y, [0, 2, 2, 5], rtol=1e-12)
+    assert (bars.x[0], bars.stop[-1], sum(bars.y)) == (1, 4, 4)
+
+
 def test_intervals_of_the_observed_spread_are_those_of_the_bootstrap():
     rng = np.random.default_rng(5)
     z = rng.standard_t(5, size=800)

@@ -227,7 +227,7 @@ def test_the_python_interface_takes_the_same_options():
     }
     found = calcheck.evaluate(table, "zms", cluster="patient", replicates=39)
     assert found.settings["dependence"] == {"cluster": "patient", "clusters": 20}
-    with pytest.raises(OptionError, match="apply to evaluate, compare and recalibrate"):
+    with pytest.raises(OptionError, match="cluster"):
         calcheck.sweep(table, "zms", {"subsample": [0.5]}, cluster="patient")
 
 
@@ -277,3 +277,37 @@ def test_independent_rows_are_seldom_warned_of():
 def test_numbers_are_no_keys():
     rows = series(np.random.default_rng(18), 300, 0.8)
     assert not design_effects(replace(rows, columns={"age": np.arange(300), "group": np.linspace(0, 1, 300)}))
+
+
+def clustered_table(rng, clusters=30, size=8):
+    label = np.repeat(np.arange(clusters), size)
+    errors = (np.repeat(rng.normal(size=clusters), size) + rng.normal(size=clusters * size)) / np.sqrt(2)
+    half = np.where(label % 2, "odd", "even")
+    return pd.DataFrame({"y": errors, "mean": 0.0, "std": 1.0, "patient": label, "half": half})
+
+
+def test_groups_are_compared_by_whole_clusters():
+    """All rows have the p-value of evaluate, and a group that of its own rows, up to the simulation."""
+    table = clustered_table(np.random.default_rng(19))
+    options = {"metrics": ["bias", "zms"], "cluster": "patient", "replicates": 199}
+    by_group = calcheck.slices(table, by="half", **options).results
+    found = {(each.slice["group"], each.metric): each for each in by_group}
+    for filter_, group in (([], "all rows"), (["half=odd"], "half=odd")):
+        alone = calcheck.evaluate(table, filter=filter_, **options).results
+        for each in alone:
+            same = found[group, each.metric]
+            assert same.p_value == pytest.approx(each.p_value, abs=0.04)
+            assert same.high - same.low == pytest.approx(each.high - each.low, rel=0.1)
+
+
+def test_groups_of_few_clusters_are_not_judged():
+    table = clustered_table(np.random.default_rng(20)).assign(few=lambda each: each["patient"] < 3)
+    results = calcheck.slices(table, by="few", metrics="bias", cluster="patient", min_rows=5).results
+    (few,) = (each for each in results if each.slice["rows"] == 24)
+    assert (few.verdict, few.p_value) == ("none", None)
+    assert "groups with fewer than 5 clusters are not judged" in [each.text for each in few.warnings]
+
+
+def test_regions_are_not_searched_among_dependent_rows():
+    with pytest.raises(OptionError, match="independent rows only"):
+        calcheck.slices(clustered_table(np.random.default_rng(21)), cluster="patient")

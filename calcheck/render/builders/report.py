@@ -137,11 +137,17 @@ def overview(results: Sequence[Result]) -> Table:
 def _row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:
     return (
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
-        Cell(number(result.value), "strong"),
+        Cell(number(result.value), "strong", _deviation(result)),
         *(row_of(short(result.details.get("change"))) if changes else ()),
         *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
         Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
     )
+
+
+def _deviation(result: Result) -> str:
+    """Return the standard deviation over trials, if there are trials."""
+    deviation = result.details.get("deviation")
+    return "" if deviation is None else f" ± {short(deviation)}"
 
 
 def _zeta(result: Result) -> str:

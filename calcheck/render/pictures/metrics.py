@@ -47,6 +47,7 @@ EXPECTED: dict[CurveName, str] = {
     "coverage": "A right model has the share p of the targets inside its intervals at level p. Below the diagonal, the"
     " intervals are too narrow.",
     "spread": "A right model has errors as large as predicted in each bin: the points follow the diagonal.",
+    "correction": "The targets of a right model have the predicted means: the line follows the diagonal, up to noise.",
     "bins": "A right model agrees with the dashed line in each bin, up to noise.",
     "along": "A right model stays inside the band wherever rows are.",
     "map": "A right model scores like perfect models in each cell, and no cell is outside their band.",
@@ -170,6 +171,24 @@ def _spread_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
     return [Panel((bars,), x, Axis("rows", low=0), "predicted standard deviations")]
 
 
+def _correction(_: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the panel of corrected means against predicted ones, and that of their differences."""
+    x, y = _positions(curve), numbers(curve.y)
+    axis = Axis("predicted mean [y]")
+    corrected = (*_band(curve, band), Line(x, x, dashed=True), Line(x, y, OBSERVED))
+    gaps = [value - mean for value, mean in zip(y, x, strict=True)]
+    differences = (*_band(curve, band, x), Rule(y=0), Line(x, gaps, OBSERVED))
+    return [
+        Panel(corrected, axis, Axis("mean of the targets [y]"), _titled("isotonic regression", curve)),
+        Panel(differences, axis, Axis("mean of the targets − prediction [y]"), "difference from the prediction"),
+    ]
+
+
+def _mean_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
+    bars = _bars(curve, numbers(curve.y), OBSERVED)
+    return [Panel((bars,), Axis("predicted mean [y]"), Axis("rows", low=0), "predicted means")]
+
+
 def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
     """Return the panel of bins, with their intervals if the metric has computed these."""
     low, high = (numbers(each.get(end) for each in result.details["bins"]) for end in ("low", "high"))
@@ -261,6 +280,8 @@ PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
     "spread": _spread,
     "spread-intervals": _nothing,
     "spread-histogram": _spread_histogram,
+    "correction": _correction,
+    "mean-histogram": _mean_histogram,
     "bins": _bins,
     "along": _along,
     "map": _map,

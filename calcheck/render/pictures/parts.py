@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import Band, Line, Mark
+from calcheck.charts.picture import PERFECT, Band, Line, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from calcheck.report import Result
 
 NAN = float("nan")
 
@@ -28,3 +30,13 @@ def curve(
     """Return a line, above a band of the same color if there are limits."""
     band: list[Mark] = [] if limits is None else [Band(x, *limits, name)]
     return [*band, Line(x, y, name, dashed=dashed)]
+
+
+def expected_marks(results: Sequence[Result], x: Sequence[float]) -> list[Mark]:
+    """Return the expected values at positions x, in the limits of perfect models if both are known."""
+    expected = numbers(result.reference for result in results)
+    low, high = (numbers(getattr(result, f"reference_{side}") for result in results) for side in ("low", "high"))
+    line = curve("", x, expected, dashed=True)
+    if all(result.reference_low is None or result.reference_high is None for result in results):
+        return line
+    return [Band(x, low, high, f"limits of {PERFECT}"), *line]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import PERFECT, Axis, Band, Mark, Panel, Picture
+from calcheck.charts.picture import Axis, Panel, Picture
 from calcheck.render.builders.rejection import results_by
 from calcheck.render.cells import name_with_unit
-from calcheck.render.pictures.parts import curve, numbers
+from calcheck.render.pictures.parts import curve, expected_marks, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +28,5 @@ def prune_picture(report: Report) -> Picture:
 def _panel(results: Sequence[Result]) -> Panel:
     shares = [float(result.slice["removed"].removesuffix(" %")) for result in results]
     values, low, high = (numbers(getattr(result, side) for result in results) for side in ("value", "low", "high"))
-    marks = [*_limits(results, shares), *curve("observed", shares, values, (low, high))]
+    marks = [*expected_marks(results, shares), *curve("observed", shares, values, (low, high))]
     return Panel(tuple(marks), Axis("removed rows [%]"), Axis(name_with_unit(results[0])))
-
-
-def _limits(results: Sequence[Result], shares: Sequence[float]) -> list[Mark]:
-    """Return the expected value, in the limits of perfect models if both are known."""
-    expected = numbers(result.reference for result in results)
-    low, high = (numbers(getattr(result, f"reference_{side}") for result in results) for side in ("low", "high"))
-    line = curve("", shares, expected, dashed=True)
-    if all(result.reference_low is None or result.reference_high is None for result in results):
-        return line
-    return [Band(shares, low, high, f"limits of {PERFECT}"), *line]

@@ -1,0 +1,155 @@
+"""Metrics with sampling weights: means over rows become weighted means."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from calcheck.errors import DataError, OptionError
+from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
+from calcheck.messages import Message
+from calcheck.metrics.base import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Direction
+    from calcheck.results import RowResults
+    from calcheck.statistics.groups import Means
+
+WEIGHT = "weight"  # Name of the term of the weights
+FIXED = "fixed "  # Prefix of the names of what is no mean
+NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over rows: omit --weights"
+
+
+class WeightedMetric(Metric[Any]):
+    """Base class that makes the means of another metric weighted: sum w x / sum w.
+
+    Bootstrap resamples, the jackknife and replicates use the same weights, as the metric is a function of the means of
+    w x and of w.
+    """
+
+    weights: ClassVar[str]
+    """Name of the column of weights."""
+
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*super().columns(), self.weights)))
+
+    def evaluate(self, fit: Any, source: Source, run: Run) -> RowResults:
+        found: RowResults = super().evaluate(fit, source, run)  # type: ignore[safe-super] # of the other metric
+        return _weighted_rows(found, row_weights(source.predictions(), self.weights), self.weights)
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = super().value(normalized(means))  # type: ignore[safe-super]
+        return found
+
+    def direction_above(self, means: Means) -> Direction | None:
+        return super().direction_above(normalized(means))
+
+
+def has_weighted_form(metric: Metric[Any]) -> bool:
+    """Return whether a metric is a function of means over rows."""
+    return metric.info.interval in ("bca", "percentile")
+
+
+def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
+    """Return a metric with the same options whose means are weighted by a column.
+
+    Raises
+    ------
+    OptionError
+        The metric is no function of means over rows.
+
+    References
+    ----------
+    Kish (1965), "Survey sampling".
+    """
+    base = type(metric)
+    if not has_weighted_form(metric):
+        msg = f"{metric.info.name} {NO_WEIGHTED_FORM}"
+        raise OptionError(msg)
+    members: dict[str, Any] = {"weights": column, "__doc__": base.__doc__, "__module__": base.__module__}
+    if issubclass(base, HasNullStatistic):
+        members["null_statistic"] = lambda self, means: base.null_statistic(self, normalized(means))
+    if issubclass(base, HasQuickStatistic):
+        members["quick_statistic"] = _statistic
+    made = type(base.__name__, (WeightedMetric, base), members)
+    found: Metric[Any] = made(**{each.name: getattr(metric, each.name) for each in fields(metric)})
+    return found
+
+
+def normalized(means: Means) -> Means:
+    """Return weighted means, given the means of w x and of w, and what is no mean under its name."""
+    import numpy as np
+
+    from calcheck.statistics.groups import Means
+
+    total = np.asarray(means[WEIGHT])
+    found = {name.removeprefix(FIXED): values for name, values in means.items() if name.startswith(FIXED)}
+    for name, values in means.items():
+        if name != WEIGHT and not name.startswith(FIXED):
+            found[name] = values / (total[..., None] if np.ndim(values) > total.ndim else total)
+    return Means(found, means.n)
+
+
+def row_weights(rows: Predictions, column: str) -> NDArray[np.float64]:
+    """Return the weights of the rows, (n,), with mean 1.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or it does not hold finite numbers that are not negative, and not all 0.
+    """
+    import numpy as np
+
+    found = rows.columns.get(column)
+    if found is None or found.dtype.kind not in "iufb":
+        msg = f"column {column!r} does not hold numbers, which --weights needs"
+        raise DataError(msg)
+    weights = found.astype(np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        msg = f"column {column!r} must hold finite weights >= 0 that are not all 0 (--weights)"
+        raise DataError(msg)
+    return np.asarray(weights / weights.mean())
+
+
+def effective_count(weights: NDArray[np.float64]) -> float:
+    """Return the number of rows with equal weights whose mean is as accurate: (sum w)^2 / sum w^2."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _weighted_rows(found: RowResults, weights: NDArray[np.float64], column: str) -> RowResults:
+    """Return results whose terms are weighted, without details, which are those of equal weights."""
+    import numpy as np
+
+    from calcheck.statistics.groups import MeanTerm
+
+    terms = found.terms or {name: MeanTerm(values) for name, values in found.columns.items()}
+    weighed = {
+        name: replace(term, values=weights if term.values is None else weights * term.values)
+        for name, term in terms.items()
+    }
+    reference = found.reference
+    if reference is not None and "expected" in found.columns:
+        reference = float(np.average(found.columns["expected"], weights=weights))
+    text = f"means are weighted by {column!r}: {len(weights):,} rows are as accurate as {effective_count(weights):,.0f}"
+    return replace(
+        found,
+        terms={**weighed, WEIGHT: MeanTerm(weights)},
+        fixed={f"{FIXED}{name}": values for name, values in found.fixed.items()},
+        details={},
+        reference=reference,
+        warnings=(*found.warnings, Message("weighted", f"{text} with equal weights")),
+    )
+
+
+def _statistic(self: WeightedMetric, fit: Any, source: Source, run: Run) -> float:
+    """Return what is compared with replicates."""
+    from calcheck.statistics.groups import Averages
+
+    found = self.evaluate(fit, source, run)
+    means = Averages(found.terms, found.n).means().with_values(found.fixed)
+    return float(self.null_statistic(means) if isinstance(self, HasNullStatistic) else self.value(means))

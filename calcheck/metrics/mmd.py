@@ -1,0 +1,188 @@
+"""Maximum mean discrepancy: distance between two samples' distributions, of targets, or of inputs and targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from calcheck.details import MmdDetails
+from calcheck.errors import DataError
+from calcheck.kernels.kernel_options import KernelName, Standardize
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import Metric
+from calcheck.mmd.samples import SAMPLE, first_sample
+from calcheck.options import option, require_positive_option
+from calcheck.results import NullDistribution, RowResults
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.mmd.two_sample_mmd import PooledGram
+    from calcheck.predictions import Source
+    from calcheck.statistics.groups import Means
+
+    Values = NDArray[np.float64]
+COPIES = 3  # number of n x n matrices in memory
+DEGREE, COEF0 = 3, 1.0  # of the polynomial kernel
+
+
+@dataclass(frozen=True, eq=False)
+class MmdFit:
+    """The kernel on the pooled rows of both samples, and which rows belong to the first."""
+
+    gram: PooledGram
+    labels: NDArray[np.bool_]
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Mmd(Metric[MmdFit]):
+    r"""Squared distance between the distributions of two samples: of targets, or of inputs and targets.
+
+    .. math:: \mathrm{MMD}^2 = \frac{\sum_{i \ne j} k(a_i, a_j)}{n (n - 1)} + \frac{\sum_{i \ne j} k(b_i, b_j)}{m (m-1)}
+              - \frac{2}{n m} \sum_{i, j} k(a_i, b_j)
+
+    for a sample a of n rows and a sample b of m rows, where k is :math:`k_Y(y, y')`, or with ``--joint``
+    :math:`k_X(x, x')\, k_Y(y, y')`, the joint MMD of two samples whose inputs differ.
+
+    Parameters
+    ----------
+    joint
+        Whether inputs and targets are compared, instead of targets.
+    kernel_y, gamma_y, kernel_x, gamma_x
+        Kernels on targets and on inputs. Polynomial is (gamma v.v' + 1)^3.
+    standardize
+        Standardization of each column by the mean and the deviation over both samples.
+
+    Needs
+    -----
+    y : (n + m,) or (n + m, t), unit of y; the column ``sample`` is 0 for the first sample and 1 for the second
+    x : (n + m, d), any unit, with ``joint``
+
+    Value
+    -----
+    Dimensionless, squared; 0 on average if the distributions are equal, and possibly negative. At most 2 for rbf and
+    laplace.
+
+    Raises
+    ------
+    DataError
+        A sample has fewer than two rows, a column is constant, or inputs are missing.
+
+    Notes
+    -----
+    The reference is the mean over permutations of the sample labels over all rows, so p is exact if rows are
+    independent: for ``joint``, equal distributions of inputs and targets together. ``calcheck mcmd`` compares the
+    distributions of targets given inputs, whatever the inputs are. Scales are those of both samples together, so that
+    permutations do not change them. Time and memory O((n + m)^2).
+
+    References
+    ----------
+    Gretton, Borgwardt, Rasch, Schölkopf, Smola, A Kernel Two-Sample Test, JMLR 2012, Eq. 3. Joint: Huang, Lam, Zhang,
+    Eq. 7 (arXiv 2206.04287), with its constant term.
+
+    Examples
+    --------
+    >>> Mmd(joint=True).options()["kernel_y"]
+    'rbf'
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="mmd",
+        unit="1",
+        needs=("y",),
+        alternative="greater",
+        orientation="smaller",
+        above="wrong-distribution",
+        source="Gretton et al. 2012; Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
+        interpretation="0 on average for equal distributions; negative values are possible.",
+        interval="none",
+        no_interval="resampling repeats rows, which adds noise to both samples",
+        pointwise=False,
+        uses_kernels=True,
+        several_targets=True,
+        details=MmdDetails,
+    )
+
+    joint: bool = option(default=False, text="Compare inputs and targets together: the joint MMD.")
+    kernel_y: KernelName = option("rbf", "Kernel on targets; polynomial is (gamma y.y' + 1)^3.")
+    gamma_y: float | None = option(
+        None, "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
+    )
+    kernel_x: KernelName = option("rbf", "Kernel on inputs, with --joint; polynomial is (gamma x.x' + 1)^3.")
+    gamma_x: float | None = option(
+        None, "Gamma of the kernel on inputs. Default: 1/2 for rbf, 1 for laplace, 1/d for polynomial."
+    )
+    standardize: Standardize = option(
+        "data", "Standardize each column of inputs and targets over both samples (data), or leave them unchanged."
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("gamma_y", "gamma_x"):
+            require_positive_option(name, getattr(self, name))
+
+    def columns(self) -> tuple[str, ...]:
+        return (SAMPLE,)
+
+    def fit(self, source: Source, run: Run) -> MmdFit:
+        import numpy as np
+
+        from calcheck.kernels.input_kernel import all_inputs, target_matrix
+        from calcheck.mmd.two_sample_mmd import PooledGram
+
+        rows = source.predictions()
+        labels = first_sample(rows, "mmd")
+        run.require_room(COPIES * 8 * len(rows) ** 2, f"all pairs of {len(rows):,} rows")
+        n = int(labels.sum())
+        details: dict[str, Any] = {"samples": {"rows": n, "rows_b": len(rows) - n}}
+        gram, details["targets"] = self._gram(target_matrix(rows), "targets", self.kernel_y, self.gamma_y)
+        if self.joint:
+            x = np.asarray(all_inputs(rows, run), dtype=np.float64)
+            of_inputs, details["inputs"] = self._gram(x, "inputs", self.kernel_x, self.gamma_x)
+            gram *= of_inputs
+        return MmdFit(PooledGram(gram), labels, details)
+
+    def _gram(
+        self, values: Values, what: str, kernel: KernelName, gamma: float | None
+    ) -> tuple[Values, dict[str, Any]]:
+        """Return the kernel on all pairs of rows (n, d), (n, n), and its description."""
+        from calcheck.kernels.functions import KERNELS
+
+        default = {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / values.shape[1]}[kernel]
+        shape = {"degree": DEGREE, "coef0": COEF0} if kernel == "polynomial" else {}
+        described = {"kernel": kernel, "gamma": default if gamma is None else gamma}
+        scaled = self._scaled(values, what)
+        gram: Values = KERNELS[kernel](gamma=described["gamma"], **shape).gram(scaled, scaled)
+        return gram, described
+
+    def _scaled(self, values: Values, what: str) -> Values:
+        """Return columns, standardized over both samples unless they are left unchanged."""
+        import numpy as np
+
+        if self.standardize == "none":
+            return values
+        mean, spread = values.mean(axis=0), np.asarray(values.std(axis=0, ddof=1))
+        if not (spread > 0).all():
+            msg = f"a column of the {what} is constant, so it cannot be standardized. Pass --standardize none"
+            raise DataError(msg)
+        return np.asarray((values - mean) / spread)
+
+    def evaluate(self, fit: MmdFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - the fit has the rows
+        return RowResults({}, fixed={"mmd": fit.gram.distances(fit.labels[None])[0]}, details=fit.details)
+
+    def null_distribution(self, fit: MmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return the metric of permuted samples."""
+        import numpy as np
+
+        found = []
+        for values in fit.gram.permuted(fit.labels, len(simulation), simulation.rng()):
+            found.append(values)
+            run.progress("permutations", sum(map(len, found)) / len(simulation))
+        own = float(fit.gram.distances(fit.labels[None])[0])
+        return NullDistribution(np.concatenate(found), data_value=own, details={"labels": "permuted over all rows"})
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        return means["mmd"]

@@ -1,0 +1,35 @@
+"""The rows of two samples, in one table with a column that labels them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+
+SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
+MIN_ROWS = 2  # minimum rows per sample
+
+
+def first_sample(rows: Predictions, metric: str) -> NDArray[np.bool_]:
+    """Return which rows belong to the first sample, (n,).
+
+    Raises
+    ------
+    DataError
+        The labels are missing, or a sample has fewer than two rows.
+    """
+    if SAMPLE not in rows.columns:
+        msg = f"column {SAMPLE!r} is missing. Add it with 0 for rows of the first sample and 1 for rows of the second"
+        raise DataError(msg)
+    first: NDArray[np.bool_] = rows.columns[SAMPLE] == 0
+    fewest = min(int(first.sum()), int((~first).sum()))
+    if fewest < MIN_ROWS:
+        msg = f"{metric} needs two samples of at least {MIN_ROWS} rows, but one has {fewest}"
+        raise DataError(msg)
+    return first

@@ -1,0 +1,60 @@
+"""Unbiased squared maximum mean discrepancy of two samples, and of permutations of their labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+    Labels = NDArray[np.bool_]
+
+BLOCK = 256  # Permutations per product with the kernel matrix
+
+
+class PooledGram:
+    """The kernel on the pooled rows of two samples.
+
+    Parameters
+    ----------
+    gram : (n, n)
+        Kernel of all pairs of rows.
+    """
+
+    def __init__(self, gram: Values) -> None:
+        self._gram = gram
+        self._diagonal = np.diag(gram).copy()
+        self._sums = gram.sum(axis=1)
+
+    def distances(self, labels: Labels) -> Values:
+        r"""Return the unbiased squared MMD of several divisions of the rows into two samples, (r,).
+
+        .. math:: \frac{\sum_{i \ne j} k(a_i, a_j)}{n (n - 1)} + \frac{\sum_{i \ne j} k(b_i, b_j)}{m (m - 1)}
+                  - \frac{2}{n m} \sum_{i, j} k(a_i, b_j)
+
+        Parameters
+        ----------
+        labels : (r, n)
+            Whether each row is from the first sample; all divisions have the same sizes.
+        """
+        first = labels.astype(np.float64)
+        n = int(labels[0].sum())
+        m = labels.shape[1] - n
+        within = np.einsum("ri,ri->r", first @ self._gram, first)
+        to_all, own = first @ self._sums, first @ self._diagonal
+        between = to_all - within
+        others = self._sums.sum() - to_all - between
+        other_own = self._diagonal.sum() - own
+        return np.asarray((within - own) / (n * (n - 1)) + (others - other_own) / (m * (m - 1)) - 2 * between / (n * m))
+
+    def permuted(self, labels: Labels, count: int, rng: Generator) -> Iterator[Values]:
+        """Yield the distances of permutations of the labels (n,), in blocks."""
+        for start in range(0, count, BLOCK):
+            rows = min(BLOCK, count - start)
+            yield self.distances(rng.permuted(np.tile(labels, (rows, 1)), axis=1))

@@ -1,0 +1,93 @@
+"""`calcheck trend`: metrics over a series of files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.files import write
+from tests.schemas import validate
+
+QUICK = ("--resamples", 200, "--replicates", 39)
+
+
+@pytest.fixture
+def series(tmp_path):
+    """Return files of a model that sees inputs with more and more noise, on rows of their own."""
+
+    def file(place, noise):
+        rng = np.random.default_rng(place)
+        x = rng.uniform(0, 6, 60 + place)
+        seen = x + noise * rng.normal(size=len(x))
+        columns = {"x": x, "y": np.sin(x) + 0.3 * rng.normal(size=len(x)), "mean": np.sin(seen)}
+        return write(tmp_path / f"noise{place}.parquet", columns | {"std": np.full(len(x), 0.3)})
+
+    return [file(place, noise) for place, noise in enumerate((0.0, 0.5, 2.0))]
+
+
+@pytest.fixture
+def report(calcheck):
+    """Run the command, and return its report."""
+
+    def run(*arguments):
+        ended = calcheck("trend", *arguments, *QUICK, "--format", "json")
+        assert (ended.code, ended.err) == (0, "")
+        found = json.loads(ended.out)
+        validate(found)
+        return found
+
+    return run
+
+
+def test_each_file_has_the_values_of_evaluate_and_their_changes(report, calcheck, series):
+    found = report(*series, "--metrics", "zms,cce", "--inputs", "x", "--at", "0,0.5,2")
+    assert [(each["metric"], each["slice"]["at"]) for each in found["results"]] == [
+        (metric, at) for metric in ("zms", "cce") for at in ("0", "0.5", "2")
+    ]
+    for place, path in enumerate(series):
+        command = ("evaluate", path, "--metrics", "zms,cce", "--inputs", "x", *QUICK, "--format", "json")
+        alone = json.loads(calcheck(*command).out)["results"]
+        for own, group in zip(alone, (found["results"][:3], found["results"][3:]), strict=True):
+            keys = ("value", "low", "high", "p_value", "verdict")
+            assert [group[place][key] for key in keys] == [own[key] for key in keys]
+            assert group[place]["details"]["change"] == group[place]["value"] - group[0]["value"]
+    assert [each["verdict"] for each in found["results"][:3]] == ["pass", "fail", "fail"]
+    assert found["results"][3]["verdict"] == "pass"
+
+
+def test_positions_count_from_zero_by_default(report, series):
+    found = report(*series, "--metrics", "crps")
+    assert [each["slice"]["at"] for each in found["results"]] == ["0", "1", "2"]
+    assert found["settings"]["at"] == [0, 1, 2]
+
+
+def test_the_table_and_the_picture_show_the_series(calcheck, series, tmp_path):
+    plot = tmp_path / "trend.svg"
+    out = calcheck("trend", *series, "--metrics", "zms,crps", *QUICK, "--plot", plot).out
+    (head,) = (line for line in out.splitlines() if line.startswith("metric"))
+    assert head.split()[:5] == ["metric", "at", "value", "change", "interval"]
+    assert ">position of the file<" in plot.read_text()
+
+
+def test_deviations_over_trials_are_shown(calcheck, series, monkeypatch):
+    for name, value in (("DRAWS", "1"), ("TRIALS", "3")):
+        monkeypatch.setenv(f"CALCHECK_CCE_{name}", value)
+    out = calcheck("trend", *series, "--metrics", "cce", "--inputs", "x", "--no-null").out
+    assert sum(" ± " in line for line in out.splitlines()) == 3
+
+
+def test_the_first_file_may_be_of_another_family(report, series):
+    found = report(f"{series[0]}@std=x", series[1], "--metrics", "zms")
+    assert len(found["results"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "arguments", "message"),
+    [
+        (1, (), "a trend needs at least two files, got one"),
+        (2, ("--at", "0"), "--at needs 2 increasing numbers, one per file, got 0"),
+        (2, ("--at", "1,0"), "--at needs 2 increasing numbers, one per file, got 1, 0"),
+    ],
+)
+def test_positions_that_do_not_fit_are_refused(calcheck, series, count, arguments, message):
+    assert message in calcheck("trend", *series[:count], "--metrics", "zms", *arguments).refused()

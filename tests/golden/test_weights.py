@@ -1,0 +1,120 @@
+"""Sampling weights: values by hand and by repeated rows, intervals and p-values with the same weights."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.distributions import Gaussian
+from calcheck.distributions.poisson import Poisson
+from calcheck.errors import OptionError
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.inference.verdicts import statistic_of
+from calcheck.metrics import METRICS
+from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
+from calcheck.predictions import InMemory, Predictions
+from tests.families import calibrated
+from tests.shorthand import rows_of
+
+PLAIN = Run(resamples=0, replicates=0)
+FORMS = [name for name, metric in METRICS.items() if has_weighted_form(metric())]
+RANDOM = [name for name in FORMS if not METRICS[name].info.conditional_on]
+
+
+def with_weights(rows, weights):
+    return replace(rows, columns={**rows.columns, "w": np.asarray(weights)})
+
+
+def result(metric, rows, run=PLAIN):
+    report = evaluate(InMemory(rows), [metric], run=run)
+    assert not report.skipped, report.skipped
+    return report.results[0]
+
+
+def counts(n, seed=0):
+    return np.random.default_rng(seed).integers(1, 4, n)
+
+
+def test_the_mean_absolute_error_is_weighted_by_hand():
+    rows = Predictions(y=np.array([1.0, 5.0, 10.0]), predictive=Gaussian(np.zeros(3), np.ones(3)))
+    found = result(weighted(METRICS["mae"](), "w"), with_weights(rows, [1, 2, 5]))
+    assert_allclose(found.value, (1 + 10 + 50) / 8, rtol=1e-15)
+    assert "3 rows are as accurate as 2 with equal weights" in found.warnings[0].text
+    assert_allclose(effective_count(np.array([1.0, 2, 5])), 64 / 30, rtol=1e-15)
+
+
+def test_the_expected_coverage_is_weighted_too():
+    """Intervals of counts hold more than their level, which depends on the rate."""
+    rows = Predictions(y=np.array([1.0, 40.0]), predictive=Poisson(np.array([0.3, 40.0])))
+    alone = [result(METRICS["coverage"](), rows.take(slice(place, place + 1))) for place in (0, 1)]
+    found = result(weighted(METRICS["coverage"](), "w"), with_weights(rows, [1, 3]))
+    assert_allclose(found.reference, (alone[0].reference + 3 * alone[1].reference) / 4, rtol=1e-12)
+    assert alone[0].reference != alone[1].reference
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_a_weight_is_a_number_of_repeated_rows(name):
+    rows, metric = calibrated("gaussian", n=60), METRICS[name]()
+    repeats = counts(60)
+    found = result(weighted(metric, "w"), with_weights(rows, repeats)).value
+    if name == "cv":  # its n - 1 counts rows, not weights
+        total = repeats.sum()
+        found *= np.sqrt(total / (total - 1)) / np.sqrt(60 / 59)
+    assert_allclose(found, result(metric, rows.take(np.repeat(np.arange(60), repeats))).value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_equal_weights_change_neither_value_nor_interval_nor_p(name):
+    rows, metric, run = calibrated("gaussian", n=60), METRICS[name](), Run(resamples=200, replicates=19)
+    plain, found = result(metric, rows, run), result(weighted(metric, "w"), with_weights(rows, np.full(60, 2.5)), run)
+    for field in ("value", "low", "high", "reference", "p_value", "verdict"):
+        expected, other = getattr(plain, field), getattr(found, field)
+        if isinstance(expected, float):
+            assert_allclose(other, expected, rtol=1e-9, atol=1e-12)
+        else:
+            assert other == expected
+
+
+@pytest.mark.parametrize("name", ["zms", "rce", "pit-dispersion", "coverage"])
+def test_the_jackknife_leaves_rows_out_with_their_weights(name):
+    rows = with_weights(calibrated("gaussian", n=12), counts(12))
+    metric = weighted(METRICS[name](), "w")
+    others = [rows.take(np.delete(np.arange(12), row)) for row in range(12)]
+    expected = [statistic_of(metric, rows_of(metric, other)).estimate() for other in others]
+    assert_allclose(statistic_of(metric, rows_of(metric, rows)).leave_one_out(), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["zms", "ece", "coverage", "crps", "ence"])
+def test_wrong_rows_without_weight_are_no_evidence(name):
+    rng = np.random.default_rng(2)
+    wrong = np.arange(400) < 200
+    y = np.where(wrong, 3, 1) * rng.normal(size=400)
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(400), rng.uniform(0.9, 1.1, 400)))
+    run, metric = Run(resamples=0, replicates=99), weighted(METRICS[name](), "w")
+    assert result(metric, with_weights(rows, ~wrong), run).verdict == "pass"
+    assert result(metric, with_weights(rows, wrong), run).verdict == "fail"
+
+
+def test_a_right_model_with_unequal_weights_fails_in_five_percent_of_data_sets():
+    """The null distribution has the same weights: that of equal ones would be too narrow."""
+    rng, metric, failures = np.random.default_rng(5), weighted(METRICS["zms"](), "w"), 0
+    for seed in range(100):
+        rows = Predictions(y=rng.normal(size=60), predictive=Gaussian(np.zeros(60), np.ones(60)))
+        found = with_weights(rows, rng.pareto(2.0, 60))
+        failures += result(metric, found, Run(resamples=0, replicates=39, seed=seed)).p_value <= 0.05
+    assert failures <= 11  # 99 % limit of a binomial
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [np.nan, 1.0], [0.0, 0.0], ["a", "b"]])
+def test_impossible_weights_are_refused(weights):
+    rows = Predictions(y=np.zeros(2), predictive=Gaussian(np.zeros(2), np.ones(2)), columns={"w": np.array(weights)})
+    report = evaluate(InMemory(rows), [weighted(METRICS["mae"](), "w")], run=PLAIN)
+    assert "--weights" in report.skipped[0].reason
+
+
+def test_a_metric_that_is_no_function_of_means_is_refused_by_name():
+    for name in ("cce", "lzms", "crps-miscalibration", "fid"):
+        with pytest.raises(OptionError, match=f"{name} has no weighted form"):
+            weighted(METRICS[name](), "w")
