@@ -96,6 +96,7 @@ class ZmsDetails(Details, total=False):
     """Details of zms."""
 
     skewness: Annotated[SquaredZSkewness, "Skewness, which shows heavy tails."]
+    variance: Annotated[float, "Variance of the z-scores, which a bias does not change; 1 is ideal."]
 
 
 class SpreadSkewness(TypedDict):
@@ -296,6 +297,8 @@ ValidBin = TypedDict(
         "low": Annotated[float | None, "Lower limit of its interval."],
         "high": Annotated[float | None, "Upper limit of its interval."],
         "effective_rows": Annotated[float | None, "Number of rows that determine the interval."],
+        "zeta": Annotated[float | None, "Distance from the reference, relative to the interval on that side."],
+        "variance": Annotated[float | None, "Variance of the z-scores in the bin, which a bias does not change."],
         "valid": Annotated[bool | None, "Whether the interval contains the reference."],
     },
 )

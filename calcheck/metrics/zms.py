@@ -39,7 +39,8 @@ class Zms(MeanMetric):
     Notes
     -----
     A mean over rows; unbiased. Time O(n). All rows have equal weight, whereas RCE is dominated by rows with large
-    uncertainties. If z^2 has a heavy tail, few rows determine the value, and there is a warning.
+    uncertainties. The variance of z in ``details`` [Eq. 10] is smaller by the squared bias of z. If z^2 has a heavy
+    tail, few rows determine the value, and there is a warning.
 
     References
     ----------
@@ -64,8 +65,10 @@ class Zms(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import heavy_tails, missing_reference_reason, z_scores
 
-        squared = z_scores(rows) ** 2
+        z = z_scores(rows)
+        squared = z**2
         tails = heavy_tails({"z2": (squared, 0.8)})
+        tails["details"]["variance"] = float(z.var())
         if unknown := missing_reference_reason(rows):
             tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)
