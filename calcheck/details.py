@@ -322,6 +322,8 @@ ValidBin = TypedDict(
         "low": Annotated[float | None, "Lower limit of its interval."],
         "high": Annotated[float | None, "Upper limit of its interval."],
         "effective_rows": Annotated[float | None, "Number of rows that determine the interval."],
+        "zeta": Annotated[float | None, "Distance from the reference, relative to the interval on that side."],
+        "variance": Annotated[float | None, "Variance of the z-scores in the bin, which a bias does not change."],
         "valid": Annotated[bool | None, "Whether the interval contains the reference."],
     },
 )

@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.inference.abc_intervals import Moments, abc, abc_limits
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca, clopper_pearson, effective_rows
+from calcheck.inference.intervals import acceleration, bca, clopper_pearson, effective_rows, zeta
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import (
     MIN_EFFECTIVE_ROWS,
@@ -94,7 +94,8 @@ def share_of_valid_bins(
             share[inside], {name: column[inside] for name, column in columns.items()}, function, part, place, stage
         )
         valid = None if details["low"] is None else details["low"] <= reference <= details["high"]
-        found.append({"from": low, "to": high, "rows": float(share.sum()), **details, "valid": valid})
+        where = {"from": low, "to": high, "rows": float(share.sum())}
+        found.append({**where, **details, "zeta": _zeta(details, reference), "valid": valid})
     defined = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
     if not len(defined):
         msg = "no bin has an interval: the bins have too few rows, or their values are too similar or too large"
@@ -162,6 +163,14 @@ def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray
     each = [np.flatnonzero(share[label]) for share in shares.T]
     share = np.concatenate([weights[label[rows]] for weights, rows in zip(shares.T, each, strict=True)])
     return np.concatenate(each), share, np.cumsum([0, *map(len, each)])
+
+
+def _zeta(details: dict[str, Any], reference: float) -> float | None:
+    """Return the zeta score of a bin; None if it has no interval, or one that does not contain its value."""
+    if details["low"] is None:
+        return None
+    found = zeta(details["value"], reference, details["low"], details["high"])
+    return found if np.isfinite(found) else None
 
 
 def _overall_progress(run: Run, place: int, bins: int, stage: str, share: float) -> None:

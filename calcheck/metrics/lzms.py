@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metric_info import MetricInfo
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.predictions import Predictions
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.results import RowResults
+    from calcheck.statistics.bins import Bins
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,24 @@ class Lzms(ValidBinsMetric):
             raise DataError(unknown)
         return {"z2": z_scores(rows) ** 2}, 1.0
 
+    def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:
+        found = super().evaluate(fit, source, run)
+        variances = _variances(fit, source.predictions())
+        bins = [{**line, "variance": variance} for line, variance in zip(found.details["bins"], variances, strict=True)]
+        return replace(found, details={**found.details, "bins": bins})
+
     @staticmethod
     def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         return means["z2"]
+
+
+def _variances(bins: Bins, rows: Predictions) -> list[float | None]:
+    """Return the variance of z in each bin; None for an empty bin."""
+    import numpy as np
+
+    from calcheck.statistics.moments import z_scores
+
+    z, counts = z_scores(rows), bins.sums(None)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variances = bins.sums(z**2) / counts - (bins.sums(z) / counts) ** 2
+    return [float(variance) if count else None for variance, count in zip(variances, counts, strict=True)]

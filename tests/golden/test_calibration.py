@@ -450,6 +450,26 @@ def test_the_share_of_valid_bins_is_tested_against_the_confidence():
     assert_allclose([found.low, found.high], [0.3475471, 0.9332605], rtol=1e-6)  # published tables: 0.348, 0.933
 
 
+@pytest.mark.parametrize("name", ["lzms", "lrce"])
+def test_the_zeta_of_a_bin_is_within_one_if_its_interval_contains_the_reference(name):
+    rng = np.random.default_rng(4)
+    std = np.linspace(1, 2, 400)
+    y = std * rng.normal(size=400) * np.repeat([1.0, 1.3], 200)
+    found = result(name, y, normal(np.zeros(400), std), run=Run(resamples=300, replicates=0))
+    lines = found.details["bins"]
+    assert {line["valid"] for line in lines} == {True, False}
+    for line in lines:
+        assert (abs(line["zeta"]) <= 1) == line["valid"]
+        low, high, reference = line["low"], line["high"], float(name == "lzms")
+        reach = high - line["value"] if line["value"] <= reference else line["value"] - low
+        assert_allclose(line["zeta"] * reach, line["value"] - reference, rtol=1e-12)
+
+
+def test_the_variance_of_z_is_the_mean_square_less_the_squared_bias():
+    found = result("zms", [1.0, 3.0], normal([0.0, 0.0], [1.0, 1.0]))
+    assert (found.value, found.details["variance"]) == (5, 1)
+
+
 def test_rows_partly_tied_across_an_edge_are_split():
     """std 1, 2, 2, 3 in two bins: the two in the middle are half in either. E^2 = 1, 4, 8, 9.
 
@@ -465,6 +485,8 @@ def test_rows_partly_tied_across_an_edge_are_split():
     found = result("lzms", y, predictive, bins=2, run=Run(resamples=200, replicates=0))
     assert_allclose([line["value"] for line in found.details["bins"]], [1.25, 1.25], rtol=1e-14)
     assert [line["rows"] for line in found.details["bins"]] == [2.0, 2.0]
+    mean = (1.5 - math.sqrt(0.5)) / 2  # of z = 1, 1, -sqrt(2), 1
+    assert_allclose([line["variance"] for line in found.details["bins"]], [1.25 - mean**2] * 2, rtol=1e-13)
     assert found.verdict == "none"
 
 
