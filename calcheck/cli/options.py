@@ -584,6 +584,9 @@ class SweepOptions:
         default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
     )
     subsets: int = option(5, "Number of random subsets per size.")
+    grid: int | None = option(
+        None, "Number of evaluation points for --metric mcmd, as for calcheck mcmd. Default: 200 for one input column."
+    )
     names: tuple[str, ...] | None = option(
         None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
     )

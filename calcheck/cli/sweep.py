@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, ENGINE, LEVEL, REPORT, SEED, files_argument, require_outputs, run_context
+from calcheck.cli.common import (
+    COLUMNS,
+    ENGINE,
+    LEVEL,
+    REPORT,
+    SEED,
+    file_source,
+    files_argument,
+    require_outputs,
+    run_context,
+)
 from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.metric_names import metric_name
 from calcheck.cli.options import PlotOptions, SweepOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import OptionError
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
     from calcheck.metrics.base import Metric
+    from calcheck.studies.sweep_settings import SweptSetting
 
-OPTIONS = metric_parameters(METRICS.values(), "Metric", without=[LEVEL])
+EVERY = METRICS | TWO_SAMPLE_METRICS
+OPTIONS = metric_parameters(EVERY.values(), "Metric", without=[LEVEL])
 
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
@@ -37,6 +49,12 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
             "sweep needs a setting to vary: pass --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
         )
         raise OptionError(msg)
+    if metric.info.name in TWO_SAMPLE_METRICS:
+        _sweep_samples(files, metric, varied, given)
+        return
+    if options.grid is not None:
+        msg = "--grid sets the evaluation points of two samples: pass --metric mcmd"
+        raise OptionError(msg)
     names = model_names(files, options.names)
     sources = open_models(files, given, [metric])
     report_to, _ = require_outputs(given, *sources)
@@ -52,15 +70,45 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     deliver(report, report_to, sweep_document)
 
 
+def _sweep_samples(files: list[str], metric: Metric[Any], varied: list[SweptSetting], given: dict[str, Any]) -> None:
+    """Show how a metric of two samples changes with its settings."""
+    from calcheck.render.builders.sweep import sweep_document
+    from calcheck.render.pictures.sweep import require_few_panels, sweep_picture
+    from calcheck.studies.two_samples import PooledSamples, sweep_two_samples
+
+    options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
+    if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples
+        msg = f"--metric {metric.info.name} compares two samples: pass two files, without --names"
+        raise OptionError(msg)
+    first, second = (file_source(file, given, contents="sample") for file in files)
+    report_to, _ = require_outputs(given, first, second)
+    if plot:
+        require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
+    with run_context(given) as run:
+        report = sweep_two_samples(
+            PooledSamples(first, second),
+            metric,
+            varied,
+            all_combinations=options.all_combinations,
+            subsets=options.subsets,
+            grid=options.grid,
+            run=run,
+        )
+    if plot:
+        draw(sweep_picture(report), plot)
+    deliver(report, report_to, sweep_document)
+
+
 def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]:
     """Return the metric of the sweep, with its options."""
-    metric = METRICS.named(name, "--metric: ")
+    metric = EVERY[name] if name in TWO_SAMPLE_METRICS else METRICS.named(name, "--metric: ")
     fields = {option.field for option in options_of(metric)}
     for parameter in OPTIONS:
         if parameter.name not in fields and given.get(parameter.name) not in (None, False):
             msg = f"{name} has no option {flag_of(parameter.name)}: calcheck {name} --help lists its options"
             raise OptionError(msg)
-    return settings.metric(name, parse_given(metric, given))
+    own = parse_given(metric, given)
+    return metric(**own) if name in TWO_SAMPLE_METRICS else settings.metric(name, own)
 
 
 sweep_command = make_command(
@@ -68,7 +116,9 @@ sweep_command = make_command(
     _sweep,
     [
         files_argument(
-            "FILE [FILE …]", "Files of saved predictions on the same rows, one per model; - reads standard input."
+            "FILE [FILE …]",
+            "Files of saved predictions on the same rows, one per model, or of two samples for --metric mcmd; - reads"
+            " standard input.",
         ),
         *parameters(SweepOptions, "Sweep"),
         *OPTIONS,

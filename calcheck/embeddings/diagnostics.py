@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from calcheck.embeddings.landmark_selection import LandmarkOptions
     from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
     from calcheck.embeddings.output_features import FeatureError
+    from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
+
+    FeatureBounds = FeatureError | PooledOutputs
 
 MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
 MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6
@@ -42,7 +45,7 @@ def trial_statistics(means: NDArray[np.float64]) -> dict[str, Any]:
     return {"trials": {"std": deviation, "values": means.tolist()}, "deviation": deviation}
 
 
-def feature_details(bounds: FeatureError) -> dict[str, Any]:
+def feature_details(bounds: FeatureBounds) -> dict[str, Any]:
     """Return rank and residuals of the output features."""
     features = {
         "rank": bounds.features.rank,
@@ -64,12 +67,12 @@ def feature_warnings(rank: int, residual: float) -> list[Message]:
     ]
 
 
-def residual_warnings(bounds: FeatureError) -> list[Message]:
+def residual_warnings(bounds: FeatureBounds) -> list[Message]:
     """Return a warning if the residual of the output features of targets or distributions is large."""
     return feature_warnings(bounds.features.rank, max(bounds.points, bounds.rows))
 
 
-def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, run: Run) -> dict[str, Any]:
+def solver_details(found: Distances, bounds: FeatureBounds, ridge: KernelRidge, run: Run) -> dict[str, Any]:
     """Return dof, output features and solver."""
     return {
         "dof": found.dof.value,
@@ -140,7 +143,7 @@ def few_dof(dof: float) -> list[Message]:
     return [Message("low-dof", message)] if dof < MIN_DOF else []
 
 
-def kernel_warnings(dof: float, bounds: FeatureError, found: Distances, precision: str) -> tuple[Message, ...]:
+def kernel_warnings(dof: float, bounds: FeatureBounds, found: Distances, precision: str) -> tuple[Message, ...]:
     """Return the warnings for a value computed with an exact solver."""
     warnings = [*few_dof(dof), *residual_warnings(bounds)]
     moved = found.residual * found.rms / max(float(found.values.mean()), np.finfo(float).tiny)

@@ -13,18 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.distributions import Samples
-from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
-from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.linalg.pivoted_cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.pooled_outputs import Outputs
     from calcheck.embeddings.strata import Strata
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
@@ -196,13 +192,12 @@ class PermutationNull:
     at_points: Values
 
 
-def permutation_null(  # noqa: PLR0913 - one comparison of two samples
+def permutation_null(
     kernel: InputKernel,
-    y: Values,
+    outputs: Outputs,
     groups: Strata,
     count: int,
     *,
-    bandwidths: Callable[[Values], Values | None],
     lambdas: tuple[float, float],
     power: int = 1,
     rng: Generator,
@@ -214,14 +209,12 @@ def permutation_null(  # noqa: PLR0913 - one comparison of two samples
     ----------
     kernel : InputKernel
         The kernel on inputs.
-    y : (n, t)
-        Targets of both samples.
+    outputs : Outputs
+        Features of the targets of both samples.
     groups : Strata
         Labels of the rows, and the groups within which they are permuted.
     count : int
         Number of permutations R.
-    bandwidths : callable
-        Returns gamma, (t,), of the kernel on targets for the targets of the first sample, or None.
     lambdas : (float, float)
         Regularizers of the two embeddings.
     power : int
@@ -233,23 +226,25 @@ def permutation_null(  # noqa: PLR0913 - one comparison of two samples
     """
     # ordered by group, so that permuting labels among equal inputs leaves the inputs of each sample unchanged
     order = np.argsort(groups.group, kind="stable")
-    shared = SharedFeatures(
-        DataSet(y, bandwidths(y[groups.labels]), []), Samples(y[:, None]), lambda: run.rng(RandomStream.FEATURES)
-    )
     values, at_points = np.full(1 + count, np.nan), []
     for number, labels in enumerate(chain([groups.labels], groups.permuted(rng, count))):
         samples = [order[labels[order]], order[~labels[order]]]
-        each = DataSet(y, bandwidths(y[samples[0]]), [])
-        if each.gamma is not None:
-            with one_blas_thread():  # many small products
-                observed, _, rescaled, fixed = shared.rescaled(each)
+        with one_blas_thread():  # many small products
+            embedded = outputs.of_division(samples[0])
+            if embedded is not None:
+                observed, rescaled, fixed = embedded
                 first, second = (
                     kernel.regressed(rows, observed[rows], lambda_)
                     for rows, lambda_ in zip(samples, lambdas, strict=True)
                 )
-                values[number] = (np.linalg.norm((first - second) @ rescaled, axis=1) ** power).mean()
-                points = np.linalg.norm((first - second) @ fixed, axis=1) ** power
+                values[number] = (_norms(first - second, rescaled) ** power).mean()
+                points = _norms(first - second, fixed) ** power
                 run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")
                 at_points.append(points)
         run.progress("permutations", (number + 1) / (1 + count))
     return PermutationNull(values, np.stack(at_points))
+
+
+def _norms(features: Values, matrix: Values | None) -> Values:
+    """Return the norms of features (m, r) in the kernel that a matrix converts them to, (m,)."""
+    return np.asarray(np.linalg.norm(features if matrix is None else features @ matrix, axis=1))

@@ -165,6 +165,18 @@ def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np
     return np.full(columns, gamma) if gamma is not None else target_precisions(y) / (2 * columns)
 
 
+def laplace_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:
+    """Return gamma of a Laplace kernel for each target column, (t,); the default is 1 / (t s).
+
+    Raises
+    ------
+    DataError
+        The targets are constant, or their variance overflows or underflows.
+    """
+    columns = y.shape[1]
+    return np.full(columns, gamma) if gamma is not None else np.sqrt(target_precisions(y)) / columns
+
+
 def target_precisions(y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return 1 / variance (n - 1) of each target column, (t,).
 

@@ -9,7 +9,7 @@ from calcheck.details import McmdDetails
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
 from calcheck.execution.context import RandomStream
-from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
+from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.messages import Message
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics.base import Metric
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.diagnostics import FeatureBounds
     from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.strata import Strata
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
@@ -48,7 +50,7 @@ class McmdFit:
     ----------
     inputs : Conditioning
         Normalization and kernel of the inputs of both samples.
-    features : OutputFeatures
+    features : OutputFeatures or PooledOutputs
         Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples.
     samples : TwoSamples
         The kernel matrices.
@@ -59,7 +61,7 @@ class McmdFit:
     """
 
     inputs: Conditioning
-    features: OutputFeatures
+    features: OutputFeatures | PooledOutputs
     samples: TwoSamples
     details: dict[str, Any]
     at: Source | None = None
@@ -73,15 +75,16 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
               \hat U_{Y|X}(x) = \sum_i a_i(x)\, \phi(y_i), \quad a(x) = (K_X + n \lambda I)^{-1} k_X(x)
 
     for a sample (x, y) of n rows, and likewise with :math:`(K_{X'} + m \lambda' I)^{-1}` for a sample (x', y') of m
-    rows, whose inputs may differ. :math:`\phi` is the feature map of the RBF kernel :math:`k_Y`. The value is the mean
+    rows, whose inputs may differ. :math:`\phi` is the feature map of the kernel :math:`k_Y`. The value is the mean
     of MCMD(x), or of its square, over the evaluation inputs.
 
     Parameters
     ----------
     kernel_x, gamma_x, degree, coef0, normalize
         Kernel on inputs; its scale is chosen from the inputs of both samples.
-    gamma_y
-        Scale of the kernel on targets, by default from the targets of the first sample.
+    kernel_y, gamma_y
+        Kernel on targets. Its scale is by default from the targets of the first sample, or of both for other kernels
+        than RBF.
     lambda_, lambda_b
         Regularizers of the embeddings of the first and the second sample.
     squared
@@ -107,7 +110,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
     Notes
     -----
-    Two kernel ridge regressions of psi(y), where psi are low-rank features of k_Y, as in cce.
+    Two kernel ridge regressions of psi(y), where psi are low-rank features of k_Y, as in cce. A Laplace kernel has a
+    feature for each different target, at most 4,096 of them.
     The reference is the mean over permutations of the sample labels, as if the distributions were equal. If each input
     occurs in both samples, labels are permuted among rows with the same input, which is exact. Otherwise they are
     permuted within groups of six consecutive rows, sorted by the input if it is a single number. Inputs of several
@@ -152,9 +156,13 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
         "Default: 1 for embeddings and for one column, 1/d for standardized inputs, median for other rbf and laplace.",
     )
+    kernel_y: KernelName = option(
+        "rbf", "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs."
+    )
     gamma_y: float | None = option(
         None,
-        "Gamma of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) of A for t target columns.",
+        "Gamma of the kernel on targets. Default for t target columns: 1/(2 t variance) of A for rbf, and of both"
+        " samples for polynomial; 1/(t deviation) of both for laplace.",
     )
     lambda_: float = option(0.1, "Regularizer of the embedding of A: K + n lambda I.")
     lambda_b: float | None = option(None, "Regularizer of the embedding of B. Default: lambda.")
@@ -170,17 +178,14 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return (SAMPLE,)
 
     def fit(self, source: Source, run: Run) -> McmdFit:
-        from calcheck.distributions import Samples
-        from calcheck.embeddings.output_features import output_features
-        from calcheck.kernels.input_kernel import conditioning, target_bandwidths
+        from calcheck.kernels.input_kernel import conditioning
         from calcheck.mmd.two_samples import TwoSamples
 
         rows = source.predictions()
         first, second = _targets(rows)
+        features, on_targets = self._features(first, second, rows, run)
         single = rows.width == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
-        gamma_y = target_bandwidths(first, self.gamma_y)
-        features = output_features(first, Samples(second[:, None]), gamma_y, run.rng(RandomStream.FEATURES))
         inputs = conditioning(rows, chosen)
         described = {
             "samples": {
@@ -190,11 +195,34 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
                 "lambda_b": self._lambdas[1],
             },
             "inputs": inputs.details,
-            "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
+            "targets": on_targets,
         }
         x, labels = inputs.scaling(rows.inputs()), first_sample(rows, "mcmd")
         samples = TwoSamples(inputs.kernel, (x[labels], x[~labels]), self.solver, run)
         return McmdFit(inputs, features, samples, described)
+
+    def _features(
+        self, first: NDArray[np.float64], second: NDArray[np.float64], rows: Predictions, run: Run
+    ) -> tuple[OutputFeatures | PooledOutputs, dict[str, Any]]:
+        """Return features of the kernel on targets, and its description."""
+        from calcheck.distributions import Samples
+        from calcheck.embeddings.output_features import output_features
+        from calcheck.embeddings.pooled_outputs import PooledOutputs
+        from calcheck.kernels.functions import KERNELS
+        from calcheck.kernels.input_kernel import laplace_bandwidths, target_bandwidths, target_matrix
+
+        if self.kernel_y == "rbf":
+            gamma = target_bandwidths(first, self.gamma_y)
+            features = output_features(first, Samples(second[:, None]), gamma, run.rng(RandomStream.FEATURES))
+            return features, _described("rbf", gamma)
+        y, shape = target_matrix(rows), {}
+        if self.kernel_y == "laplace":
+            scale = gamma = laplace_bandwidths(y, self.gamma_y)
+        else:
+            gamma, shape = target_bandwidths(y, self.gamma_y), {"degree": self.degree, "coef0": self.coef0}
+            scale = gamma**0.5
+        kernel = KERNELS[self.kernel_y](gamma=1.0, **shape)
+        return PooledOutputs.from_kernel(kernel, y * scale), {**_described(self.kernel_y, gamma), **shape}
 
     def at_inputs(self, fit: McmdFit, source: Source) -> McmdFit:
         """Return the fit, to be evaluated at the inputs of another source."""
@@ -204,11 +232,9 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         import numpy as np
 
         from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details
-        from calcheck.embeddings.output_features import FeatureError
         from calcheck.kernels.input_kernel import evaluation_points
 
-        outputs = [fit.features.of_points(targets) for targets in _targets(source.predictions())]
-        bounds = FeatureError(fit.features, np.concatenate(outputs))
+        outputs, bounds = _embedded(fit, source.predictions())
         points = evaluation_points(fit.at or source, fit.inputs.scaling)
         found, dofs = fit.samples.distances(outputs, self._lambdas, points)
         values = found.values[0] ** self._power
@@ -235,6 +261,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         import numpy as np
 
         from calcheck.embeddings.permutation_null import input_kernel_of, permutation_null
+        from calcheck.embeddings.pooled_outputs import PooledOutputs, RescaledOutputs
         from calcheck.embeddings.strata import strata
         from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
@@ -248,10 +275,11 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
         found = permutation_null(
             kernel,
-            y,
+            fit.features
+            if isinstance(fit.features, PooledOutputs)
+            else RescaledOutputs(y, labels, self._bandwidths, run),
             groups,
             len(simulation),
-            bandwidths=self._bandwidths,
             lambdas=self._lambdas,
             power=self._power,
             rng=simulation.rng(),
@@ -289,6 +317,25 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
     @property
     def _lambdas(self) -> tuple[float, float]:
         return self.lambda_, self.lambda_b or self.lambda_
+
+
+def _described(kernel: str, gamma: NDArray[np.float64]) -> dict[str, Any]:
+    """Return the description of the kernel on targets."""
+    return {"kernel": kernel, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])}
+
+
+def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[NDArray[np.float64]], FeatureBounds]:
+    """Return the features of the targets of each sample, and the bounds of their residuals."""
+    import numpy as np
+
+    from calcheck.embeddings.output_features import FeatureError
+    from calcheck.embeddings.pooled_outputs import PooledOutputs
+
+    if isinstance(fit.features, PooledOutputs):
+        labels = first_sample(rows, "mcmd")
+        return [fit.features.values[labels], fit.features.values[~labels]], fit.features
+    outputs = [fit.features.of_points(targets) for targets in _targets(rows)]
+    return outputs, FeatureError(fit.features, np.concatenate(outputs))
 
 
 def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -13,7 +13,7 @@ from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.lazy_inputs import same_inputs
 from calcheck.messages import Message
-from calcheck.metrics.base import SharesFit, inapplicable_reason
+from calcheck.metrics.base import Conditional, SharesFit, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
@@ -78,6 +78,7 @@ def sweep(
     *,
     all_combinations: bool = False,
     subsets: int = REPEATS,
+    at: Source | None = None,
     run: Run | None = None,
 ) -> Report:
     """Return a metric with one setting varied at a time, or with all combinations of settings [CCE C.3, Fig. 6].
@@ -96,6 +97,8 @@ def sweep(
         Whether to compute all combinations of the values.
     subsets : int
         Number of random subsets for each size smaller than all rows; smaller subsets are nested in larger ones.
+    at : Source, optional
+        Inputs at which a conditional metric is evaluated.
     run : Run, optional
         Seed, device, precision, memory and progress.
 
@@ -126,7 +129,7 @@ def sweep(
         raise DataError(msg)
     rows = [source.predictions() for source in sources]
     places = points(metric.with_defaults(rows[0]), varied, all_combinations=all_combinations)
-    found = _computed(rows, places, subsets, replace(run, replicates=0))
+    found = _computed(rows, places, subsets, at, replace(run, replicates=0))
     names = [model.name for model in models]
     results, rankings = _results(names, places, found)
     notes = tuple(dict.fromkeys(note for source in sources for note in source.warnings()))
@@ -149,7 +152,7 @@ def sweep(
 
 
 def _computed(
-    models: Sequence[Predictions], places: Sequence[SweepPoint], subsets: int, run: Run
+    models: Sequence[Predictions], places: Sequence[SweepPoint], subsets: int, at: Source | None, run: Run
 ) -> dict[tuple[int, AnyMetric, int], SweepCell]:
     """Return the cells of the sweep by number of rows, metric and model; equal points are computed once."""
     n = len(models[0])
@@ -170,7 +173,7 @@ def _computed(
         for sharing in _sharing(metrics):
             named = run.prefixed(sharing[0].info.name)
             for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
-                for metric, model, value, rows in _values(sources, sharing, alike, named):
+                for metric, model, value, rows in _values(sources, sharing, alike, at, named):
                     each = found.setdefault((size, metric, model), SweepCell())
                     each.add(value, rows)
                     done += 1
@@ -205,7 +208,7 @@ def _same_inputs(first: Predictions, second: Predictions) -> bool:
 
 
 def _values(
-    sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
+    sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], at: Source | None, run: Run
 ) -> Iterator[tuple[AnyMetric, int, float, RowResults | Message]]:
     """Yield metric, model, value and results of rows, or the reason for no value, for metrics that share a fit."""
     fit = None
@@ -215,7 +218,8 @@ def _values(
             try:
                 with source.error_context(), np.errstate(all="ignore"):  # values that are not finite become warnings
                     fit = _fit(metric, fit, source, metrics, len(alike), run)
-                    rows = metric.evaluate(fit, source, run)
+                    placed = fit if at is None or not isinstance(metric, Conditional) else metric.at_inputs(fit, at)
+                    rows = metric.evaluate(placed, source, run)
                     yield metric, model, statistic_of(metric, rows).estimate(), rows
             except FileError:
                 raise

@@ -177,3 +177,39 @@ def test_titles_and_lists_are_shown_whole(calcheck, models):
     lines = calcheck("sweep", models[0], "--metric", "pinball", *varied).out.splitlines()
     assert "pinball [y] by subsample, mean ± standard deviation of 5 random subsets" in lines
     assert any(line.startswith("0.1,0.25,0.5,0.75,0.9 (as set)  ") for line in lines)
+
+
+@pytest.fixture
+def samples(tmp_path):
+    """Return files of two samples with different inputs."""
+    rng = np.random.default_rng(5)
+    parts = [{"x": rng.uniform(0, 6, n), "y": rng.normal(size=n)} for n in (30, 25)]
+    return [write(tmp_path / f"{name}.parquet", part) for name, part in zip("ab", parts, strict=True)]
+
+
+def test_a_metric_of_two_samples_is_swept(swept, calcheck, samples):
+    report = swept(*samples, "--metric", "mcmd", "--inputs", "x", "--vary", "gamma-x+gamma-y=0.1,2", "--grid", 9)
+    assert [each["slice"] for each in report["results"]] == [{}, {"gamma-x+gamma-y": "0.1"}, {"gamma-x+gamma-y": "2"}]
+    for gamma, result in zip((0.1, 2), report["results"][1:], strict=True):
+        options = ("--gamma-x", gamma, "--gamma-y", gamma, "--grid", 9, "--permutations", 19, "--format", "json")
+        alone = json.loads(calcheck("mcmd", *samples, "--inputs", "x", *options).out)["results"][0]
+        assert_allclose(result["value"], alone["value"], rtol=1e-10)
+        assert result["options"] == alone["options"]
+    assert len(report["input"]["files"]) == 2
+    of_targets = swept(*samples, "--metric", "mmd", "--vary", "kernel-y=rbf,laplace")["results"]
+    assert of_targets[0]["value"] == of_targets[1]["value"] != of_targets[2]["value"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "count", "arguments", "message"),
+    [
+        ("mcmd", 1, (), "--metric mcmd compares two samples: pass two files, without --names"),
+        ("mcmd", 2, ("--names", "a,b"), "--metric mcmd compares two samples: pass two files, without --names"),
+        ("mcmd", 2, ("--grid", 0), "--grid must be between 1 and 1,000,000, got 0"),
+        ("cce", 2, ("--grid", 9), "--grid sets the evaluation points of two samples: pass --metric mcmd"),
+    ],
+)
+def test_sweeps_of_two_samples_need_two_files(calcheck, samples, metric, count, arguments, message):
+    files = samples[:count]
+    line = calcheck("sweep", *files, "--metric", metric, "--inputs", "x", "--vary", "lambda=1", *arguments).refused()
+    assert message in line

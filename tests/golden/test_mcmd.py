@@ -35,10 +35,10 @@ def mcmd(first, second, *, at=None, run=None, **options):
     return rows_of(Mcmd(**options), pooled(first, second), at=points, run=run).columns["mcmd"]
 
 
-def mcmd_squared(first, second, *, k_x, gamma_y, ridges, at):
+def mcmd_squared(first, second, *, k_x, ridges, at, gamma_y=None, k_y=None):
     """|sum_i a_i phi(y_i) - sum_j b_j phi(y'_j)|^2, a = (K_X + n lambda I)^-1 k_X(x), b with X', m and lambda'."""
     (x, y), (other_x, other_y) = first, second
-    k_y = target_kernel(gamma_y)
+    k_y = k_y or target_kernel(gamma_y)
     a, b = weights(k_x, x, at, ridges[0]), weights(k_x, other_x, at, ridges[1])
     return form(a, k_y(y, y), a) - 2 * form(a, k_y(y, other_y), b) + form(b, k_y(other_y, other_y), b)
 
@@ -90,6 +90,48 @@ def test_samples_at_different_inputs_equal_explicit_inverses(d, t, sizes, ridge_
             assert_allclose(found**2, squared, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("t", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "shape"),
+    [
+        ("laplace", {"gamma": 0.3}),
+        ("polynomial", {"gamma": 0.05, "degree": 3, "coef0": 1.0}),
+        ("polynomial", {"gamma": 0.1, "degree": 2, "coef0": 0.5}),
+    ],
+)
+def test_other_kernels_on_targets_equal_explicit_inverses(kernel, shape, t):
+    rng = np.random.default_rng([t, len(kernel)])
+    first, second = sample(rng, 40, 1, t), sample(rng, 35, 1, t, shift=0.4)
+    at = rng.normal(size=(25, 1))
+    k_x, k_y = input_kernel("rbf", 1.0), input_kernel(kernel, **shape)
+    squared = mcmd_squared(first, second, k_x=k_x, k_y=k_y, ridges=(0.1, 0.1), at=at)
+    options = {name: value for name, value in shape.items() if name != "gamma"}
+    for solver in ("cholesky", "cg"):
+        found = mcmd(first, second, at=at, kernel_y=kernel, gamma_y=shape["gamma"], solver=solver, **options)
+        assert_allclose(found**2, squared, rtol=1e-10, atol=1e-10)
+
+
+def test_other_kernels_on_targets_have_scales_of_both_samples_by_default():
+    """Laplace: 1 / s; polynomial: 1 / (2 s^2), s the deviation of all targets; a change of unit changes nothing."""
+    rng = np.random.default_rng(4)
+    first, second = sample(rng, 40, 1), sample(rng, 35, 1, shift=0.4)
+    spread = np.concatenate([first[1], second[1]]).std(ddof=1)
+    for kernel, gamma in (("laplace", 1 / spread), ("polynomial", 1 / (2 * spread**2))):
+        found = mcmd(first, second, kernel_y=kernel)
+        assert_allclose(found, mcmd(first, second, kernel_y=kernel, gamma_y=gamma), rtol=1e-10)
+        scaled = ((x, 1000 * y) for x, y in (first, second))
+        assert_allclose(found, mcmd(*scaled, kernel_y=kernel), rtol=1e-10)
+
+
+def test_repeated_targets_have_one_feature():
+    """Targets 0, 1 and 2: a Laplace kernel has three features, and a polynomial of degree 1 has two."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(30, 1)), rng.integers(0, 3, (30, 1)).astype(float)
+    for options, rank in (({"kernel_y": "laplace"}, 3), ({"kernel_y": "polynomial", "degree": 1}, 2)):
+        details = rows_of(Mcmd(**options), pooled((x, y), (x[:20], y[:20]))).details
+        assert details["features"]["rank"] == rank
+
+
 def test_the_mean_square_is_that_of_explicit_inverses():
     """The square of the mean is at most the mean of squares, of the samples and of each permutation."""
     rng = np.random.default_rng(2)
@@ -137,6 +179,8 @@ def test_on_equal_inputs_mcmd_equals_cce_with_one_draw(d, lambdas):
         (1, True, {}),
         (1, True, {"lambda_b": 0.03}),
         (1, False, {"kernel_x": "laplace"}),  # of full rank
+        (1, False, {"kernel_y": "laplace"}),
+        (3, False, {"kernel_y": "polynomial"}),
         (3, False, {"lambda_b": 0.03}),
         (3, True, {"gamma_y": 0.4}),
     ],

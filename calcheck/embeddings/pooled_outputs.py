@@ -1,0 +1,122 @@
+"""Features of the targets of two samples in any kernel, and in a kernel whose scale depends on the first sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from calcheck.distributions import Samples
+from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
+from calcheck.execution.context import RandomStream
+from calcheck.linalg.pivoted_cholesky import PivotedCholesky
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.kernels.functions import Kernel
+
+    Values = NDArray[np.float64]
+    Labels = NDArray[np.bool_]
+    Embedded = tuple[Values, Values | None, Values | None]
+
+TOLERANCE = 1e-13  # Maximum residual of a squared norm, relative to it
+MAX_FEATURES = 4096  # Maximum rank; a Laplace kernel needs one feature for each different target
+
+
+class Outputs(Protocol):
+    """Features of the targets of both samples."""
+
+    def of_division(self, first: NDArray[np.intp]) -> Embedded | None:
+        """Return features for a division of the rows; None if the kernel is undefined for it.
+
+        Parameters
+        ----------
+        first : (n,)
+            Rows of the first sample.
+
+        Returns
+        -------
+        (n + m, r)
+            Features f of all rows.
+        (r, …) or None
+            Matrix C such that f C are features in the kernel of this division; None for the identity.
+        (r, …) or None
+            The same for the kernel of the data.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PooledOutputs:
+    """Features of all targets in one kernel.
+
+    Parameters
+    ----------
+    values : (n, r)
+        psi of each row.
+    points : float
+        Largest residual of a squared norm, relative to it.
+    """
+
+    values: Values
+    points: float
+    rows: float = 0.0
+    quadrature: float = 0.0
+
+    @classmethod
+    def from_kernel(cls, kernel: Kernel, targets: Values) -> PooledOutputs:
+        """Return features of targets (n, t) by pivoted Cholesky of their Gram matrix."""
+        points, label = np.unique(targets, axis=0, return_inverse=True)
+        diagonal = np.asarray(kernel.diagonal(points), dtype=np.float64)
+        found = PivotedCholesky(
+            diagonal, lambda pivot: kernel.gram(points, points[pivot : pivot + 1])[:, 0], min(len(points), MAX_FEATURES)
+        )
+        found.represent(len(points), TOLERANCE * diagonal)
+        residual = float((found.residuals / np.maximum(diagonal, np.finfo(float).tiny)).max())
+        return cls(found.factor.T[label.ravel()], max(residual, TOLERANCE))
+
+    @property
+    def rank(self) -> int:
+        """Number of features r."""
+        return int(self.values.shape[1])
+
+    @property
+    def features(self) -> PooledOutputs:
+        """The features, as those of :class:`calcheck.embeddings.output_features.FeatureError`."""
+        return self
+
+    def of_division(self, first: NDArray[np.intp]) -> Embedded:  # noqa: ARG002 - one kernel for all divisions
+        return self.values, None, None
+
+
+class RescaledOutputs:
+    """Features in an RBF kernel whose scale is that of the first sample.
+
+    Parameters
+    ----------
+    y : (n, t)
+        Targets of both samples.
+    labels : (n,)
+        Whether a row is from the first sample of the data.
+    bandwidths : callable
+        Returns gamma, (t,), for the targets of the first sample, or None.
+    run : Run
+        Seed.
+    """
+
+    def __init__(self, y: Values, labels: Labels, bandwidths: Callable[[Values], Values | None], run: Run) -> None:
+        self._y, self._bandwidths = y, bandwidths
+        data = DataSet(y, bandwidths(y[labels]), [])
+        self._shared = SharedFeatures(data, Samples(y[:, None]), lambda: run.rng(RandomStream.FEATURES))
+
+    def of_division(self, first: NDArray[np.intp]) -> Embedded | None:
+        each = DataSet(self._y, self._bandwidths(self._y[first]), [])
+        if each.gamma is None:
+            return None
+        observed, _, rescaled, fixed = self._shared.rescaled(each)
+        return observed, rescaled, fixed
