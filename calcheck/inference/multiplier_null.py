@@ -160,7 +160,7 @@ class _Moments:
         expected = np.sum(self.squares / self.count - self.mean**2, axis=0) * self.count / max(self.count - 1, 1)
         known = np.minimum(own, expected) > EQUAL * (np.sum(self.data**2, axis=0) + 1)
         scale = np.sqrt(np.divide(expected, own, out=np.ones_like(own), where=known))
-        return (found * scale).reshape(len(self.clusters), -1)
+        return np.asarray((found * scale).reshape(len(self.clusters), -1))
 
     def _of_rows(self, values: Values) -> tuple[Values, Values]:
         """Return the sums by cluster, and the variance for independent rows, of a term with values by row."""
