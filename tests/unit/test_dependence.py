@@ -58,6 +58,13 @@ def test_the_memory_of_a_first_order_autoregression_has_its_closed_form(correlat
     assert found.memory == pytest.approx(2 * correlation / (1 - correlation**2), rel=0.1)
 
 
+def test_weak_correlations_of_few_rows_are_found():
+    """The gain in likelihood of a correlation of 0.3, n log(1 / (1 - 0.09)) = 28, is above the penalty of 2."""
+    found = [Autoregression.fit(autoregressive(np.random.default_rng(seed), 300, 0.3)) for seed in range(20)]
+    assert np.median([each.variance_ratio for each in found]) == pytest.approx(1.3 / 0.7, rel=0.2)
+    assert np.median([each.memory for each in found]) > 0.3
+
+
 def test_a_daily_cycle_of_hourly_rows_is_remembered_for_days():
     rng = np.random.default_rng(1)
     days = rng.normal(size=(200, 24))
@@ -159,20 +166,23 @@ def test_options_that_contradict_each_other_are_refused(options, message):
         RowDependence(**options)
 
 
-def test_p_values_of_a_mean_are_those_of_a_t_test_between_clusters():
+@pytest.mark.parametrize("count", [8, 40])
+def test_p_values_of_a_mean_are_those_of_a_t_test_between_clusters(count):
     """The bias of standard normal errors: the variance within clusters is known, its increase is from the data."""
     rng = np.random.default_rng(10)
-    label = np.repeat(np.arange(40), 5)
-    errors = (np.repeat(rng.normal(size=40), 5) + rng.normal(size=200)) / np.sqrt(2) + 0.2
-    rows = Predictions(y=errors, predictive=Gaussian(np.zeros(200), np.ones(200)), columns={"patient": label})
+    label, n = np.repeat(np.arange(count), 5), 5 * count
+    errors = (np.repeat(rng.normal(size=count), 5) + rng.normal(size=n)) / np.sqrt(2)
+    errors += 0.25 * np.sqrt(40 / count) - errors.mean()
+    rows = Predictions(y=errors, predictive=Gaussian(np.zeros(n), np.ones(n)), columns={"patient": label})
     run = Run(replicates=999, resamples=500, dependence=RowDependence(cluster="patient"))
     (found,) = evaluate(InMemory(rows), [METRICS["pit-bias"]()], run=run).results
     scores = np.sqrt(3) * (2 * stats.norm.cdf(errors) - 1)
     away = scores - scores.mean()
-    error = np.sqrt(np.sum(np.bincount(label, away) ** 2) * 40 / 39 / np.mean(away**2)) / 200
-    expected = 2 * stats.t.sf(abs(scores.mean()) / error, 39)
-    assert found.p_value == pytest.approx(expected, rel=0.08)
-    assert found.details["null"]["clusters"] == 40
+    error = np.sqrt(np.sum(np.bincount(label, away) ** 2) * count / (count - 1) / np.mean(away**2)) / n
+    expected = 2 * stats.t.sf(abs(scores.mean()) / error, count - 1)
+    assert found.p_value == pytest.approx(expected, rel=0.1)
+    assert found.details["null"]["clusters"] == count
+    assert found.details["null"]["degrees_of_freedom"] == pytest.approx(count - 1)
 
 
 def test_intervals_resample_whole_clusters():
