@@ -121,6 +121,14 @@ def test_blocks_do_not_depend_on_the_order_of_the_file():
     np.testing.assert_array_equal(first.label[order], second.label)
 
 
+def test_very_many_clusters_are_joined():
+    rows = series(np.random.default_rng(22), 9_000, 0.0, patient=np.arange(9_000) // 3)
+    found = find_clusters(rows, RowDependence(cluster="patient"))
+    assert (len(found), found.details["clusters"], found.sizes.sum()) == (2_000, 3_000, 9_000)
+    assert (np.ptp(found.label.reshape(3_000, 3), axis=1) == 0).all()
+    assert len(find_clusters(rows, RowDependence(time="time"))) <= 2_000
+
+
 def test_a_given_length_sets_the_blocks():
     found = find_clusters(series(np.random.default_rng(7), 120, 0.0), RowDependence(block=10))
     assert set(found.sizes) == {10}
