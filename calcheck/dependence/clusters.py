@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FEWEST = 5  # Minimum number of clusters
 FEW = 20  # Fewer clusters are warned of
+MOST = 2_000  # More clusters would not improve the precision, and are joined
 
 
 @dataclass(frozen=True, eq=False)

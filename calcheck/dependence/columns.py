@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.dependence.autoregression import Autoregression
-from calcheck.dependence.clusters import FEW, FEWEST, Clusters
+from calcheck.dependence.clusters import FEW, FEWEST, MOST, Clusters
 from calcheck.dependence.scores import dependence_scores
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.io.times import parse_times
@@ -96,7 +96,9 @@ def _by_column(rows: Predictions, column: str) -> Clusters:
         msg = f"column {column!r} has {count} clusters: at least {FEWEST} are needed to measure their variance"
         raise DataError(msg)
     note = f"rows of the same {column!r} may depend on each other: {count:,} clusters"
-    return Clusters(label, details={"cluster": column, "clusters": count}, messages=_messages(note, count, "clusters"))
+    return Clusters(
+        label % MOST, details={"cluster": column, "clusters": count}, messages=_messages(note, count, "clusters")
+    )
 
 
 def _messages(note: str, count: int, what: str) -> tuple[Message, ...]:
@@ -122,7 +124,7 @@ def _blocks(rows: Predictions, time: str | None, length: int | None) -> Clusters
     count = int(place.max()) + 1
     memory = series_dependence(dependence_scores(rows), place).memory
     wanted = max(1.0, np.sqrt(memory * count)) if length is None else float(length)
-    blocks = max(round(count / wanted), FEWEST_BLOCKS if length is None else 0)
+    blocks = min(max(round(count / wanted), FEWEST_BLOCKS if length is None else 0), MOST)
     if not FEWEST <= blocks <= count:
         _raise_too_few(time, length, count)
     label = place * blocks // count

@@ -14,7 +14,7 @@ from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution
-from calcheck.statistics.groups import Means
+from calcheck.statistics.groups import Means, MeanTerm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from calcheck.inference.null_distribution import FittedMetric, NullSimulator
     from calcheck.predictions import Source
     from calcheck.results import RowResults
-    from calcheck.statistics.groups import MeanTerm
 
     Values = NDArray[np.float64]
 
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
+TINY = 1e-300  # Rows of an empty group
 NOT_MEANS = "rows depend on each other, and the metric has a null distribution for independent rows only"
 
 
@@ -54,8 +54,8 @@ def simulate_dependent_null(
               \qquad \eta_g \sim N(0, 1),
 
     so that a mean is compared with Student's t of :math:`\nu` degrees of freedom; v corrects the variance between few
-    clusters. The variance of each plain term is that of the replicates: only its increase by dependence is from the
-    data, since the variance of few clusters and the value depend on each other. Metrics share the multipliers.
+    clusters. The variance of each term is that of the replicates: only its increase by dependence is from the data,
+    since the variance of few clusters and the value depend on each other. Metrics share the multipliers.
 
     References
     ----------
@@ -122,46 +122,63 @@ class _Moments:
 
     Parameters
     ----------
-    data : (G,) or (G, k)
-        Sums of the data by cluster.
-    values : (n,), optional
-        The term of each row of the data, if it has no groups.
+    term : MeanTerm
+        The term of the data.
+    clusters : Clusters
+        The clusters of the rows.
     """
 
-    data: Values
-    values: Values | None
+    term: MeanTerm
+    clusters: Clusters
+    data: Values = field(init=False)
     count: int = 0
     sums: Values | float = 0.0
     squares: Values | float = 0.0
     rows: Values | float = 0.0
 
-    @classmethod
-    def of(cls, term: MeanTerm, clusters: Clusters) -> _Moments:
-        """Return the term of the data."""
-        return cls(sums_of(term, clusters), None if term.groups is not None else term.values)
+    def __post_init__(self) -> None:
+        self.data = sums_of(self.term, self.clusters)
 
-    def add(self, sums: Values, values: Values | None) -> None:
-        """Add the sums by cluster of a replicate, and its values by row."""
+    def add(self, term: MeanTerm) -> None:
+        """Add the term of a replicate."""
+        sums = sums_of(term, self.clusters)
         self.count += 1
         self.sums = self.sums + sums
         self.squares = self.squares + sums**2
-        if values is not None:
-            self.rows = self.rows + values
+        if term.values is not None:
+            self.rows = self.rows + term.values
 
     @property
     def mean(self) -> Values:
         """The mean of the sums by cluster over replicates."""
         return np.asarray(self.sums / self.count)
 
-    def scale(self) -> float:
-        """Return the standard deviation of the mean over independent rows of replicates, relative to the data."""
-        if self.values is None:
-            return 1.0
-        away = self.values - self.rows / self.count
-        own = float(np.sum((away - away.mean()) ** 2))
-        expected = float(np.sum(self.squares / self.count - self.mean**2)) * self.count / max(self.count - 1, 1)
-        rounding = EQUAL * float(np.sum(self.values**2))
-        return float(np.sqrt(expected / own)) if min(own, expected) > rounding else 1.0
+    def residuals(self) -> Values:
+        """Return the centered differences between data and replicates by cluster, (G, k), with their variance."""
+        values = self.term.values
+        found, own = self._of_groups() if values is None else self._of_rows(values)
+        expected = np.sum(self.squares / self.count - self.mean**2, axis=0) * self.count / max(self.count - 1, 1)
+        known = np.minimum(own, expected) > EQUAL * (np.sum(self.data**2, axis=0) + 1)
+        scale = np.sqrt(np.divide(expected, own, out=np.ones_like(own), where=known))
+        return np.asarray((found * scale).reshape(len(self.clusters), -1))
+
+    def _of_rows(self, values: Values) -> tuple[Values, Values]:
+        """Return the sums by cluster, and the variance for independent rows, of a term with values by row."""
+        away = np.asarray(values - self.rows / self.count)
+        one, each, squared = (MeanTerm(column, self.term.groups) for column in (None, away, away**2))
+        members, sums, squares = (sums_of(term, self.clusters) for term in (one, each, squared))
+        total = np.maximum(members.sum(axis=0), TINY)
+        mean = sums.sum(axis=0) / total
+        return sums - members * mean, np.maximum(squares.sum(axis=0) - total * mean**2, 0)
+
+    def _of_groups(self) -> tuple[Values, Values]:
+        """Return the same for shares of rows in groups, which have equal expectations for all rows."""
+        groups, sizes = self.term.groups, self.clusters.sizes
+        away = self.data - self.mean
+        total, n = self.data.sum(axis=0), sizes.sum()
+        mean = away.sum(axis=0) / n
+        squares = total if groups is None or groups.shares is None else groups.by_class(None) @ groups.shares**2
+        return away - np.multiply.outer(sizes, mean), np.maximum(squares - total**2 / n, 0)
 
 
 @dataclass(eq=False)
@@ -175,16 +192,13 @@ class _Terms:
 
     def __post_init__(self) -> None:
         self.statistic = self._statistic(self.computed.rows)
-        self.moments = {name: _Moments.of(term, self.clusters) for name, term in self._terms(self.statistic)}
+        terms = self.statistic.averages.terms
+        self.moments = {name: _Moments(term, self.clusters) for name, term in terms.items()}
 
     def _statistic(self, rows: RowResults) -> Statistic:
         """Return the statistic whose groups do not depend on the targets."""
         metric = self.computed.metric
         return null_statistic_of(metric, metric.at_fixed_levels(rows) if isinstance(metric, HasFixedLevels) else rows)
-
-    @staticmethod
-    def _terms(statistic: Statistic) -> list[tuple[str, MeanTerm]]:
-        return list(statistic.averages.terms.items())
 
     def add(self, replicate: Source, run: Run) -> None:
         """Add a replicate, unless the metric is undefined for it."""
@@ -198,18 +212,13 @@ class _Terms:
             found = self._statistic(metric.evaluate(fit, replicate, run))
         except (DataError, NumericalError):
             return
-        for name, term in self._terms(found):
-            self.moments[name].add(sums_of(term, self.clusters), None if term.groups is not None else term.values)
+        for name, term in found.averages.terms.items():
+            self.moments[name].add(term)
 
     def residuals(self) -> Values:
-        """Return the centered differences between data and replicates, summed by cluster, (G, k), over n rows."""
-        sizes = self.clusters.sizes
-        columns = []
-        for each in self.moments.values():
-            away = (each.data - each.mean).reshape(len(sizes), -1)
-            centered = away - np.outer(sizes / sizes.sum(), away.sum(axis=0))
-            columns.append(centered * each.scale() / sizes.sum())
-        return np.concatenate(columns, axis=1)
+        """Return the centered differences between data and replicates by cluster, (G, k), over n rows."""
+        n = self.clusters.sizes.sum()
+        return np.concatenate([each.residuals() / n for each in self.moments.values()], axis=1)
 
     def null(self, noise: Values) -> NullDistribution:
         """Return the null distribution, given draws of the noise of the means, (R, k)."""

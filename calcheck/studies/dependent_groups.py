@@ -56,8 +56,7 @@ class DependentGroups:
         self.metric, self.groups, self.clusters = metric, groups, clusters
         self.names = tuple(columns)
         self._data = self._matrix(columns)
-        self._count, self._expected = 0, np.zeros_like(self._data)
-        self._squares = np.zeros((len(groups), len(columns)))
+        self._count, self._sums, self._squares = 0, np.zeros_like(self._data), np.zeros_like(self._data)
 
     def _matrix(self, columns: dict[str, Values]) -> Values:
         return np.stack([np.asarray(columns[name], dtype=np.float64) for name in self.names], axis=1)
@@ -66,8 +65,8 @@ class DependentGroups:
         """Add the columns of a replicate."""
         values = self._matrix(columns)
         self._count += 1
-        self._expected += values
-        self._squares += np.array([values[rows].sum(axis=0) ** 2 for rows in self.groups])
+        self._sums += values
+        self._squares += values**2
 
     def residuals(self, number: int) -> Values:
         """Return the centered differences of a group from its replicates, by cluster, (G, c), over its rows.
@@ -75,11 +74,11 @@ class DependentGroups:
         Their variance is that of the replicates; only its increase by dependence is from the data.
         """
         rows = self.groups[number]
-        expected = self._expected[rows] / self._count
+        expected = self._sums[rows] / self._count
         away = self._data[rows] - expected
         away -= away.mean(axis=0)
         own = np.sum(away**2, axis=0)
-        variance = self._squares[number] / self._count - expected.sum(axis=0) ** 2
+        variance = np.sum(self._squares[rows] / self._count - expected**2, axis=0)
         variance *= self._count / max(self._count - 1, 1)
         known = np.minimum(own, variance) > EQUAL * np.sum(self._data[rows] ** 2, axis=0)
         scale = np.sqrt(np.divide(variance, own, out=np.ones_like(own), where=known))
@@ -90,7 +89,7 @@ class DependentGroups:
     def values(self, number: int, noise: Values, statistic: Statistic) -> Values:
         """Return the statistic of a group of a perfect model, given draws of the noise of its means, (r, c)."""
         rows = self.groups[number]
-        means = self._expected[rows].mean(axis=0) / self._count + noise
+        means = self._sums[rows].mean(axis=0) / self._count + noise
         with np.errstate(all="ignore"):
             return statistic(self.metric, Means(dict(zip(self.names, means.T, strict=True)), len(rows)))
 

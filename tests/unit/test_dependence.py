@@ -58,6 +58,13 @@ def test_the_memory_of_a_first_order_autoregression_has_its_closed_form(correlat
     assert found.memory == pytest.approx(2 * correlation / (1 - correlation**2), rel=0.1)
 
 
+def test_weak_correlations_of_few_rows_are_found():
+    """The gain in likelihood of a correlation of 0.3, n log(1 / (1 - 0.09)) = 28, is above the penalty of 2."""
+    found = [Autoregression.fit(autoregressive(np.random.default_rng(seed), 300, 0.3)) for seed in range(20)]
+    assert np.median([each.variance_ratio for each in found]) == pytest.approx(1.3 / 0.7, rel=0.2)
+    assert np.median([each.memory for each in found]) > 0.3
+
+
 def test_a_daily_cycle_of_hourly_rows_is_remembered_for_days():
     rng = np.random.default_rng(1)
     days = rng.normal(size=(200, 24))
@@ -114,6 +121,14 @@ def test_blocks_do_not_depend_on_the_order_of_the_file():
     np.testing.assert_array_equal(first.label[order], second.label)
 
 
+def test_very_many_clusters_are_joined():
+    rows = series(np.random.default_rng(22), 9_000, 0.0, patient=np.arange(9_000) // 3)
+    found = find_clusters(rows, RowDependence(cluster="patient"))
+    assert (len(found), found.details["clusters"], found.sizes.sum()) == (2_000, 3_000, 9_000)
+    assert (np.ptp(found.label.reshape(3_000, 3), axis=1) == 0).all()
+    assert len(find_clusters(rows, RowDependence(time="time"))) <= 2_000
+
+
 def test_a_given_length_sets_the_blocks():
     found = find_clusters(series(np.random.default_rng(7), 120, 0.0), RowDependence(block=10))
     assert set(found.sizes) == {10}
@@ -159,19 +174,23 @@ def test_options_that_contradict_each_other_are_refused(options, message):
         RowDependence(**options)
 
 
-def test_p_values_of_a_mean_are_those_of_a_t_test_between_clusters():
+@pytest.mark.parametrize("count", [8, 40])
+def test_p_values_of_a_mean_are_those_of_a_t_test_between_clusters(count):
     """The bias of standard normal errors: the variance within clusters is known, its increase is from the data."""
     rng = np.random.default_rng(10)
-    label = np.repeat(np.arange(40), 5)
-    errors = (np.repeat(rng.normal(size=40), 5) + rng.normal(size=200)) / np.sqrt(2) + 0.2
-    rows = Predictions(y=errors, predictive=Gaussian(np.zeros(200), np.ones(200)), columns={"patient": label})
-    found = results(rows, ("pit-bias",), cluster="patient")["pit-bias"]
+    label, n = np.repeat(np.arange(count), 5), 5 * count
+    errors = (np.repeat(rng.normal(size=count), 5) + rng.normal(size=n)) / np.sqrt(2)
+    errors += 0.25 * np.sqrt(40 / count) - errors.mean()
+    rows = Predictions(y=errors, predictive=Gaussian(np.zeros(n), np.ones(n)), columns={"patient": label})
+    run = Run(replicates=999, resamples=500, dependence=RowDependence(cluster="patient"))
+    (found,) = evaluate(InMemory(rows), [METRICS["pit-bias"]()], run=run).results
     scores = np.sqrt(3) * (2 * stats.norm.cdf(errors) - 1)
     away = scores - scores.mean()
-    error = np.sqrt(np.sum(np.bincount(label, away) ** 2) * 40 / 39 / np.mean(away**2)) / 200
-    expected = 2 * stats.t.sf(abs(scores.mean()) / error, 39)
-    assert found.p_value == pytest.approx(expected, rel=0.3)
-    assert found.details["null"]["clusters"] == 40
+    error = np.sqrt(np.sum(np.bincount(label, away) ** 2) * count / (count - 1) / np.mean(away**2)) / n
+    expected = 2 * stats.t.sf(abs(scores.mean()) / error, count - 1)
+    assert found.p_value == pytest.approx(expected, rel=0.1)
+    assert found.details["null"]["clusters"] == count
+    assert found.details["null"]["degrees_of_freedom"] == pytest.approx(count - 1)
 
 
 def test_intervals_resample_whole_clusters():
