@@ -465,11 +465,6 @@ def test_the_zeta_of_a_bin_is_within_one_if_its_interval_contains_the_reference(
         assert_allclose(line["zeta"] * reach, line["value"] - reference, rtol=1e-12)
 
 
-def test_the_variance_of_z_is_the_mean_square_less_the_squared_bias():
-    found = result("zms", [1.0, 3.0], normal([0.0, 0.0], [1.0, 1.0]))
-    assert (found.value, found.details["variance"]) == (5, 1)
-
-
 def test_rows_partly_tied_across_an_edge_are_split():
     """std 1, 2, 2, 3 in two bins: the two in the middle are half in either. E^2 = 1, 4, 8, 9.
 
