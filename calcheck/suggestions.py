@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 def nearest_word(word: str, known: Iterable[str]) -> str:
     """Return the known word most similar to a word; an empty string if none is similar.
 
-    Upper and lower case count as similar.
+    Upper and lower case count as similar. Of equally similar words, one with the same letters is preferred.
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
     by_lower = {each.lower(): each for each in sorted(set(known))}
-    return "".join(by_lower[near] for near in get_close_matches(word.lower(), by_lower, n=1))
+    lower = word.lower()
+    near = get_close_matches(lower, by_lower, n=3)
+    likeness = {each: (SequenceMatcher(None, each, lower).ratio(), sorted(each) == sorted(lower)) for each in near}
+    return by_lower[max(near, key=lambda each: likeness[each])] if near else ""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -26,6 +29,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     --------
     >>> suggestion("zsm", ["zms", "ece"]), suggestion("PIT", ["zms", "pit"]), suggestion("banana", ["zms"])
     ("Did you mean 'zms'?", "Did you mean 'pit'?", '')
+    >>> suggestion("sede", ["seed", "side"])
+    "Did you mean 'seed'?"
     """
     near = nearest_word(word, known)
     return f"Did you mean '{near}'?" if near else ""

@@ -88,11 +88,12 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[
     OptionError
         A metric is no function of means over rows, or an option of the command does not apply to weighted means.
     """
-    from calcheck.metrics._weights import weighted
-
     weights = build(WeightOptions, given).weights
     if weights is None:
         return list(metrics)
+
+    from calcheck.metrics._weights import weighted
+
     for name in UNWEIGHTED:
         if given.get(name):
             msg = f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them"

@@ -89,11 +89,12 @@ def _weigh(
     metrics: list[Metric[Any]], given: dict[str, Any], named: Sequence[str] | None
 ) -> tuple[list[Metric[Any]], list[Skipped]]:
     """Return weighted metrics, and those without a weighted form, which are skipped unless they are named."""
+    if named or not build(WeightOptions, given).weights:
+        return weigh(metrics, given), []
+
     from calcheck.metrics._weights import NO_WEIGHTED_FORM, has_weighted_form
     from calcheck.report import Skipped
 
-    if named or not build(WeightOptions, given).weights:
-        return weigh(metrics, given), []
     without = [metric.info.name for metric in metrics if not has_weighted_form(metric)]
     metrics = weigh([metric for metric in metrics if has_weighted_form(metric)], given)
     return metrics, [Skipped(metric=name, code="inapplicable", reason=NO_WEIGHTED_FORM) for name in without]

@@ -27,7 +27,7 @@ def completed(process):
     [
         ("calcheck ev", ["evaluate"]),
         ("calcheck evaluate f --fdr 0.1 --inp", ["--input-format", "--inputs"]),
-        ("calcheck evaluate f --metrics zms,cr", ["zms,crps"]),
+        ("calcheck evaluate f --metrics zms,cr", ["zms,crps", "zms,crps-miscalibration"]),
         ("calcheck sweep f --metric co", ["coverage", "confidence-curve"]),
         ("calcheck check f --format j", ["json", "jsonl", "junit"]),
         ("calcheck zms f --seed x --error-dist ", ["normal", "t6"]),  # a wrong value before does not matter
