@@ -32,12 +32,10 @@ from calcheck.cli.options import (
     SummaryOptions,
 )
 from calcheck.cli.output import STDOUT, deliver_text
-from calcheck.cli.slices import cuts_of, slice_source, weigh_slices
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import FORMATS, render
-from calcheck.studies.slices import GROUP_METRICS, file_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +60,16 @@ class SlicePlan:
     metrics: tuple[Metric[Any], ...]
     cuts: tuple[Cut, ...]
 
+    def weighed(self, given: dict[str, Any]) -> SlicePlan:
+        """Return the plan with the weights that the command names."""
+        from calcheck.cli.slices import weigh_slices
+
+        return replace(self, metrics=tuple(weigh_slices(self.metrics, given, self.cuts)))
+
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
+        from calcheck.cli.slices import slice_source
+
         found = slice_source(source, self.metrics, self.cuts, run)
         require_nothing_skipped(found, source)
         return replace(report, results=(*report.results, *found.results))
@@ -121,6 +127,9 @@ class Requirements:
         OptionError
             A rule names a group, and no columns form groups.
         """
+        from calcheck.cli.slices import cuts_of
+        from calcheck.studies.slices import GROUP_METRICS
+
         if not by and not self.are_sliced:
             return None
         for rule, _ in self.rules:
@@ -153,7 +162,7 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     requirements = Requirements(rules_of(options, settings.config), base)
     slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
     metrics = weigh(requirements.metrics(() if slices else options.metrics, settings, given[LEVEL]), given)
-    slices = slices and replace(slices, metrics=tuple(weigh_slices(slices.metrics, given, slices.cuts)))
+    slices = slices and slices.weighed(given)
     sources = [_open(file, given, metrics, slices) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, requirements.base, output, summary)
@@ -168,6 +177,8 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
 
 def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slices: SlicePlan | None) -> FileSource:
     """Return the source of a file, with the columns that form groups, or those of a search."""
+    from calcheck.studies.slices import file_columns
+
     if slices is None:
         return open_source(file, given, metrics, narrow=False)
     columns = file_columns([cut.column for cut in slices.cuts])

@@ -34,7 +34,6 @@ from calcheck.cli.options import (
     WeightOptions,
 )
 from calcheck.cli.output import deliver, draw
-from calcheck.cli.slices import report_slices
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
@@ -71,6 +70,8 @@ def _evaluate(file: str, **given: Any) -> None:
     """
     named, by = build(MetricSelectionOptions, given).metrics, build(GroupOptions, given).by
     if by:
+        from calcheck.cli.slices import report_slices
+
         _require_groups_only(given)
         report_slices(file, given, by, named)
         return
