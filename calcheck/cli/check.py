@@ -130,11 +130,11 @@ class Requirements:
         OptionError
             A rule names a group, and no columns form groups.
         """
+        if not by and not self.are_sliced:
+            return None
         from calcheck.cli.slices import cuts_of
         from calcheck.studies.slices import GROUP_METRICS
 
-        if not by and not self.are_sliced:
-            return None
         for rule, _ in self.rules:
             if rule.names_groups and not by:
                 msg = f"rule {rule.text!r} names a group: also pass the columns that form the groups, e.g. --by sex"
