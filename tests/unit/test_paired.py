@@ -27,8 +27,8 @@ RESAMPLED = [
     for name, metric in METRICS.items()
     if metric.info.interval in ("bca", "percentile") and metric.info.alternative != "none"
 ]
-PLAIN = [name for name in RESAMPLED if METRICS[name].info.interval == "bca"]
-BIASED = [name for name in RESAMPLED if name not in PLAIN]
+PLAIN = [name for name in RESAMPLED if METRICS[name].info.interval == "bca" and not METRICS[name].info.conditional_on]
+BIASED = [name for name in RESAMPLED if METRICS[name].info.interval == "percentile"]
 PERMUTATIONS_ONLY = Run(resamples=0)
 
 
