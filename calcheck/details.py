@@ -7,7 +7,7 @@ the fields, for the JSON Schema and the reference.
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal, TypedDict, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
@@ -323,7 +323,9 @@ ValidBin = TypedDict(
         "high": Annotated[float | None, "Upper limit of its interval."],
         "effective_rows": Annotated[float | None, "Number of rows that determine the interval."],
         "zeta": Annotated[float | None, "Distance from the reference, relative to the interval on that side."],
-        "variance": Annotated[float | None, "Variance of the z-scores in the bin, which a bias does not change."],
+        "variance": NotRequired[
+            Annotated[float | None, "Variance of the z-scores in the bin, which a bias does not change."]
+        ],
         "valid": Annotated[bool | None, "Whether the interval contains the reference."],
     },
 )

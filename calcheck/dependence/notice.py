@@ -66,10 +66,10 @@ def dependence_warnings(rows: Predictions) -> tuple[Message, ...]:
 
 def design_effects(rows: Predictions) -> list[DesignEffect]:
     """Return the design effects above 1.5 that are larger than by chance, by the columns of dates and keys."""
-    groupings = _groupings(rows)
-    if not groupings or rows.y is None or rows.predictive is None or len(rows) < FEWEST_ROWS:
+    groupings, predictive = _groupings(rows), rows.predictive
+    if not groupings or rows.y is None or predictive is None or len(rows) < FEWEST_ROWS:
         return []
-    if isinstance(rows.predictive, LazyPredictive):
+    if isinstance(predictive, LazyPredictive) or predictive.targets > 1 or rows.repeated:
         return []
     scores, found = None, []
     for column, kind in groupings.items():

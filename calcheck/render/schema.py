@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import options_of
@@ -113,5 +113,5 @@ def _typed_dict(owner: type[Any]) -> dict[str, Any]:
 
 def _described(hint: Any) -> dict[str, Any]:
     """Return the schema of an annotated type, with the description that is its annotation."""
-    kind, text = get_args(hint)
+    kind, text = get_args(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)
     return {**_type(kind), "description": text}

@@ -308,7 +308,7 @@ def test_an_unreachable_store_is_reported_in_one_line(monkeypatch, name):
 
 @pytest.mark.parametrize("order", ["in order", "shuffled"])
 def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, order):
-    """File names in another order change the order of rows, and sums only by rounding."""
+    """File names in another order change the order of rows, and sums only by rounding; series need their order."""
     one = write(tmp_path / "one.parquet", ROWS)
     folder = tmp_path / "preds"
     write_parts(folder, count=100)
@@ -317,7 +317,7 @@ def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, ord
         for path, place in zip(paths, np.random.default_rng(0).permutation(100), strict=True):
             path.rename(folder / f"{place:03d}_{path.name}")
     run = Run(resamples=0, replicates=0)
-    metrics = [metric() for metric in METRICS.values()]
+    metrics = [metric() for name, metric in METRICS.items() if (name, order) != ("pit-independence", "shuffled")]
     expected, found = (evaluate(read(name), metrics, run=run) for name in (one, str(folder)))
     assert [skipped.metric for skipped in found.skipped] == [skipped.metric for skipped in expected.skipped]
     assert len(found.results) > 20
