@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.predictions import Predictions
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
     from calcheck.statistics.groups import Means
 
 
@@ -55,6 +57,13 @@ class Cv(RowMetric):
         interpretation="0 means that all rows have the same uncertainty; bins by uncertainty are then not informative.",
         exempt_laws={"spread": "measures the variation of uncertainties, not their calibration"},
     )
+
+    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - of predictions only
+        """Return the histogram of predicted standard deviations."""
+        from calcheck.statistics.curves import spread_histogram
+        from calcheck.statistics.moments import uncertainties
+
+        return (spread_histogram(uncertainties(source.predictions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError
