@@ -133,7 +133,7 @@ def _table(table: Table) -> Iterator[str]:
     yield '<table class="sortable">' if table.sortable else "<table>"
     if table.title:
         yield element("caption", escape(table.title))
-    yield element("thead", _row(element("th", escape(column.head), column.align) for column in table.columns))
+    yield element("thead", _row(element("th", escape(column.head), _class(column)) for column in table.columns))
     yield "<tbody>"
     for row in table.rows:
         yield _row(map(_cell, row, table.columns))
@@ -144,7 +144,12 @@ def _table(table: Table) -> Iterator[str]:
 def _cell(cell: Cell, column: Column) -> str:
     text = escape(cell.text)
     marked = element("span", text, cell.emphasis) if cell.emphasis else text
-    return element("td", marked + escape(cell.after), column.align)
+    return element("td", marked + escape(cell.after), _class(column))
+
+
+def _class(column: Column) -> str:
+    """Return the class of the cells of a column; text has none."""
+    return "" if column.align == "left" else column.align
 
 
 def _row(cells: Iterable[str]) -> str:
