@@ -96,7 +96,7 @@ class Predictions:
             if targets != self.predictive.targets:
                 msg = (
                     f"y has {targets} target columns, the predictions have {self.predictive.targets}."
-                    " Give --mean and --std, or --samples, for each target column"
+                    " Give --mean and --std, --samples, or a loc of --dist joint-gaussian, for each target column"
                 )
                 raise DataError(msg)
             for y in np.moveaxis(self.y, 1, 0) if self.repeated else [self.y]:

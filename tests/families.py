@@ -117,3 +117,12 @@ def calibrated(family, *, n=300, seed=0):
     else:
         y = predictive.sample(rng, 1)[:, 0]
     return Predictions(y=y, predictive=predictive, x=rng.normal(size=(n, 3)), has_embedding=False)
+
+
+def example_parameters(convention, values):
+    """Return parameters of two rows: the given ones, and 1 for others; joint families have two targets."""
+    if convention.joint:
+        loc, spread = convention.parameters
+        return {loc: np.ones((2, 2)), spread: np.tile([1.1, 0.37, 1.3], (2, 1))}
+    shape = (2, 1) if convention.grouped else (2,)
+    return {name: np.full(shape, values.get(name, 1.0)) for name in convention.parameters}

@@ -626,6 +626,9 @@ def _layouts():
         )
 
 
+GROUPS = {False: " (a column for each component)", True: " (a column for each number, or one of lists)"}
+
+
 def _families():
     for spelling, convention in CONVENTIONS.items():
         parameters = "; ".join(
@@ -634,7 +637,7 @@ def _families():
             + (", optional" if name in convention.optional else "")
             for name, known in convention.parameters.items()
         )
-        parameters += " (a column for each component)" if convention.grouped else ""
+        parameters += GROUPS[convention.joint] if convention.grouped else ""
         yield _row(f"`{spelling}`", parameters, _cell(convention.meaning))
 
 

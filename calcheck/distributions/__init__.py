@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from calcheck.distributions.gaussian import Gaussian
     from calcheck.distributions.independent import Independent
     from calcheck.distributions.intervals import Intervals
+    from calcheck.distributions.joint_gaussian import JointGaussian
     from calcheck.distributions.quantiles import Quantiles
     from calcheck.distributions.samples import Samples
 
@@ -25,6 +26,7 @@ __all__ = [
     "Gaussian",
     "Independent",
     "Intervals",
+    "JointGaussian",
     "Predictive",
     "Quantiles",
     "Samples",
@@ -36,6 +38,7 @@ __getattr__ = lazy_attributes(
         "Gaussian": "calcheck.distributions.gaussian",
         "Independent": "calcheck.distributions.independent",
         "Intervals": "calcheck.distributions.intervals",
+        "JointGaussian": "calcheck.distributions.joint_gaussian",
         "Predictive": "calcheck.distributions.base",
         "Quantiles": "calcheck.distributions.quantiles",
         "Samples": "calcheck.distributions.samples",

@@ -31,6 +31,8 @@ class Convention:
         Whether every parameter is a group of columns: arrays (n, k).
     optional : tuple of str
         Parameters that may be absent.
+    joint : bool
+        Whether the distributions are of several targets; groups of columns then differ in size.
     """
 
     spelling: str
@@ -40,6 +42,7 @@ class Convention:
     location: str | None = None
     grouped: bool = False
     optional: tuple[str, ...] = ()
+    joint: bool = False
 
     @property
     def family(self) -> str:
@@ -142,6 +145,22 @@ CONVENTIONS: dict[str, Convention] = {
             "normal components with means loc, standard deviations scale, and weights softmax(logits)",
             "mixture.from_logits",
             grouped=True,
+        ),
+        Convention(
+            "joint-gaussian:covariance",
+            {"loc": ("loc", "mean", "mu"), "covariance": ("covariance", "covariance_matrix", "cov")},
+            "several targets with means loc and covariances, row by row: the lower triangle or the whole matrix",
+            "joint_gaussian.from_covariance",
+            grouped=True,
+            joint=True,
+        ),
+        Convention(
+            "joint-gaussian:cholesky",
+            {"loc": ("loc", "mean", "mu"), "cholesky": ("cholesky", "scale_tril", "chol")},
+            "several targets with means loc and lower Cholesky factors of the covariances, row by row",
+            "joint_gaussian.from_cholesky",
+            grouped=True,
+            joint=True,
         ),
         Convention("poisson", {"rate": ("rate", "mu", "lambda", "lamb", "loc")}, "mean rate", "poisson.from_rate"),
         Convention(

@@ -42,6 +42,46 @@ def normal_kernel_mean(
     return np.asarray(np.exp(-(in_lengths(distance, gamma) ** 2) / spread) / np.sqrt(spread))
 
 
+def joint_normal_kernel_mean(
+    distances: NDArray[np.float64], cholesky: NDArray[np.float64], gamma: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return E exp(-sum_c gamma_c (d_c - E_c)^2) for normal vectors E with mean 0 and covariance L L^T, (n, r).
+
+    With G = diag(gamma)^(1/2) and M = I + 2 G L L^T G, the value is det(M)^(-1/2) exp(-(G d)^T M^(-1) (G d)), computed
+    by elimination of one target at a time. Its pivots are at least 1.
+
+    Parameters
+    ----------
+    distances : (t, n, r)
+        Distances d of the points from the means.
+    cholesky : (n, t, t)
+        Lower triangular factors L.
+    gamma : (t,) or (r, t)
+        Parameter of the kernel; shared, or per point.
+    """
+    t = len(distances)
+    away = [in_lengths(distances[one], gamma[..., one]) for one in range(t)]
+    rows = [[in_lengths(cholesky[:, one, k, None], gamma[..., one]) for k in range(one + 1)] for one in range(t)]
+    lower = [[2 * _product(rows[one], rows[other]) for other in range(one + 1)] for one in range(t)]
+    exponent, determinant = np.zeros((2, *distances.shape[1:]))
+    with np.errstate(over="ignore"):
+        for one in range(t):
+            pivot = np.maximum(1 + lower[one][one], 1.0)
+            exponent -= away[one] ** 2 / pivot
+            determinant += np.log(pivot)
+            for other in range(one + 1, t):
+                ratio = lower[other][one] / pivot
+                away[other] = away[other] - ratio * away[one]
+                for third in range(one + 1, other + 1):
+                    lower[other][third] = lower[other][third] - ratio * lower[third][one]
+    return np.asarray(np.exp(exponent - determinant / 2))
+
+
+def _product(first: list[NDArray[np.float64]], second: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the product of two vectors, whose missing last entries are 0."""
+    return np.asarray(sum(one * other for one, other in zip(first, second, strict=False)))
+
+
 def exponential_kernel_mean(
     distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
 ) -> NDArray[np.float64]:

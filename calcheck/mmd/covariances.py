@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions.joint_gaussian import JointGaussian
 from calcheck.distributions.samples import Samples
 from calcheck.mmd.frechet import qr_factor
 from calcheck.validation import require_finite
@@ -36,18 +37,28 @@ def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
         A distribution has no finite mean or variance.
     """
     n, t = len(predictive), predictive.targets
-    if predictive.n_draws is None:
+    _, first = next(iter(predictive.batches()))
+    if not isinstance(first, (Samples, JointGaussian)):
         mean, std = predictive.mean().reshape(n, t), predictive.std().reshape(n, t)
         require_finite("mean", mean)
         require_finite("std", std)
         return mean, np.diag(np.sqrt(np.mean(std**2, axis=0)))
     means, triangles = [], []
     for _, batch in predictive.batches():
-        if isinstance(batch, Samples):
-            draws = batch.draws.reshape(len(batch), batch.n_draws, t)
-            means.append(draws.mean(axis=1))
-            triangles.append(_root_of_mean(draws - means[-1][:, None], 1))
-    return np.concatenate(means), _root_of_mean(np.concatenate(triangles), n * predictive.n_draws)
+        if isinstance(batch, (Samples, JointGaussian)):
+            mean, deviations = _mean_and_deviations(batch, t)
+            means.append(mean)
+            triangles.append(_root_of_mean(deviations, 1))
+    return np.concatenate(means), _root_of_mean(np.concatenate(triangles), n * (predictive.n_draws or 1))
+
+
+def _mean_and_deviations(batch: Samples | JointGaussian, t: int) -> tuple[Values, Values]:
+    """Return the means, (b, t), and D (b, q, t) with D^T D the covariance of each row, times the number of draws."""
+    if isinstance(batch, JointGaussian):
+        return batch.loc, np.swapaxes(batch.cholesky, 1, 2)
+    draws = batch.draws.reshape(len(batch), batch.n_draws, t)
+    mean = draws.mean(axis=1)
+    return mean, draws - mean[:, None]
 
 
 def _root_of_mean(points: Values, count: int) -> Values:

@@ -256,12 +256,14 @@ SEEDS = (
     Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]})),
 )
 MIXTURE = {"y": PLAIN["y"], "loc": DRAWS, "scale": np.exp(DRAWS), "weight": np.full(DRAWS.shape, 1 / 5)}
+JOINT = {"y": DRAWS[:, :2], "loc": DRAWS[:, 2:4], "cholesky": np.tile([1.0, 0.5, 0.9], (N, 1))}
 SINGLE = {name: values.astype("f4") if name in ("y", "mean", "std") else values for name, values in PLAIN.items()}
 FAMILIES = tuple(
     Seed(f"{name}, with inputs", "parquet", made, f"{DAMAGED} --dist {family}", ("evaluate", *METRICS))
     for name, family, made in (
         *((family, family, family_table(names)) for family, names in PARAMETERS.items()),
         ("mixture", "mixture", table(MIXTURE | {"embedding": PLAIN["embedding"]})),
+        ("joint normal", "joint-gaussian", table(JOINT | {"embedding": PLAIN["embedding"]})),
         ("single precision", "gaussian", table(SINGLE)),
     )
 )

@@ -13,6 +13,7 @@ from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, OptionError
+from tests.families import example_parameters
 
 GAMMA = np.array([0.07])
 POINTS = np.array([[-1.0], [0.0], [2.5], [7.0]])
@@ -219,9 +220,7 @@ def test_rows_can_be_selected_and_joined():
 @pytest.mark.parametrize("spelling", CONVENTIONS)
 def test_conventions_create_their_family_and_are_listed_with_it(spelling):
     convention = CONVENTIONS[spelling]
-    values = {"probs": 0.5, "p": 0.5}
-    shape = (2, 1) if convention.grouped else (2,)
-    made = convention(**{name: np.full(shape, values.get(name, 1.0)) for name in convention.parameters})
+    made = convention(**example_parameters(convention, {"probs": 0.5, "p": 0.5}))
     assert made.family == convention.family
     assert len(made) == 2
     assert convention in FAMILIES[convention.family]

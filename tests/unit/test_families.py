@@ -605,7 +605,8 @@ def test_conventions_agree_with_their_libraries():
     )
     located = {spelling: made.location for spelling, made in CONVENTIONS.items() if made.location}
     assert located == {"gaussian": "loc", "laplace": "loc", "student-t": "loc", "nig": "gamma", "cauchy": "loc"}
-    assert {spelling for spelling, made in CONVENTIONS.items() if made.grouped} == {"mixture", "mixture:logits"}
+    grouped = {made.family: made.joint for made in CONVENTIONS.values() if made.grouped}
+    assert grouped == {"mixture": False, "joint-gaussian": True}
     for made in CONVENTIONS.values():
         assert all(names[0] == parameter for parameter, names in made.parameters.items())
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from calcheck.distributions import CONVENTIONS, Quantiles, Samples
 from calcheck.distributions.mixture import Mixture
-from tests.families import FAMILIES
+from tests.families import FAMILIES, example_parameters
 
 ROWS = 20
 
@@ -42,8 +42,7 @@ def test_single_precision_parameters_are_converted_to_double(name):
 def test_conventions_compute_in_double(spelling):
     convention = CONVENTIONS[spelling]
     values = {"probs": 0.37, "p": 0.37, "alpha": 2.7, "df": 5.3, "nu": 5.3}
-    shape = (2, 1) if convention.grouped else (2,)
-    single = {name: np.full(shape, values.get(name, 1.0), dtype=np.float32) for name in convention.parameters}
+    single = {name: made.astype(np.float32) for name, made in example_parameters(convention, values).items()}
     built = convention(**single)
     double = convention(**{name: each.astype(np.float64) for name, each in single.items()})
     for field in fields(built):

@@ -51,7 +51,7 @@ def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersR
             )
         else:
             found[name] = _one(columns, convention, name, candidates[name].get(prefix, []))
-    if convention.grouped and len({len(group) for group in found.values()}) > 1:
+    if convention.grouped and not convention.joint and len({len(group) for group in found.values()}) > 1:
         counts = ", ".join(f"{name} has {len(group)}" for name, group in found.items())
         msg = f"the parameters of --dist {convention.spelling} have different numbers of columns: {counts}"
         raise DataError(msg)

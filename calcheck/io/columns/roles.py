@@ -14,7 +14,7 @@ from calcheck.distributions.gaussian import AssumedGaussian
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
-from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, to_floats, to_matrix
+from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
 from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class ResidualRole:
 
 @dataclass(frozen=True)
 class ParametersRole:
-    """Parameters of a family: one column per parameter, or several for mixture components.
+    """Parameters of a family: one column per parameter, or several for mixture components or several targets.
 
     With ``error``, there is no location: the file holds y - location instead.
     """
@@ -233,7 +233,7 @@ class Roles:
                 arguments = ["--error", error] if error else arguments
                 arguments += ["--dist", convention.spelling]
                 for name, group in columns.items():
-                    arguments += ["--param", f"{name}={pattern_of(group, names) or ','.join(group)}"]
+                    arguments += ["--param", f"{name}={_ordered_pattern(group, names) or ','.join(group)}"]
             case QuantilesRole(columns, _):
                 arguments += ["--quantiles", pattern_of(columns, names) or ",".join(columns)]
             case IntervalsRole():
@@ -277,6 +277,11 @@ def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
         if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
             return pattern
     return None
+
+
+def _ordered_pattern(columns: tuple[str, ...], names: list[str]) -> str | None:
+    """Return :func:`pattern_of` columns that are in the order in which patterns are read."""
+    return pattern_of(columns, names) if sorted(columns, key=natural) == list(columns) else None
 
 
 def _common_start(names: tuple[str, ...]) -> str:

@@ -1,0 +1,225 @@
+"""Multivariate normal predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.distributions.base import Predictive
+from calcheck.distributions.formatting import format_plain
+from calcheck.distributions.gaussian import Gaussian
+from calcheck.distributions.independent import Independent
+from calcheck.distributions.kernel_means import joint_normal_kernel_mean
+from calcheck.errors import DataError
+from calcheck.validation import require, require_finite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
+
+    Values = NDArray[np.float64]
+
+ASYMMETRY = 1e-5  # Maximum difference of two equal covariances, in standard deviations; files may have single precision
+BLOCK_VALUES = 1 << 20  # Maximum numbers per block of points
+PAIR = 2  # Number of targets with one correlation
+
+
+@dataclass(frozen=True, eq=False)
+class JointGaussian(Predictive):
+    """Normal distributions of t >= 2 targets that may depend on each other.
+
+    Every method of :class:`Predictive` that returns (n,) returns (n, t) here, for each target by itself.
+    The kernel means and :meth:`sample` are those of the target vectors.
+
+    Parameters
+    ----------
+    loc : (n, t)
+        Means, in the units of the targets.
+    cholesky : (n, t, t)
+        Lower triangular factors L of the covariances L L^T, with a positive diagonal, in the units of the targets.
+
+    Raises
+    ------
+    DataError
+        The shapes do not match, or there is one target.
+    ValuesError
+        A value is not finite, a factor is not lower triangular, or its diagonal is not positive.
+    """
+
+    family: ClassVar[str] = "joint-gaussian"
+    loc: Values
+    cholesky: Values
+
+    def __post_init__(self) -> None:
+        self.hold_in_double()
+        _require_several_targets(self.loc)
+        n, t = self.loc.shape
+        if self.cholesky.shape != (n, t, t):
+            msg = f"cholesky must have shape {(n, t, t)} for the means of shape {(n, t)}, got {self.cholesky.shape}"
+            raise DataError(msg)
+        require_finite("loc", self.loc)
+        require_finite("cholesky", self.cholesky)
+        require("cholesky", np.triu(self.cholesky, 1) == 0, "must be lower triangular", "Is it a covariance?")
+        require("cholesky", np.diagonal(self.cholesky, axis1=1, axis2=2) > 0, "must have a positive diagonal")
+
+    @property
+    def targets(self) -> int:
+        return int(self.loc.shape[1])
+
+    @cached_property
+    def independent(self) -> Independent:
+        """The distributions of each target by itself."""
+        return Independent(tuple(Gaussian(loc, std) for loc, std in zip(self.loc.T, self.std().T, strict=True)))
+
+    def parameters(self) -> tuple[str, dict[str, Values]]:
+        rows, columns = np.tril_indices(self.targets)
+        return "joint-gaussian:cholesky", {"loc": self.loc, "cholesky": self.cholesky[:, rows, columns]}
+
+    def describe(self) -> list[str]:
+        pairs = zip(self.independent.describe(), self.cholesky, strict=True)
+        return [f"{marginals}; {_describe_correlations(factor)}" for marginals, factor in pairs]
+
+    def mean(self) -> Values:
+        return self.loc
+
+    def std(self) -> Values:
+        return np.asarray(np.linalg.norm(self.cholesky, axis=2))
+
+    def cdf(self, y: Values) -> Values:
+        return self.independent.cdf(y)
+
+    def cdf_left(self, y: Values) -> Values:
+        return self.independent.cdf_left(y)
+
+    def log_prob(self, y: Values) -> Values:
+        return self.independent.log_prob(y)
+
+    def crps(self, y: Values) -> Values:
+        return self.independent.crps(y)
+
+    def quantile(self, p: float) -> Values:
+        return self.independent.quantile(p)
+
+    def sample(self, rng: Random, size: int) -> Values:
+        """Return draws of the target vectors, (n, size, t)."""
+        normal = [rng.standard_normal((len(self), size)) for _ in range(self.targets)]
+        drawn = np.repeat(self.loc[:, None], size, axis=1)
+        for row in range(self.targets):
+            for column in range(row + 1):
+                drawn[:, :, row] += self.cholesky[:, row, column, None] * normal[column]
+        return drawn
+
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
+        mean = np.empty((len(self), len(points)))
+        size = max(1, BLOCK_VALUES // (len(self) * self.targets**2))
+        for start in range(0, len(points), size):
+            part = slice(start, start + size)
+            distances = points[part].T[:, None] - self.loc.T[:, :, None]
+            mean[:, part] = joint_normal_kernel_mean(
+                distances, self.cholesky, gamma if gamma.ndim == 1 else gamma[part]
+            )
+        return mean
+
+    def kernel_norm(self, gamma: Values) -> Values:
+        same = np.zeros((self.targets, len(self), 1))  # Y - Y' is normal with twice the covariance
+        return joint_normal_kernel_mean(same, np.sqrt(2) * self.cholesky, gamma)[:, 0]
+
+
+def from_cholesky(loc: Values, cholesky: Values) -> JointGaussian:
+    """Return the distributions with means (n, t) and Cholesky factors of the covariances.
+
+    The factors are (n, t, t), or (n, t (t + 1) / 2) with the lower triangle row by row, or (n, t t) row by row.
+
+    Raises
+    ------
+    DataError
+        The number of columns does not match.
+    """
+    _require_several_targets(loc)
+    return JointGaussian(loc, _matrices("cholesky", cholesky, loc.shape[1]))
+
+
+def from_covariance(loc: Values, covariance: Values) -> JointGaussian:
+    """Return the distributions with means (n, t) and covariances, which have the forms of :func:`from_cholesky`.
+
+    Raises
+    ------
+    DataError
+        The number of columns does not match.
+    ValuesError
+        A value is not finite, or a covariance is not symmetric or not positive definite.
+    """
+    _require_several_targets(loc)
+    lower = _matrices("covariance", covariance, loc.shape[1])
+    require_finite("covariance", lower)
+    matrices = np.tril(lower) + np.swapaxes(np.tril(lower, -1), 1, 2)
+    factors = _cholesky_factors(matrices)
+    if np.any(np.triu(lower, 1)):
+        std = np.linalg.norm(factors, axis=2)
+        error = np.abs(lower - matrices) / (std[:, None] * std[:, :, None])
+        require("covariance", error <= ASYMMETRY, "must be symmetric", "Is it a Cholesky factor?")
+    return JointGaussian(loc, factors)
+
+
+def _require_several_targets(loc: Values) -> None:
+    if loc.ndim != 2 or loc.shape[1] < PAIR:  # noqa: PLR2004 - rows and targets
+        found = loc.shape[1] if loc.ndim == 2 else f"shape {loc.shape}"  # noqa: PLR2004
+        msg = (
+            f"joint normal distributions need a mean loc for each of at least 2 targets, got {found}. For one target,"
+            " pass --dist gaussian"
+        )
+        raise DataError(msg)
+
+
+def _matrices(name: str, values: Values, t: int) -> Values:
+    """Return (n, t, t) matrices from their lower triangles or from all of their numbers."""
+    numbers = values.reshape(len(values), -1)
+    if numbers.shape[1] == t * t:
+        return numbers.reshape(-1, t, t)
+    rows, columns = np.tril_indices(t)
+    if numbers.shape[1] != len(rows):
+        msg = (
+            f"{name} has {numbers.shape[1]} numbers per row, and loc has {t}: {name} needs {len(rows)}, the lower"
+            f" triangle row by row, or {t * t}"
+        )
+        raise DataError(msg)
+    matrices = np.zeros((len(numbers), t, t))
+    matrices[:, rows, columns] = numbers
+    return matrices
+
+
+def _cholesky_factors(matrices: Values) -> Values:
+    """Return the Cholesky factors of symmetric matrices (n, t, t).
+
+    Raises
+    ------
+    ValuesError
+        A matrix is not positive definite.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        good = np.array([_is_positive_definite(matrix) for matrix in matrices])
+        require("covariance", good, "must be positive definite", "Are variances 0, or targets functions of the others?")
+        raise
+
+
+def _is_positive_definite(matrix: Values) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _describe_correlations(factor: Values) -> str:
+    """Return the correlation of two targets, or the range of those of more, given a Cholesky factor."""
+    directions = factor / np.linalg.norm(factor, axis=1, keepdims=True)
+    correlations = (directions @ directions.T)[np.tril_indices(len(factor), -1)]
+    if len(factor) == PAIR:
+        return f"correlation {format_plain(correlations[0])}"
+    return f"correlations from {format_plain(correlations.min())} to {format_plain(correlations.max())}"

@@ -1,0 +1,238 @@
+"""Joint normal distributions: kernel means by quadrature, the marginals, the dependence, and files of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import calcheck
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, JointGaussian
+from calcheck.distributions.row_random import RowRandom
+from calcheck.errors import DataError
+from calcheck.evaluation import evaluate
+from calcheck.execution.context import Run
+from calcheck.metrics.pit import Pit
+from calcheck.mmd.covariances import covariances_within_rows
+from calcheck.predictions import InMemory, Predictions
+
+GAMMA = np.array([0.3, 0.8])
+POINTS = np.array([[0.4, -1.0], [2.0, 0.5], [-3.0, 3.0]])
+LOC = np.array([[0.0, 0.5], [1.0, -1.0]])
+FACTOR = np.array([[[1.2, 0.0], [0.7, 0.5]], [[0.4, 0.0], [-1.1, 0.3]]])
+JOINT = JointGaussian(LOC, FACTOR)
+
+
+def joint(rng, n, t):
+    """Return joint normal distributions with random Cholesky factors."""
+    factor = np.tril(rng.normal(size=(n, t, t)), -1)
+    factor[:, range(t), range(t)] = rng.uniform(0.3, 1.5, (n, t))
+    return JointGaussian(rng.normal(size=(n, t)), factor)
+
+
+def quadrature(values, loc, factor, nodes=80):
+    """Return the mean of a function of normal vectors of two targets, by a product of Gauss-Hermite rules."""
+    u, weight = np.polynomial.hermite_e.hermegauss(nodes)
+    z = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1).reshape(-1, 2)
+    return float(np.outer(weight, weight).ravel() @ values(loc + z @ factor.T)) / (2 * np.pi)
+
+
+def rbf(y, point, gamma):
+    return np.exp(-np.sum(gamma * (y - point) ** 2, axis=-1))
+
+
+def test_kernel_means_and_norms_are_those_of_quadrature():
+    found, norms = JOINT.kernel_mean(POINTS, GAMMA), JOINT.kernel_norm(GAMMA)
+    for row, (loc, factor) in enumerate(zip(LOC, FACTOR, strict=True)):
+        expected = [quadrature(lambda y, p=p: rbf(y, p, GAMMA), loc, factor) for p in POINTS]
+        assert_allclose(found[row], expected, atol=1e-10)
+        same = quadrature(lambda y: rbf(y, 0.0, GAMMA), 0.0, np.sqrt(2) * factor, 120)
+        assert norms[row] == pytest.approx(same, abs=1e-10)
+
+
+@pytest.mark.parametrize("t", [2, 3, 5])
+def test_kernel_means_are_those_of_the_closed_form(t):
+    """With inverses and determinants of whole matrices, det(I + 2 G S G)^-1/2 exp(-d' G (I + 2 G S G)^-1 G d)."""
+    rng = np.random.default_rng(0)
+    predictive, points, gamma = joint(rng, 4, t), rng.normal(size=(6, t)), rng.uniform(0.1, 2, t)
+    root = np.diag(np.sqrt(gamma))
+    for row in range(4):
+        covariance = root @ predictive.cholesky[row] @ predictive.cholesky[row].T @ root
+        matrix = np.eye(t) + 2 * covariance
+        away = (points - predictive.loc[row]) @ root
+        expected = np.exp(-np.sum(away @ np.linalg.inv(matrix) * away, axis=1)) / np.sqrt(np.linalg.det(matrix))
+        assert_allclose(predictive.kernel_mean(points, gamma)[row], expected, rtol=1e-11)
+        norm = np.linalg.det(np.eye(t) + 4 * covariance) ** -0.5
+        assert predictive.kernel_norm(gamma)[row] == pytest.approx(norm, rel=1e-12)
+
+
+def test_kernels_per_point_and_blocks_of_points_do_not_change_kernel_means(monkeypatch):
+    gammas = np.array([GAMMA, 2 * GAMMA, GAMMA[::-1]])
+    one_by_one = [JOINT.kernel_mean(POINTS[[place]], gamma)[:, 0] for place, gamma in enumerate(gammas)]
+    assert_allclose(JOINT.kernel_mean(POINTS, gammas), np.transpose(one_by_one), rtol=1e-14)
+    whole = JOINT.kernel_mean(POINTS, GAMMA)
+    monkeypatch.setattr("calcheck.distributions.joint_gaussian.BLOCK_VALUES", 1)
+    assert_array_equal(JOINT.kernel_mean(POINTS, GAMMA), whole)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e150])
+def test_kernel_means_are_finite_at_any_scale(size):
+    predictive = JointGaussian(LOC, size * FACTOR)
+    for values in (predictive.kernel_mean(POINTS, GAMMA), predictive.kernel_norm(GAMMA)):
+        assert ((values >= 0) & (values <= 1)).all()
+    if size < 1:
+        assert_allclose(predictive.kernel_mean(POINTS, GAMMA), rbf(POINTS, LOC[:, None], GAMMA), rtol=1e-12)
+
+
+def test_diagonal_covariances_are_independent_targets():
+    rng = np.random.default_rng(0)
+    loc, scale, y = rng.normal(size=(7, 3)), rng.uniform(0.5, 2, (7, 3)), rng.normal(size=(7, 3))
+    whole = JointGaussian(loc, scale[:, :, None] * np.eye(3))
+    apart = Independent(tuple(map(Gaussian, loc.T, scale.T)))
+    gamma, keys = np.array([0.2, 1.0, 3.0]), np.arange(7, dtype=np.uint64)
+    for name, arguments in {
+        "mean": (), "std": (), "cdf": (y,), "cdf_left": (y,), "log_prob": (y,), "crps": (y,), "quantile": (0.3,),
+        "kernel_mean": (y, gamma), "kernel_norm": (gamma,), "support_interval": (0.1,), "median": (),
+    }.items():  # fmt: skip
+        assert_allclose(getattr(whole, name)(*arguments), getattr(apart, name)(*arguments), rtol=1e-12, atol=1e-14)
+    assert_allclose(whole.sample(RowRandom(keys), 5), apart.sample(RowRandom(keys), 5), rtol=1e-12)
+    for one, other in zip(covariances_within_rows(whole), covariances_within_rows(apart), strict=True):
+        assert_allclose(one.T @ one, other.T @ other, rtol=1e-12)
+
+
+def test_marginals_are_those_of_scipy():
+    y = np.array([[0.3, -0.2], [1.4, 0.1]])
+    std = np.sqrt(np.array([[1.2**2, 0.7**2 + 0.5**2], [0.4**2, 1.1**2 + 0.3**2]]))
+    assert_allclose(JOINT.std(), std, rtol=1e-14)
+    assert_allclose(JOINT.cdf(y), stats.norm(LOC, std).cdf(y), rtol=1e-13)
+
+
+def test_draws_have_the_means_and_covariances():
+    """With 20,000 draws the standard error of each covariance is below 0.015."""
+    for rng in (np.random.default_rng(0), RowRandom(np.arange(2, dtype=np.uint64))):
+        drawn = JOINT.sample(rng, 20_000)
+        assert drawn.shape == (2, 20_000, 2)
+        for row in range(2):
+            assert_allclose(drawn[row].mean(axis=0), LOC[row], atol=0.04)
+            assert_allclose(np.cov(drawn[row].T), FACTOR[row] @ FACTOR[row].T, atol=0.06)
+
+
+def test_covariances_within_rows_are_mean_covariances():
+    mean, root = covariances_within_rows(JOINT)
+    assert_array_equal(mean, LOC)
+    assert_allclose(root.T @ root, np.mean([each @ each.T for each in FACTOR], axis=0), rtol=1e-13)
+
+
+def test_rows_can_be_selected_joined_compared_and_hashed():
+    order = np.array([1, 0])
+    back = JOINT.take(order).take(slice(0, 1)).join([JOINT.take(slice(0, 1))])
+    assert back.equals(JOINT.take(order)).all()
+    assert not back.equals(JOINT).any()
+    assert_array_equal(back.hashes(3), JOINT.hashes(3)[order])
+    other = JointGaussian(LOC, FACTOR * np.array([[1, 1], [-1, 1]]))  # correlations of the other sign
+    assert not other.equals(JOINT).any()
+    assert (other.hashes(3) != JOINT.hashes(3)).all()
+    assert JOINT.describe()[0] == "N(0, 1.2²); N(0.5, 0.86²); correlation 0.814"
+    assert joint(np.random.default_rng(0), 1, 3).describe()[0].count("correlations from") == 1
+
+
+def forecasts(seed, rho, stated, n=500):
+    """Return joint normal forecasts of two targets that state a correlation; the errors have another."""
+    rng = np.random.default_rng(seed)
+    loc, std = rng.normal(size=(n, 2)), rng.uniform(0.5, 2, (n, 2))
+    true, said = (std[:, :, None] * np.linalg.cholesky([[1, each], [each, 1]]) for each in (rho, stated))
+    y = JointGaussian(loc, true).sample(rng, 1)[:, 0]
+    return Predictions(y=y, predictive=JointGaussian(loc, said))
+
+
+def p_value(seed, stated):
+    rows = forecasts(seed, 0.5, stated)
+    return evaluate(InMemory(rows), [Pit()], run=Run(replicates=39, resamples=0, seed=seed)).results[0].p_value
+
+
+def test_the_right_dependence_passes_and_independence_is_rejected():
+    """Of twelve right models at most three (99.8 % of a binomial of 5 %) are rejected; all wrong ones are."""
+    assert sum(p_value(seed, 0.5) <= 0.05 for seed in range(12)) <= 3
+    assert all(p_value(seed, 0.0) <= 0.05 for seed in range(4))
+
+
+# Files
+
+
+def frame(rows):
+    """Return a table with one column for each number."""
+    factor = rows.predictive.cholesky
+    columns = {"y1": rows.y[:, 0], "y2": rows.y[:, 1], "m1": rows.predictive.loc[:, 0], "m2": rows.predictive.loc[:, 1]}
+    return pd.DataFrame(columns | {"l11": factor[:, 0, 0], "l21": factor[:, 1, 0], "l22": factor[:, 1, 1]})
+
+
+CHOLESKY = {
+    "target": "y1,y2",
+    "dist": "joint-gaussian:cholesky",
+    "param": ("loc=m1,m2", "cholesky=l11,l21,l22"),
+}
+
+
+def test_named_columns_are_read_and_written_and_read_back_without_options(tmp_path):
+    rows = forecasts(0, 0.5, 0.5, 20)
+    source = calcheck.read(frame(rows), **CHOLESKY)
+    assert source.predictions().predictive.equals(rows.predictive).all()
+    calcheck.write(source, str(tmp_path / "out.parquet"))
+    back = calcheck.read(str(tmp_path / "out.parquet")).predictions()
+    assert back.predictive.equals(rows.predictive).all()
+    assert_array_equal(back.y, rows.y)
+    calcheck.write(calcheck.read(frame(rows), **CHOLESKY), str(tmp_path / "out.feather"))
+    assert calcheck.read(str(tmp_path / "out.feather")).predictions().predictive.equals(rows.predictive).all()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_covariances_are_read_from_lists_and_from_numbered_columns(whole, tmp_path):
+    rows = forecasts(0, 0.5, 0.5, 20)
+    covariance = rows.predictive.cholesky @ np.swapaxes(rows.predictive.cholesky, 1, 2)
+    made = pd.DataFrame({"y": list(rows.y), "loc": list(rows.predictive.loc)})
+    if whole:
+        made["covariance_matrix"] = [[list(row) for row in each] for each in covariance]
+    else:
+        made[["cov_0", "cov_1", "cov_2"]] = covariance[:, [0, 1, 1], [0, 0, 1]]
+    made.to_parquet(tmp_path / "covariances.parquet")
+    found = calcheck.read(str(tmp_path / "covariances.parquet"), dist="joint-gaussian").predictions().predictive
+    assert_allclose(found.cholesky, rows.predictive.cholesky, rtol=1e-12)
+
+
+def test_lower_triangles_are_row_by_row():
+    """The factor [[1, 0, 0], [2, 3, 0], [4, 5, 6]] as six numbers, as nine, and as its covariance."""
+    factor = np.array([[1.0, 0, 0], [2, 3, 0], [4, 5, 6]])
+    covariance = [[1.0, 2, 4], [2, 13, 23], [4, 23, 77]]
+    loc = np.zeros((1, 3))
+    for form in ([[1.0, 2, 3, 4, 5, 6]], factor.reshape(1, 9), factor[None]):
+        assert_array_equal(CONVENTIONS["joint-gaussian:cholesky"](loc=loc, cholesky=form).cholesky[0], factor)
+    for form in ([[1.0, 2, 13, 4, 23, 77]], np.reshape(covariance, (1, 9)), [covariance]):
+        made = CONVENTIONS["joint-gaussian:covariance"](loc=loc, covariance=form)
+        assert_allclose(made.cholesky[0], factor, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"covariance": [[1.0, 0.5, 1.0], [1.0, 2.0, 1.0]]}, "covariance must be positive definite, but 1 of 2 rows"),
+        ({"covariance": [[1.0, 0.5, 0.4, 1.0]] * 2}, "covariance must be symmetric"),
+        ({"covariance": [[1.0, np.nan, 1.0]] * 2}, "covariance must be finite"),
+        ({"covariance": np.ones((2, 5))}, "covariance has 5 numbers per row, and loc has 2: covariance needs 3"),
+        ({"cholesky": np.ones((2, 2))}, "cholesky has 2 numbers per row, and loc has 2: cholesky needs 3, the lower"),
+        ({"cholesky": [[1.0, 0.5, 1.0], [1.0, 2.0, -1.0]]}, "cholesky must have a positive diagonal, but 1 of 2 rows"),
+        ({"cholesky": [[1.0, 0.5, 0.5, 1.0]] * 2}, "cholesky must be lower triangular"),
+        ({"cholesky": np.ones((2, 1)), "loc": np.zeros((2, 1))}, "at least 2 targets, got 1. For one target, pass"),
+    ],
+)
+def test_impossible_parameters_are_refused(parameters, message):
+    """Also by name, so that a covariance that is taken for a Cholesky factor is found."""
+    form = "covariance" if "covariance" in parameters else "cholesky"
+    arrays = {"loc": np.zeros((2, 2))} | {name: np.asarray(values) for name, values in parameters.items()}
+    with pytest.raises(DataError, match=message.replace("(", r"\(")):
+        CONVENTIONS[f"joint-gaussian:{form}"](**arrays)
+
+
+def test_shapes_of_arrays_are_checked():
+    for loc, factor in ((np.zeros(2), FACTOR), (LOC, FACTOR[:1]), (LOC, FACTOR[:, :1])):
+        with pytest.raises(DataError, match="shape"):
+            JointGaussian(loc, factor)
