@@ -51,6 +51,7 @@ CurveName = Literal[
     "bins",
     "along",
     "map",
+    "region",
     "worst",
     "confidence",
     "oracle",

@@ -82,12 +82,13 @@ def report_slices(
     columns = tuple(cut.column for cut in cuts) or search.columns
     source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
     report_to, _ = require_outputs(given, source)
+    plot = build(PlotOptions, given).plot
     with run_context(given, source) as run:
-        report = slice_source(source, metrics, cuts, run, search)
+        report = slice_source(source, metrics, cuts, replace(run, curves=bool(plot)), search)
     if named or not report.results:
         require_nothing_skipped(report, source)
     report = _with_commands(report, file, given, cuts)
-    if plot := build(PlotOptions, given).plot:
+    if plot:
         draw(slices_picture(report), plot)
     deliver(report, report_to, slices_document)
 

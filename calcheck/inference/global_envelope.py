@@ -90,6 +90,31 @@ def global_envelope(statistics: Values, confidence: float, alternatives: Sequenc
     return Envelope(low, high, float(p_values[0]))
 
 
+def curve_limits(replicates: Values, confidence: float) -> tuple[Values, Values]:
+    """Return the limits that contain a further whole curve with a given probability, (s,) each.
+
+    Parameters
+    ----------
+    replicates : (b, s)
+        Curves; values that are not finite, or equal up to rounding at some point, have no influence.
+    confidence : float
+        Probability that the curve is inside everywhere.
+
+    Notes
+    -----
+    The limits are the values next to the envelope of the curves, outwards: the envelope itself belongs to curves that
+    are among those ranked. Of one point, they are the usual order statistics.
+    """
+    curves = np.where(np.isfinite(replicates), replicates, np.nan)
+    low, high = np.fmin.reduce(curves), np.fmax.reduce(curves)
+    rounded = np.where(high - low <= TIED * np.maximum(np.abs(low), np.abs(high)), low, curves)
+    level = min((1 - confidence) * (len(curves) + 1), len(curves) - 1) / len(curves)  # At least one curve is inside
+    band = global_envelope(rounded.T, 1 - level)
+    below, above = (np.where(outside, rounded, np.nan) for outside in (rounded < band.low, rounded > band.high))
+    next_low, next_high = np.fmax.reduce(below), np.fmin.reduce(above)  # NaN where no curve is outside
+    return np.where(np.isnan(next_low), band.low, next_low), np.where(np.isnan(next_high), band.high, next_high)
+
+
 def _extreme_ranks(line: Values, alternative: Alternative) -> Values:
     """Return mid-ranks from the extreme end, (N,)."""
     known = ~np.isnan(line)

@@ -245,6 +245,12 @@ class Deviations:
                 break
         return found
 
+    def in_cells(self, pair: tuple[int, int], score: int) -> tuple[NDArray[np.intp], Values]:
+        """Return the number of rows, and the deviation of a score, by cell of a pair of columns, (k, l) each."""
+        columns = np.column_stack([np.ones(len(self.scores)), self.scores[:, score], self.variances[:, score]])
+        rows, total, variance = np.moveaxis(self.scan.sums(columns)[self.scan.pairs.index(pair)], 2, 0)
+        return rows.astype(np.intp), _standardize(total, variance)
+
     def _excess(self, deviations: list[Values], weights: Values) -> list[Values]:
         """Return the excess of deviations of the rows of each region with weight 1."""
         counts = self.scan.by_region(weights[:, None])

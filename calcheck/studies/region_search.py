@@ -20,7 +20,8 @@ from calcheck.metrics.base import inapplicable_reason
 from calcheck.options import option
 from calcheck.predictions import InMemory
 from calcheck.regions.binning import label_of
-from calcheck.regions.columns import PREDICTED, search_columns
+from calcheck.regions.columns import PREDICTED, name_of, search_columns, values_of
+from calcheck.regions.maps import region_map
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import SCORES, factor_of_dispersion, row_scores
 from calcheck.regions.sentences import filter_options
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.regions.scan import Deviations, Region
+    from calcheck.report import Curve
 
 FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
 SHARE = 0.1  # Share of the rows of the region for which the size of faults that would be found is stated
@@ -115,7 +117,8 @@ def search_regions(
         For each region found one result per metric, with ``slice`` ``{"group": "age>60 and bmi<=24", "filter":
         "--filter 'age>60' --filter 'bmi<=24'", "rows": 412, "score": "dispersion"}``; if none is found, for the region
         that deviates most. ``p_value_adjusted`` is over all regions and both scores, and belongs to the metrics of the
-        fault. The conclusion says what is wrong where, or what size of fault would have been found.
+        fault. The conclusion says what is wrong where, or what size of fault would have been found. If curves are
+        requested, the first result has the map of its region.
 
     Raises
     ------
@@ -217,7 +220,9 @@ class _Search:
 
         regions = self.deviations.most_deviating(1 - self.run.confidence, self.options.most)
         applicable = [each.with_defaults(self.rows) for each in metrics if not self._reason(each)]
-        results = tuple(result for region in regions for result in self._results(region, applicable))
+        results = [result for region in regions for result in self._results(region, applicable)]
+        if results and self.run.curves:
+            results[0] = replace(results[0], curves=self._map(regions[0]))
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
@@ -230,7 +235,7 @@ class _Search:
                 "p_value": regions[0].p_value,
                 "detectable": self._detectable(),
             },
-            results=results,
+            results=tuple(results),
             skipped=tuple(
                 Skipped(metric=each.info.name, code="inapplicable", reason=reason)
                 for each in metrics
@@ -268,6 +273,14 @@ class _Search:
                     direction=direction if fails else None,
                 )
             yield Result.from_inference(metric.result(value if math.isfinite(value) else None, subset), inference)
+
+    def _map(self, region: Region) -> tuple[Curve, ...]:
+        """Return the map of the columns of a region, and its outline."""
+        known = {name_of(self.source, name): name for name in self.columns}
+        names = [self.scan.columns[place].column for place in (region.first, region.second)]
+        if not all(name in known for name in names):  # A single column
+            return ()
+        return region_map(self.deviations, region, [values_of(self.source, known[name]) for name in names])
 
     def _detectable(self) -> dict[str, float | int | None]:
         """Return which faults in 10 % of the rows are found with a probability of one half, and of 95 %.

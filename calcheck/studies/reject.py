@@ -11,6 +11,7 @@ import numpy as np
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.inference.global_envelope import curve_limits
 from calcheck.inference.intervals import percentile
 from calcheck.inference.p_values import p_value
 from calcheck.inference.risk_coverage import RejectionCurves, area
@@ -131,7 +132,8 @@ def reject(
         For each metric and criterion: one result per rejected fraction, with ``slice`` ``{"by": "cce", "rejected":
         "10 %", "rows": 1063}``; the area under that curve (``"rejected": "area"``); the difference of the area from
         random rejection (``"minus": "random"``), with its p-value from random orders; and, with ``coverage``, one
-        result for the rows at or below a ``threshold``.
+        result for the rows at or below a ``threshold``. The limits at the rejected fractions form a simultaneous band:
+        95 % of the whole curves of random orders, or of resampled rows, are inside everywhere.
 
     Raises
     ------
@@ -234,13 +236,8 @@ class _Study:
 
     def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
         """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
-        values = self.curves[metric.info.name, criterion]
-        replicates = self.resampled.get((metric.info.name, criterion))
-        if criterion == RANDOM:
-            replicates = self.random_orders.get(metric.info.name)
-        for place, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
-            subset = {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
-            yield self._result(metric, subset, values[place], None if replicates is None else replicates[:, place])
+        values, replicates = self.curves[metric.info.name, criterion], self._replicates(metric, criterion)
+        yield from self._points(metric, criterion, values, replicates)
         subset = {"by": criterion, "rejected": AREA}
         areas = None if replicates is None else area(self.shares, replicates)
         yield self._result(metric, subset, area(self.shares, values), areas)
@@ -248,6 +245,28 @@ class _Study:
             yield self._gain(metric, criterion)
             if coverage is not None:
                 yield self._at_threshold(metric, criterion, coverage)
+
+    def _replicates(self, metric: Metric[Any], criterion: str) -> Values | None:
+        """Return the curves of random orders for random rejection, else of resampled rows, (b, s); None without any."""
+        if criterion == RANDOM:
+            return self.random_orders.get(metric.info.name)
+        return self.resampled.get((metric.info.name, criterion))
+
+    def _points(
+        self, metric: Metric[Any], criterion: str, values: Values, replicates: Values | None
+    ) -> Iterator[Result]:
+        """Yield a metric at each step of a criterion; its limits are those of whole curves."""
+        subsets = [
+            {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
+            for share, rows in zip(self.shares, self.retained, strict=True)
+        ]
+        if replicates is None:
+            yield from (self._result(metric, *each, None) for each in zip(subsets, values, strict=True))
+            return
+        limits = zip(*curve_limits(replicates, self.run.confidence), strict=True)
+        for each, (low, high) in zip(zip(subsets, values, replicates.T, strict=True), limits, strict=True):
+            result = self._result(metric, *each)
+            yield result if result.interval is None else replace(result, low=float(low), high=float(high))
 
     def _gain(self, metric: Metric[Any], criterion: str) -> Result:
         """Return the difference of the area from random rejection, with an interval and a p-value."""

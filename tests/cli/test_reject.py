@@ -103,7 +103,7 @@ def test_tables_fit_80_columns_and_mark_criteria_better_than_random(calcheck, fi
     out = calcheck("reject", files[0], "--new", files[1], "--inputs", "x", "--coverage", 0.8, *FEW).out
     assert max(map(len, out.splitlines()[2:])) <= 80
     assert re.search(r"^    30 % +84 +[\d.]+\* +[\d.]+  +[\d.]+$", out, re.MULTILINE)
-    assert "* below the interval of random rejection" in out
+    assert "* below the band of random rejection" in out
     assert re.search(r"^cce +[\d.]+ +96 +20 %", out, re.MULTILINE)
     many = calcheck("reject", files[0], "--criteria", "far,std,mean,y,x,random", *FEW, "--metrics", "mae").out
     assert max(map(len, many.splitlines()[1:])) <= 80

@@ -180,6 +180,31 @@ def test_slices_have_a_picture(calcheck, preds, tmp_path):
         assert "sex=f" in text
 
 
+def test_the_picture_of_a_search_has_a_map_with_the_outline_of_the_region(sliced, calcheck, tmp_path):
+    rng = np.random.default_rng(2)
+    data = forecasts() | {"dose": rng.uniform(0, 1, 600)}
+    data["y"] = data["mean"] + np.where(data["dose"] > 0.6, 2, 1) * (data["y"] - data["mean"])
+    path = write(tmp_path / "dose.parquet", data)
+    plot = tmp_path / "map.svg"
+    report = sliced(path, "--columns", "dose,age", "--plot", str(plot), "--replicates", "39")
+    first, *others = report["results"]
+    assert not any(each.get("curves") for each in others)
+    cells, region = first["curves"]
+    assert (cells["x_name"], cells["x2_name"], len(cells["y"])) == ("dose", "age", 100)
+    inside = (data["dose"] > region["x"][0]) & (data["dose"] <= region["stop"][0])
+    inside &= (data["age"] > region["x2"][0] - (region["x2"][0] == data["age"].min())) & (
+        data["age"] <= region["stop2"][0]
+    )
+    assert inside.sum() == first["slice"]["rows"]
+    assert sum(cells["rows"]) == 600
+    assert "dispersion, standard errors" in plot.read_text()
+    assert not any(
+        each.get("curves") for each in sliced(path, "--columns", "dose,age", "--replicates", "39")["results"]
+    )
+    assert calcheck("slices", path, "--columns", "dose", "--plot", plot, "--replicates", "39").code == 0
+    assert "standard errors" not in plot.read_text()
+
+
 def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
     rng = np.random.default_rng(0)
     data = {"y": rng.normal(size=60), **{f"sample_{each}": rng.normal(size=60) for each in range(5)}}

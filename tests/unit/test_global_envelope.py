@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.inference.global_envelope import extreme_rank_p_values, global_envelope
+from calcheck.inference.global_envelope import curve_limits, extreme_rank_p_values, global_envelope
 
 NAN = np.nan
 
@@ -62,3 +62,38 @@ def test_p_values_are_uniform_or_larger_for_exchangeable_columns(integers):
     p_values = np.sort(extreme_rank_p_values(statistics))
     assert (p_values >= np.arange(1, 401) / 400 - 1e-15).all()
     assert integers or np.array_equal(np.round(p_values * 400), np.arange(1, 401))
+
+
+def test_limits_of_a_curve_are_next_to_the_envelope():
+    """Of 11 curves, by hand: lines k (1, -1), one that leaves them at the second point, one infinite.
+
+    The most extreme at the first point are -4 and 4. At the second they are -4, of k = 4, and 9. So k = 4 is the most
+    extreme curve at both, and the one of 11 outside of the envelope: [-4, 3] and [-3, 9], which it widens by one.
+    """
+    replicates = np.array([*[[k, -k] for k in range(-4, 5)], [0, 9], [0, np.inf]], float)
+    low, high = curve_limits(replicates, 0.9)
+    assert (low.tolist(), high.tolist()) == ([-4, -4], [4, 9])
+
+
+def test_limits_of_one_point_are_order_statistics():
+    """Of 99 numbers, the 5th from below and from above contain a further one with probability 0.9."""
+    low, high = curve_limits(np.arange(1.0, 100)[:, None], 0.9)
+    assert (low.item(), high.item()) == (5, 95)
+
+
+def test_points_of_a_curve_that_differ_by_rounding_have_no_influence():
+    rng = np.random.default_rng(0)
+    second = rng.normal(size=99)
+    constant = curve_limits(np.column_stack([np.ones(99), second]), 0.9)
+    rounded = curve_limits(np.column_stack([1 + 1e-15 * rng.normal(size=99), second]), 0.9)
+    assert_allclose(rounded, constant, rtol=1e-14)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_curves_have_limits_at_any_confidence(count):
+    curves = np.arange(2.0 * count).reshape(count, 2)
+    for confidence in (0.01, 0.5, 0.999):
+        low, high = curve_limits(curves, confidence)
+        assert (low <= high).all()
+    assert (low == curves[0]).all()
+    assert (high == curves[-1]).all()

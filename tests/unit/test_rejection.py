@@ -152,6 +152,39 @@ def test_p_values_of_uninformative_criteria_are_uniform():
     assert abs(chances.mean() - 0.5) < 4 / math.sqrt(12 * 200)
 
 
+def test_whole_curves_of_uninformative_criteria_lie_in_the_band_of_random_orders():
+    """Of 200 such criteria 5 % leave it anywhere, within 4 standard errors; 20 % leave limits of each step."""
+    rng = np.random.default_rng(5)
+    error = rng.normal(size=60)
+    names = [f"c{place}" for place in range(200)]
+    rows = predictions(error, **{name: rng.normal(size=60) for name in names})
+    found = results_of(rows, by=[*names, "random"], run=Run(resamples=999))
+    band = [(each.low, each.high) for each in found["mae", "random"][1:10]]
+    outside = [
+        any(not low <= value <= high for value, (low, high) in zip(values(found["mae", name])[1:], band, strict=True))
+        for name in names
+    ]
+    assert abs(np.mean(outside) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 200)
+
+
+def test_the_band_of_a_criterion_contains_whole_curves_of_resampled_rows():
+    rng = np.random.default_rng(6)
+    error, std = rng.normal(size=50), rng.uniform(1, 2, 50)
+    rows, run = predictions(error, std), Run(resamples=400)
+    found = results_of(rows, by=["std"], run=run)["mae", "std"][:10]
+    rejected = RejectionGrid().shares()
+    study = RejectionCurves(
+        [(METRICS["mae"](), RowResults({"absolute_error": np.abs(error)}))],
+        {"std": std},
+        np.round(50 * (1 - rejected)).astype(int),
+    )
+    (curves,) = study.resampled(400, run).values()
+    low, high = (np.array([getattr(each, side) for each in found]) for side in ("low", "high"))
+    inside = ((curves >= low) & (curves <= high)).all(axis=1).mean()
+    assert 0.95 <= inside < 0.97
+    assert (found[0].interval, found[0].low is not None) == ("percentile", True)
+
+
 def test_the_threshold_is_the_smallest_with_enough_coverage_and_keeps_ties():
     """60 % of 5 rows are 3; the third and fourth are tied at 3, so four remain."""
     found = results_of(
@@ -194,9 +227,11 @@ def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
         }
         assert [each.slice["rejected"] for each in curves["cce"]] == ["10 %", "20 %", "30 %", "40 %", "50 %"]
         for by_cce, by_std, at_random in zip(*curves.values(), strict=True):
-            assert by_cce.high < at_random.value
             assert by_cce.value < at_random.low
             assert_allclose(by_std.value, at_random.value, rtol=1e-9)  # constant std
+        (gain,) = [each for each in report.results if each.metric == metric and each.slice["by"] == "cce"][-1:]
+        assert gain.slice["minus"] == "random"
+        assert gain.high < 0
 
 
 def test_cce_of_other_rows_does_not_use_their_targets():

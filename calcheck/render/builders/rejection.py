@@ -31,7 +31,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
     curves = [_curves(results) for results in results_by(report.results, "metric").values()]
     yield from curves
-    yield from marks_in(curves, ("best", "below the interval of random rejection"))
+    yield from marks_in(curves, ("best", "below the band of random rejection"))
     yield _areas([result for result in report.results if result.slice["rejected"] == AREA])
     if thresholds := [result for result in report.results if "threshold" in result.slice]:
         yield _thresholds(thresholds)
@@ -98,6 +98,6 @@ def curve_results(results: Sequence[Result]) -> list[Result]:
 
 
 def _is_less(result: Result, chance: Result) -> bool:
-    """Return whether smaller values are better and the value is below the interval of random rejection."""
+    """Return whether smaller values are better and the value is below the band of random rejection."""
     better = result.orientation == "smaller"
     return better and result.value is not None and chance.low is not None and result.value < chance.low

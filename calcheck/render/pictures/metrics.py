@@ -285,6 +285,7 @@ PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
     "bins": _bins,
     "along": _along,
     "map": _map,
+    "region": _nothing,
     "worst": _nothing,
     "confidence": _confidence,
     "oracle": _nothing,

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import Axis, Mark, Panel, Picture, Points, Rule
+from calcheck.charts.picture import Axis, Cells, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.render.builders.rejection import results_by
 from calcheck.render.builders.slices import is_search
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures.parts import numbers
+from calcheck.render.pictures.regions import CLEAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.report import Report, Result
+    from calcheck.report import Curve, Report, Result
 
 VERDICTS = {"fail": "differs from a perfect model", "pass": "does not differ", "none": "not judged"}
 
 
 def slices_picture(report: Report) -> Picture:
-    """Return the picture of metrics by group or region: one panel per metric, with one line per group."""
+    """Return the picture of metrics by group or region: one panel per metric, with one line per group.
+
+    If the report has the map of a region, it is the last panel.
+    """
     known = [result for result in report.results if result.value is not None]
     slices = list(dict.fromkeys(_name(result) for result in known))
     what = "regions" if is_search(report) else "groups"
+    panels = [_panel(results, slices) for results in results_by(known, "metric").values()]
     return Picture(
-        tuple(_panel(results, slices) for results in results_by(known, "metric").values()),
+        (*panels, *_maps(report)),
         f"Metrics by {what[:-1]}",
         f"The {what} of a right model lie near the line, where there is one.",
         f"Values of metrics in {what} of the rows, with their intervals and verdicts.",
@@ -54,3 +59,39 @@ def _points(results: Sequence[Result], slices: Sequence[str], name: str) -> Poin
         return Points(values, places, name)
     low, high = (numbers(getattr(result, side) for result in results) for side in ("low", "high"))
     return Points(values, places, name, low, high, horizontal=True)
+
+
+def _maps(report: Report) -> list[Panel]:
+    """Return the map of the columns of the first region with its outline, if the report has one."""
+    found = [result for result in report.results if result.curves]
+    return [_map(result.curves[0], result.curves[1], str(result.slice["score"])) for result in found]
+
+
+def _map(cells: Curve, region: Curve, score: str) -> Panel:
+    """Return the map of the deviations of cells: blue and orange cells deviate in opposite directions."""
+    starts = ([float(each) for each in cells.x], cells.x2)
+    colored = Cells(
+        starts[0],
+        cells.stop,
+        starts[1],
+        cells.stop2,
+        numbers(cells.y),
+        f"{score}, standard errors",
+        middle=0.0,
+        low=-CLEAR,
+        high=CLEAR,
+    )
+    x, y = (
+        Axis(name, low=min(start), high=max(stop))
+        for name, start, stop in zip((cells.x_name, cells.x2_name), starts, (cells.stop, cells.stop2), strict=True)
+    )
+    return Panel((colored, *_outline(region)), x, y, "region that deviates most")
+
+
+def _outline(region: Curve) -> list[Line]:
+    """Return the sides of a region."""
+    (left, right, low, high) = (float(each[0]) for each in (region.x, region.stop, region.x2, region.stop2))
+    sides = [((left, right), (each, each)) for each in (low, high)] + [
+        ((each, each), (low, high)) for each in (left, right)
+    ]
+    return [Line(x, y, dashed=True) for x, y in sides]
