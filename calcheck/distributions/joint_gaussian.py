@@ -87,7 +87,7 @@ class JointGaussian(Predictive):
         return self.loc
 
     def std(self) -> Values:
-        return np.asarray(np.linalg.norm(self.cholesky, axis=2))
+        return np.asarray(np.hypot.reduce(self.cholesky, axis=2))  # squares may overflow
 
     def cdf(self, y: Values) -> Values:
         return self.independent.cdf(y)
@@ -108,8 +108,8 @@ class JointGaussian(Predictive):
         """Return draws of the target vectors, (n, size, t)."""
         normal = [rng.standard_normal((len(self), size)) for _ in range(self.targets)]
         drawn = np.repeat(self.loc[:, None], size, axis=1)
-        for row in range(self.targets):
-            for column in range(row + 1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            for row, column in zip(*np.tril_indices(self.targets), strict=True):
                 drawn[:, :, row] += self.cholesky[:, row, column, None] * normal[column]
         return drawn
 
@@ -218,7 +218,7 @@ def _is_positive_definite(matrix: Values) -> bool:
 
 def _describe_correlations(factor: Values) -> str:
     """Return the correlation of two targets, or the range of those of more, given a Cholesky factor."""
-    directions = factor / np.linalg.norm(factor, axis=1, keepdims=True)
+    directions = factor / np.hypot.reduce(factor, axis=1, keepdims=True)
     correlations = (directions @ directions.T)[np.tril_indices(len(factor), -1)]
     if len(factor) == PAIR:
         return f"correlation {format_plain(correlations[0])}"

@@ -75,9 +75,11 @@ def test_kernels_per_point_and_blocks_of_points_do_not_change_kernel_means(monke
     assert_array_equal(JOINT.kernel_mean(POINTS, GAMMA), whole)
 
 
-@pytest.mark.parametrize("size", [1e-300, 1.0, 1e150])
-def test_kernel_means_are_finite_at_any_scale(size):
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e150, 1e300])
+def test_kernel_means_and_deviations_are_finite_at_any_scale(size):
     predictive = JointGaussian(LOC, size * FACTOR)
+    assert_allclose(predictive.std(), size * JOINT.std(), rtol=1e-14)
+    assert "correlation 0.814" in predictive.describe()[0]
     for values in (predictive.kernel_mean(POINTS, GAMMA), predictive.kernel_norm(GAMMA)):
         assert ((values >= 0) & (values <= 1)).all()
     if size < 1:
