@@ -596,7 +596,7 @@ def test_html_shows_the_cells_of_the_report(frame):
 
 
 def test_notebooks_show_the_pictures_of_a_report(frame, tmp_path):
-    report = calcheck.evaluate(frame, ["zms", "ece", "sharpness"], pictures=True, plot_by="mean", replicates=19)
+    report = calcheck.evaluate(frame, ["zms", "ece", "tail"], pictures=True, plot_by="mean", replicates=19)
     assert report._repr_html_().count("<svg") == 2
     assert [len(result.curves) for result in report.results] == [1, 1, 0]
     assert report.results[0].curves[0].x_name == "mean"
