@@ -127,9 +127,10 @@ class Pit(OrderedMetric):
     def _limits(self, rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the limits of the PIT, (n,) each."""
         from calcheck.statistics.pit import pit
-        from calcheck.statistics.vectors import rank_pit
 
         if rows.distributions().targets > 1:
+            from calcheck.statistics.vectors import rank_pit
+
             return rank_pit(rows, self.pre_rank or "variogram")
         if self.pre_rank is not None:
             msg = "--pre-rank is for several targets, and there is one: omit it"
