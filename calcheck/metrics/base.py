@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates
 from calcheck.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
-from calcheck.options import LEVEL_TOLERANCE, option, options_of, require_count_option, require_share_option
+from calcheck.options import (
+    LEVEL_TOLERANCE,
+    option,
+    options_of,
+    require_count_option,
+    require_levels_option,
+    require_share_option,
+)
 from calcheck.report import MetricValue
 from calcheck.results import RowResults
 
@@ -184,6 +191,28 @@ class HasMeasure(Protocol):
     def measure(self, predictive: Predictive) -> str:
         """Return what the likelihoods of distributions are."""
         ...
+
+
+@dataclass(frozen=True)
+class LevelsOption:
+    """Option of metrics of quantiles at several levels."""
+
+    default_levels: ClassVar[tuple[float, ...]]
+    levels: tuple[float, ...] | None = option(
+        None, "Quantile levels of the scores. Default: those of a quantile file, else levels from 0.05 to 0.95."
+    )
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
+            require_levels_option("levels", self.levels)
+
+    def levels_of(self, predictive: Predictive | None) -> tuple[float, ...]:
+        """Return the levels; by default those of a quantile file."""
+        if self.levels is not None:
+            return self.levels
+        known = None if predictive is None else predictive.quantile_levels
+        return self.default_levels if known is None else tuple(known.tolist())
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import PinballDetails
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import MeanMetric
-from calcheck.options import option, require_levels_option
+from calcheck.metrics.base import LevelsOption, MeanMetric
+from calcheck.options import option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
 
-LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
-
 
 @dataclass(frozen=True)
-class Pinball(MeanMetric):
+class Pinball(LevelsOption, MeanMetric):
     r"""Pinball loss (quantile score) of predicted quantiles, averaged over quantile levels.
 
     .. math:: \frac1{nk} \sum_{i=1}^n \sum_{j=1}^k (1\{y_i < q_{ij}\} - p_j) (q_{ij} - y_i), \qquad
@@ -71,15 +69,11 @@ class Pinball(MeanMetric):
         details=PinballDetails,
     )
     column: ClassVar[str] = "pinball"
+    default_levels: ClassVar[tuple[float, ...]] = (0.1, 0.25, 0.5, 0.75, 0.9)
 
     levels: tuple[float, ...] | None = option(
         None, "Quantile levels of the scores. Default: those of a quantile file, else 0.1, 0.25, 0.5, 0.75 and 0.9."
     )
-
-    def __post_init__(self) -> None:
-        if self.levels is not None:
-            object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
-            require_levels_option("levels", self.levels)
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -89,8 +83,7 @@ class Pinball(MeanMetric):
         from calcheck.statistics.quantile_scores import quantiles
 
         predictive, y = rows.distributions(), targets(rows)
-        known = predictive.quantile_levels
-        levels = self.levels or (LEVELS if known is None else tuple(known.tolist()))
+        levels = self.levels_of(predictive)
         total, by_level = np.zeros(len(y)), []
         for level, predicted in zip(levels, quantiles(predictive, levels), strict=True):
             scores = np.asarray(quantile_score(y, predicted, level, backend="numpy"))

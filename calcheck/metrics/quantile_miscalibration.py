@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import QuantileMiscalibrationDetails
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._miscalibration import MiscalibrationMetric, Scores, scores_at_levels
-from calcheck.options import option, require_levels_option
+from calcheck.metrics.base import LevelsOption
+from calcheck.options import option
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
 
-LEVELS = tuple(step / 20 for step in range(1, 20))
-
 
 @dataclass(frozen=True)
-class QuantileMiscalibration(MiscalibrationMetric):
+class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     r"""Part of the pinball loss that an increasing correction of the predicted quantiles removes.
 
     .. math:: \mathrm{MCB} = \frac1{nk} \sum_{i=1}^n \sum_{j=1}^k \rho_j(q_{ij}, y_i) - \rho_j(\hat g_j(q_{ij}), y_i)
@@ -71,29 +70,21 @@ class QuantileMiscalibration(MiscalibrationMetric):
         no_interval=SHARED_FIT,
         details=QuantileMiscalibrationDetails,
     )
+    default_levels: ClassVar[tuple[float, ...]] = tuple(step / 20 for step in range(1, 20))
 
     levels: tuple[float, ...] | None = option(
         None, "Quantile levels of the scores. Default: those of a quantile file, else 0.05, 0.1, ..., 0.95."
     )
 
-    def __post_init__(self) -> None:
-        if self.levels is not None:
-            object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
-            require_levels_option("levels", self.levels)
-
     def with_defaults(self, rows: Predictions) -> QuantileMiscalibration:
         """Return the metric with its levels."""
-        if self.levels is not None or rows.predictive is None:
-            return self
-        known = rows.predictive.quantile_levels
-        return QuantileMiscalibration(LEVELS if known is None else tuple(known.tolist()))
+        return replace(self, levels=self.levels_of(rows.predictive))
 
     def scores(self, rows: Predictions) -> Scores:
-        return scores_at_levels(rows, self.levels or LEVELS)
+        return scores_at_levels(rows, self.levels_of(rows.predictive))
 
     def further_details(self, scores: Scores) -> dict[str, Any]:
         """Return the parts at each level."""
         parts = (Scores(*each).details() for each in zip(*scores, strict=True))
-        return {
-            "by_level": [{"level": level, **each} for level, each in zip(self.levels or LEVELS, parts, strict=True)]
-        }
+        levels = self.levels or self.default_levels
+        return {"by_level": [{"level": level, **each} for level, each in zip(levels, parts, strict=True)]}

@@ -9,8 +9,8 @@ from calcheck.details import WisDetails
 from calcheck.errors import DataError, OptionError
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import LocalMetric
-from calcheck.options import LEVEL_TOLERANCE, option, require_levels_option
+from calcheck.metrics.base import LevelsOption, LocalMetric
+from calcheck.options import LEVEL_TOLERANCE, option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ COMPONENTS = ("overprediction", "underprediction", "dispersion")
 
 
 @dataclass(frozen=True)
-class Wis(LocalMetric):
+class Wis(LevelsOption, LocalMetric):
     r"""Weighted interval score: mean of the interval scores at several levels and the error of the median.
 
     .. math:: \mathrm{WIS} = \frac1n \sum_i \frac{1}{K + 1/2} \Big( \tfrac12 |y_i - m_i| + \sum_{k=1}^K
@@ -85,6 +85,7 @@ class Wis(LocalMetric):
         interpretation="Smaller is better; the sum of overprediction, underprediction and dispersion.",
         details=WisDetails,
     )
+    default_levels: ClassVar[tuple[float, ...]] = HUB_LEVELS
 
     levels: tuple[float, ...] | None = option(
         None,
@@ -93,11 +94,8 @@ class Wis(LocalMetric):
     )
 
     def __post_init__(self) -> None:
-        if self.levels is None:
-            return
-        object.__setattr__(self, "levels", tuple(self.levels))  # a list, of Python, has no hash
-        require_levels_option("levels", self.levels)
-        if single := _unpaired(self.levels):
+        super().__post_init__()
+        if single := _unpaired(self.levels or ()):
             msg = f"--levels must be pairs p and 1 - p, got {single[0]:g} without {1 - single[0]:g}"
             raise OptionError(msg)
 
@@ -123,7 +121,7 @@ class Wis(LocalMetric):
         """Return the levels that are used, and a message about other levels of the file."""
         known = predictive.quantile_levels
         if self.levels is not None or known is None:
-            return self.levels or HUB_LEVELS, ()
+            return self.levels_of(predictive), ()
         levels = known.tolist()
         single = _unpaired(levels)
         used = [level for level in levels if level not in single]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import FileError, OptionError
-from calcheck.storage.npz import DAMAGED, read_archive, write_archive
+from calcheck.errors import OptionError
+from calcheck.storage.npz import damage_as_error, read_archive, write_archive
 from calcheck.streaming.codec import strip_prefix
 
 if TYPE_CHECKING:
@@ -63,11 +63,8 @@ class FileCheckpoint:
         restored = getattr(work, "load", None)
         if stage not in self._stages or restored is None:
             return 0, None
-        try:
+        with damage_as_error(self._path):
             return self._stages[stage], restored(self._arrays[stage])
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            msg = f"{self._path} {DAMAGED} ({error})"
-            raise FileError(msg) from error
 
     def save(self, stage: str, batches: int, total: Any) -> None:
         """Save the sum of the first batches of a stage, if the last save is old enough."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import CalcheckError, FileError
 from calcheck.io.times import DATE_UNIT
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
@@ -15,8 +14,8 @@ from calcheck.monitoring.bets import DENSITIES
 from calcheck.monitoring.group_sums import GroupSums
 from calcheck.monitoring.history import History
 from calcheck.report import Input, Skipped
-from calcheck.storage.npz import DAMAGED, is_archive, read_archive, write_archive
-from calcheck.storage.report_json import SchemaError, from_json
+from calcheck.storage.npz import damage_as_error, is_archive, read_archive, write_archive
+from calcheck.storage.report_json import from_json
 from calcheck.streaming.codec import strip_prefix
 from calcheck.studies.monitor_state import MonitorOptions, MonitorState
 
@@ -80,13 +79,8 @@ def read_monitor_state(path: str) -> MonitorState:
         The file is not such a state, is of another version, or is damaged.
     """
     header, arrays = read_archive(path, KIND, VERSION)
-    try:
+    with damage_as_error(path):
         return _state(header, arrays)
-    except FileError:
-        raise
-    except (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-        msg = f"{path} {DAMAGED} ({error})"
-        raise FileError(msg) from error
 
 
 def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import FileError
+from calcheck.errors import CalcheckError, FileError
 from calcheck.io.files import File
 from calcheck.storage.atomic_write import atomic_path
+from calcheck.storage.report_json import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -26,6 +28,8 @@ KINDS = "fiubU"  # Permitted kinds of array types: numbers and text, no objects
 DAMAGED = "is damaged or truncated: create it again"
 UNREADABLE = (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError)
 """What NumPy and zipfile raise for damaged archives."""
+INVALID = (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexError, StopIteration, RecursionError)
+"""What invalid content of an archive raises."""
 
 
 def write_archive(path: str, kind: str, version: int, header: dict[str, Any], arrays: Arrays) -> None:
@@ -69,6 +73,25 @@ def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], di
         raise FileError(msg) from error
     except OSError as error:
         msg = f"{file.display_name} cannot be read: {error.strerror}"
+        raise FileError(msg) from error
+
+
+@contextmanager
+def damage_as_error(path: str) -> Iterator[None]:
+    """Raise a FileError for whatever is wrong with the content of an archive that is read inside.
+
+    Raises
+    ------
+    FileError
+        A part of the content is missing, or of another type or shape.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except FileError:
+        raise
+    except INVALID as error:
+        msg = f"{path} {DAMAGED} ({error})"
         raise FileError(msg) from error
 
 

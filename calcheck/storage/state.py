@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from calcheck.errors import CalcheckError, FileError
 from calcheck.inference.verdict_basis import StatedShape
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.report import Input, Skipped
-from calcheck.storage.npz import DAMAGED, read_archive, write_archive
-from calcheck.storage.report_json import SchemaError, from_json
+from calcheck.storage.npz import damage_as_error, read_archive, write_archive
+from calcheck.storage.report_json import from_json
 from calcheck.streaming.codec import from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import State, StreamedMetric
@@ -65,23 +62,8 @@ def read_state(path: str) -> State:
         The file is not a state, is of another version, or is damaged.
     """
     header, arrays = read_archive(path, KIND, VERSION)
-    try:
-        with np.errstate(all="ignore"):
-            return _state(header, arrays)
-    except FileError:
-        raise
-    except (
-        SchemaError,
-        CalcheckError,
-        KeyError,
-        TypeError,
-        ValueError,
-        IndexError,
-        StopIteration,
-        RecursionError,
-    ) as error:
-        msg = f"{path} {DAMAGED} ({error})"
-        raise FileError(msg) from error
+    with damage_as_error(path):
+        return _state(header, arrays)
 
 
 def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
