@@ -11,7 +11,7 @@ from calcheck.cli.options import PredictionPlotOptions
 from calcheck.cli.output import draw
 from calcheck.cli.preview import first_rows
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -67,6 +67,8 @@ def _draw(path: str, source: FileSource, by: str) -> None:
     from calcheck.statistics.row_intervals import row_intervals
 
     rows = source.predictions()
+    if rows.predictive is None and (problems := source.missing()):
+        raise DataError(problems[0])
     shown = row_intervals(rows, Coverage().level_of(rows.distributions()), by, source.roles.x)
     draw(predictions_picture(shown), path)
 

@@ -124,3 +124,9 @@ def test_predictions_that_cannot_be_drawn_are_refused(calcheck, file, tmp_path, 
     monkeypatch.chdir(tmp_path)
     assert expected in calcheck("inspect", file, *options).refused()
     assert not list(tmp_path.glob("*.svg"))
+
+
+def test_predictions_that_are_not_understood_are_refused_with_the_reason(calcheck, tmp_path):
+    limits = {"y": np.arange(4.0), "lower": np.arange(4.0) - 1, "upper": np.arange(4.0) + 1}
+    intervals = write(tmp_path / "intervals.parquet", limits)
+    assert "Pass --level" in calcheck("inspect", intervals, "--plot", tmp_path / "a.svg").refused()
