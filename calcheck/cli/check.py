@@ -17,7 +17,6 @@ from calcheck.cli.common import (
     SEED,
     WEIGHTS,
     files_argument,
-    make_run,
     open_source,
     require_nothing_skipped,
     run_context,
@@ -34,6 +33,7 @@ from calcheck.cli.options import (
     SummaryOptions,
 )
 from calcheck.cli.output import STDOUT, deliver_text
+from calcheck.cli.state_gates import monitored_states, state_report
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from calcheck.report import Gate, Report
 
 EXIT_VIOLATED = 1
-ALARM = "monitor.verdict == 'fail'"
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
 
 
@@ -164,9 +163,9 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
-    if states := _states(files, requirements):
+    if states := monitored_states(files, requirements.rules, requirements.base):
         _require_deliverable(states, requirements.base, output, summary)
-        reports = [_checked_state(file, requirements, given) for file in states]
+        reports = [state_report(file, requirements.rules, given) for file in states]
         _deliver(reports, output, summary, monitored=True)
     else:
         slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
@@ -190,43 +189,6 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
 
     columns = file_columns([cut.column for cut in slices.cuts])
     return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
-
-
-def _states(files: Sequence[str], requirements: Requirements) -> list[str]:
-    """Return the files if they are states of monitored models; none if they are predictions.
-
-    Raises
-    ------
-    OptionError
-        Some are, or the requirements do not fit.
-    """
-    from calcheck.storage.monitor_state import is_monitor_state
-
-    states = [file for file in files if is_monitor_state(file)]
-    if not states and any(rule.is_monitored for rule, _ in requirements.rules):
-        msg = "rules on monitor.… need a state: calcheck monitor FILE --time COLUMN --save-state FILE writes it"
-        raise OptionError(msg)
-    if states and len(states) < len(files):
-        msg = f"{states[0]} is a state of a monitored model, and other files are not: check them separately"
-        raise OptionError(msg)
-    if states and requirements.base.name:
-        msg = "--against compares predictions with a baseline, and a state of a monitored model has none: omit it"
-        raise OptionError(msg)
-    return states
-
-
-def _checked_state(file: str, requirements: Requirements, given: dict[str, Any]) -> Report:
-    """Return the report of a state with its gates; without rules, there must be no alarm."""
-    from calcheck.gate.evaluate import evaluate_rule
-    from calcheck.gate.rules import parse
-    from calcheck.storage.monitor_state import read_monitor_state
-    from calcheck.studies.monitor_report import monitor_report
-    from calcheck.studies.monitor_state import MonitorOptions
-
-    report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
-    alarm: Rules = [(parse(ALARM), "fail")]
-    rules = requirements.rules or alarm
-    return replace(report, gates=tuple(evaluate_rule(rule, report, level=level) for rule, level in rules))
 
 
 def _checked(
