@@ -90,7 +90,8 @@ def _require_writable(output: GateReportOptions, files: Sequence[str], plot: str
 
 def _state(files: Sequence[str], options: MonitorOptions, given: dict[str, Any]) -> MonitorState:
     """Return the state after all files: predictions, and states of earlier runs."""
-    from calcheck.storage.monitor_state import is_monitor_state, read_monitor_state
+    from calcheck.storage.archive_kinds import is_monitor_state
+    from calcheck.storage.monitor_state import read_monitor_state
     from calcheck.studies.monitor_state import join_states
 
     state: MonitorState | None = None
@@ -148,7 +149,7 @@ def _require_same(state: MonitorState, file: str, options: MonitorOptions, given
 
 def _with_commands(report: Report, file: str, given: dict[str, Any]) -> Report:
     """Return a report with the command to run next, if the last file has predictions."""
-    from calcheck.storage.monitor_state import is_monitor_state
+    from calcheck.storage.archive_kinds import is_monitor_state
 
     if report.conclusion is None or is_monitor_state(file):
         return report

@@ -26,7 +26,7 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
     OptionError
         Some are, or the requirements do not fit.
     """
-    from calcheck.storage.monitor_state import is_monitor_state
+    from calcheck.storage.archive_kinds import is_monitor_state
 
     states = [file for file in files if is_monitor_state(file)]
     if not states and any(rule.is_monitored for rule, _ in rules):

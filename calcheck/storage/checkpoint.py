@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
+from calcheck.storage.archive_kinds import CHECKPOINT
 from calcheck.storage.npz import damage_as_error, read_archive, write_archive
 from calcheck.streaming.codec import strip_prefix
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from calcheck.predictions import Predictions
 
-KIND, VERSION = "checkpoint", 1
+VERSION = 1
 SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
 
 
@@ -48,7 +49,7 @@ class FileCheckpoint:
             self._read()
 
     def _read(self) -> None:
-        header, arrays = read_archive(self._path, KIND, VERSION)
+        header, arrays = read_archive(self._path, CHECKPOINT, VERSION)
         theirs = header.get("run", {})
         for what in {**self._identity, **theirs}:
             if self._identity.get(what) != theirs.get(what):
@@ -90,4 +91,4 @@ class FileCheckpoint:
             for place, each in enumerate(self._stages)
             for name, values in self._arrays[each].items()
         }
-        write_archive(self._path, KIND, VERSION, {"run": self._identity, "stages": self._stages}, named)
+        write_archive(self._path, CHECKPOINT, VERSION, {"run": self._identity, "stages": self._stages}, named)

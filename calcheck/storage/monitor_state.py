@@ -14,7 +14,8 @@ from calcheck.monitoring.bets import DENSITIES
 from calcheck.monitoring.group_sums import GroupSums
 from calcheck.monitoring.history import History
 from calcheck.report import Input, Skipped
-from calcheck.storage.npz import damage_as_error, is_archive, read_archive, write_archive
+from calcheck.storage.archive_kinds import MONITOR_STATE
+from calcheck.storage.npz import damage_as_error, read_archive, write_archive
 from calcheck.storage.report_json import from_json
 from calcheck.streaming.codec import strip_prefix
 from calcheck.studies.monitor_state import MonitorOptions, MonitorState
@@ -26,14 +27,9 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-KIND, VERSION = "monitor state", 1
+VERSION = 1
 GROUPS = ("windows", "horizons")
 SUMS = "sums"
-
-
-def is_monitor_state(path: str) -> bool:
-    """Return whether a file is the state of a monitored model."""
-    return is_archive(path, KIND)
 
 
 def write_monitor_state(path: str, state: MonitorState) -> None:
@@ -62,7 +58,7 @@ def write_monitor_state(path: str, state: MonitorState) -> None:
         groups: GroupSums = getattr(state, name)
         arrays |= {f"{name}.keys": _plain(groups.keys), f"{name}.rows": groups.rows}
         arrays |= {f"{name}.{SUMS}.{column}": sums for column, sums in groups.sums.items()}
-    write_archive(path, KIND, VERSION, header, arrays)
+    write_archive(path, MONITOR_STATE, VERSION, header, arrays)
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
@@ -78,7 +74,7 @@ def read_monitor_state(path: str) -> MonitorState:
     FileError
         The file is not such a state, is of another version, or is damaged.
     """
-    header, arrays = read_archive(path, KIND, VERSION)
+    header, arrays = read_archive(path, MONITOR_STATE, VERSION)
     with damage_as_error(path):
         return _state(header, arrays)
 

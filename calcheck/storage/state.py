@@ -9,6 +9,7 @@ from calcheck.inference.verdict_basis import StatedShape
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.report import Input, Skipped
+from calcheck.storage.archive_kinds import STATE
 from calcheck.storage.npz import damage_as_error, read_archive, write_archive
 from calcheck.storage.report_json import from_json
 from calcheck.streaming.codec import from_arrays, strip_prefix, to_arrays
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from calcheck.streaming.accumulators import Sums
     from calcheck.streaming.metric_accumulators import MetricAccumulator
 
-KIND, VERSION = "state", 1
+VERSION = 1
 
 
 def write_state(path: str, state: State) -> None:
@@ -50,7 +51,7 @@ def write_state(path: str, state: State) -> None:
     for each, sums in zip(state.metrics, state.sums, strict=True):
         named = each.settings_arrays() | to_arrays("sums", sums, each.accumulator.sums_type)
         arrays |= {f"{each.metric.info.name}.{name}": values for name, values in named.items()}
-    write_archive(path, KIND, VERSION, header, arrays)
+    write_archive(path, STATE, VERSION, header, arrays)
 
 
 def read_state(path: str) -> State:
@@ -61,7 +62,7 @@ def read_state(path: str) -> State:
     FileError
         The file is not a state, is of another version, or is damaged.
     """
-    header, arrays = read_archive(path, KIND, VERSION)
+    header, arrays = read_archive(path, STATE, VERSION)
     with damage_as_error(path):
         return _state(header, arrays)
 
