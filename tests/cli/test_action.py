@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -26,14 +27,19 @@ def scripts():
     return found
 
 
+RUN = f'exec "{sys.executable}" -m calcheck "$@"'
+PRINT = "printf '%s\\0' \"$@\""
+"""Shell scripts: run calcheck, or print the arguments that it would get."""
+
+
 @pytest.fixture
-def check(tmp_path):
-    """Run the last step of the action with inputs, as GitHub does."""
+def check(tmp_path, request):
+    """Run the last step of the action with inputs, as GitHub does; with another program if a test names one."""
     script, given = scripts()["Check"]
     programs = tmp_path / "bin"
     programs.mkdir()
     program = programs / "calcheck"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m calcheck "$@"\n')
+    program.write_text(f"#!/bin/sh\n{getattr(request, 'param', RUN)}\n")
     program.chmod(0o755)
     summary = tmp_path / "summary.md"
     summary.touch()
@@ -81,17 +87,34 @@ def test_the_action_has_the_exit_code_of_the_gate(check, data):
 
 
 HOSTILE = ("$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "'; touch pwned; '", "&& touch pwned", "--help")
+HARMLESS = {"file": "preds.parquet", "fail_on": "mae < 0", "warn_on": "mae > 0", "args": "--no-bootstrap"}
+ARGUMENTS = {"file": "{}", "fail_on": "--fail-on={}", "warn_on": "--warn-on={}"}
 
 
+@pytest.mark.parametrize("check", [PRINT], indirect=True, ids=["printed"])
 @pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("name", ["file", "fail_on", "warn_on", "args"])
-def test_inputs_of_the_action_are_never_executed(check, data, tmp_path, name, text):
-    inputs = {"file": data, "fail_on": "mae < 0", "args": "--no-bootstrap"} | {name: text}
-    ended, _ = check(**inputs)
+@pytest.mark.parametrize("name", HARMLESS)
+def test_inputs_of_the_action_are_never_executed(check, tmp_path, name, text):
+    """Each input is one argument; --args are words, as a shell quotes them."""
+    ended, _ = check(**HARMLESS | {name: text})
     assert not (tmp_path / "pwned").exists()
-    if (name, text) != ("args", "--help"):
-        assert ended.returncode != 0
-        assert ended.stdout == ""
+    found = ended.stdout.split("\0")[:-1]
+    if name == "args":
+        try:
+            words = shlex.split(text)
+        except ValueError:  # a quote that is not closed
+            assert ended.returncode != 0
+            return
+        assert [word for word in words if word not in found] == []
+    else:
+        assert ARGUMENTS[name].format(text) in found
+        assert found[-2:] == ["--", text if name == "file" else HARMLESS["file"]]
+
+
+def test_a_file_with_a_hostile_name_is_an_error_and_nothing_more(check, tmp_path):
+    ended, _ = check(file=HOSTILE[0], fail_on="mae < 0", args="--no-bootstrap")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert not (tmp_path / "pwned").exists()
 
 
 def test_the_action_passes_inputs_only_as_environment_variables():
