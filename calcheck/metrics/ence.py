@@ -81,6 +81,7 @@ class Ence(BinnedMetric):
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        rmv, rmse = (np.sqrt(means[name] / means["rows"]) for name in ("variance", "squared_error"))
+        # With dependent rows, draws of the null distribution can have means of squares below 0
+        rmv, rmse = (np.sqrt(np.maximum(means[name], 0) / means["rows"]) for name in ("variance", "squared_error"))
         gaps = np.abs(rmv - rmse) / rmv
         return np.asarray(gaps.max(axis=-1) if self.norm == "max" else gaps.mean(axis=-1))

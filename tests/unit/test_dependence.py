@@ -204,6 +204,14 @@ def test_intervals_resample_whole_clusters():
         assert (same[name].low, same[name].high) == pytest.approx((wide[name].low, wide[name].high))
 
 
+def test_ence_fails_models_that_are_far_too_narrow():
+    """Draws with squared errors below 0 count as 0, and not as larger than the value."""
+    rng = np.random.default_rng(15)
+    rows, std = series(rng, 400, 0.9), 0.2 * np.exp(rng.normal(size=400))
+    narrow = replace(rows, predictive=Gaussian(rows.predictive.loc, std))
+    assert results(narrow, ("ence",), time="time")["ence"].verdict == "fail"
+
+
 def test_metrics_without_a_valid_test_say_so():
     rows = series(np.random.default_rng(12), 200, 0.5)
     for result in report(rows, ("confidence-curve", "lzms"), time="time").results:
