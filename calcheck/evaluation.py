@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
@@ -245,10 +246,15 @@ def run_settings(
 
 def _versions(run: Run) -> dict[str, str]:
     """Return the versions of the libraries used."""
+    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
+    return {library: _version(library) for library in libraries}
+
+
+@cache
+def _version(library: str) -> str:
     from importlib.metadata import version
 
-    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
-    return {library: version(library) for library in libraries}
+    return version(library)
 
 
 def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:

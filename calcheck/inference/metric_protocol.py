@@ -1,12 +1,13 @@
 """The interface of a metric that inference uses, and protocols for what only few metrics can do.
 
-:class:`calcheck.metrics.base.Metric` implements the interface. Protocols are checked with ``isinstance``; another one
-is :class:`calcheck.inference.null_distribution.SimulatesNull`.
+:class:`calcheck.metrics.base.Metric` implements the interface. Protocols are checked with ``isinstance``, and for
+each replicate with :func:`implements`; another one is :class:`calcheck.inference.null_distribution.SimulatesNull`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,3 +125,15 @@ class HasInfluences(Protocol):
 
 
 MetricT_co = TypeVar("MetricT_co", bound=InferableMetric, covariant=True)
+ProtocolT = TypeVar("ProtocolT")
+
+
+def implements(metric: object, protocol: type[ProtocolT]) -> TypeGuard[ProtocolT]:
+    """Return whether a metric has the methods of a protocol. Each class is checked once: ``isinstance`` takes 60 µs."""
+    classes: Any = (type(metric), protocol)  # mypy does not know that classes are hashable
+    return bool(_implements(*classes))
+
+
+@cache
+def _implements(metric: type, protocol: type) -> bool:
+    return issubclass(metric, protocol)

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.inference.cluster_sums import sums_of
-from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates
+from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates, implements
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution
@@ -198,7 +198,7 @@ class _Terms:
     def _statistic(self, rows: RowResults) -> Statistic:
         """Return the statistic whose groups do not depend on the targets."""
         metric = self.computed.metric
-        return null_statistic_of(metric, metric.at_fixed_levels(rows) if isinstance(metric, HasFixedLevels) else rows)
+        return null_statistic_of(metric, metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows)
 
     def add(self, replicate: Source, run: Run) -> None:
         """Add a replicate, unless the metric is undefined for it."""
@@ -206,7 +206,7 @@ class _Terms:
         try:
             fit = (
                 metric.refit(fit, replicate, run)
-                if isinstance(metric, RefitsReplicates)
+                if implements(metric, RefitsReplicates)
                 else metric.fit(replicate, run)
             )
             found = self._statistic(metric.evaluate(fit, replicate, run))

@@ -20,6 +20,7 @@ from calcheck.inference.metric_protocol import (
     InferableMetric,
     MetricT_co,
     RefitsReplicates,
+    implements,
 )
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import null_statistic_of
@@ -231,15 +232,15 @@ class FittedMetric(Generic[MetricT_co]):
         metric: InferableMetric = self.metric
         fit = (
             metric.refit(self.fit, replicate, run)
-            if isinstance(metric, RefitsReplicates)
+            if implements(metric, RefitsReplicates)
             else metric.fit(replicate, run)
         )
-        if isinstance(metric, HasQuickStatistic):
+        if implements(metric, HasQuickStatistic):
             rows, value = None, metric.quick_statistic(fit, replicate, run)
         else:
             rows = metric.evaluate(fit, replicate, run)
             value = null_statistic_of(metric, rows).estimate()
-        if self.bands is not None and not self.bands.is_complete and isinstance(metric, HasCurves):
+        if self.bands is not None and not self.bands.is_complete and implements(metric, HasCurves):
             with suppress(DataError, NumericalError):
                 self.bands.add(metric.curves(fit, replicate, run, rows))
         return value
@@ -284,7 +285,7 @@ def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation:
 def _quick_statistic(computed: FittedMetric[InferableMetric], data: Source, run: Run) -> float | None:
     """Return the quick statistic of the data; None if the metric has none."""
     metric = computed.metric
-    return metric.quick_statistic(computed.fit, data, run) if isinstance(metric, HasQuickStatistic) else None
+    return metric.quick_statistic(computed.fit, data, run) if implements(metric, HasQuickStatistic) else None
 
 
 def add_replicates(

@@ -11,7 +11,7 @@ from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.cluster_sums import clustered
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic
+from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, implements
 from calcheck.messages import Message
 from calcheck.results import IntervalInference
 from calcheck.statistics.groups import Averages, MeanTerm
@@ -56,14 +56,14 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
 def null_statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     """Return what is compared with replicates as a function of means of a metric's rows."""
     statistic = statistic_of(metric, rows)
-    return replace(statistic, function=metric.null_statistic) if isinstance(metric, HasNullStatistic) else statistic
+    return replace(statistic, function=metric.null_statistic) if implements(metric, HasNullStatistic) else statistic
 
 
 def resampled_statistic(metric: InferableMetric, rows: RowResults, clusters: Clusters | None) -> Statistic:
     """Return a metric's value as a function of means of rows, or of means of clusters if there are any."""
     if clusters is None:
         return statistic_of(metric, rows)
-    fixed = metric.at_fixed_levels(rows) if isinstance(metric, HasFixedLevels) else rows
+    fixed = metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows
     return clustered(statistic_of(metric, fixed), clusters)
 
 

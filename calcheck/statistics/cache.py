@@ -61,8 +61,10 @@ def cached(
 
 def _evict_lru() -> None:
     """Evict the least recently used entries until the cache is within its limit."""
+    total = sum(each.nbytes for known in _known.values() for each in known.values())
+    if total <= KEPT_BYTES:
+        return
     entries = [(each, key, known) for known in _known.values() for key, each in known.items() if each.nbytes]
-    total = sum(each.nbytes for each, *_ in entries)
     for each, key, known in sorted(entries, key=lambda entry: entry[0].used):
         if total <= KEPT_BYTES:
             return

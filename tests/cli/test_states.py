@@ -149,7 +149,7 @@ def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_p
 
 
 INTERRUPTED = """
-import os, sys
+import os, signal, sys
 from calcheck.cli import main
 from calcheck.storage.checkpoint import FileCheckpoint
 
@@ -160,6 +160,7 @@ def save_and_stop(self, *arguments):
     os.kill(os.getpid(), {number})
 
 FileCheckpoint.save = save_and_stop
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let programs in the background ignore it
 sys.argv = ["calcheck", *{arguments!r}]
 main()
 """
