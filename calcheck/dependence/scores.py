@@ -29,7 +29,7 @@ def dependence_scores(rows: Predictions) -> Values:
     """
     predictive = rows.distributions()
     if predictive.interval_levels is None:
-        limits = pit(rows)
+        limits = pit(rows) if predictive.targets == 1 else predictive.cdf_limits(rows.targets())
         scores = np.stack([_by_row(mean_component(*limits, degree)) for degree in (1, 2)], axis=1)
     else:
         y, (low, high) = targets(rows), central_interval(predictive, float(predictive.interval_levels.max()))

@@ -244,6 +244,18 @@ class Predictive(ABC):
         msg = f"distributions given by {self.family} have no density"
         raise DataError(msg)
 
+    def joint_log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log densities, or log probabilities, of target vectors y (n, t), (n,), for t >= 2 targets.
+
+        The targets are independent, unless a family says how they depend on each other.
+
+        Raises
+        ------
+        DataError
+            The family has no density.
+        """
+        return np.asarray(self.log_prob(y).sum(axis=1))
+
     @abstractmethod
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the continuous ranked probability scores, integral (F_i(u) - 1{u >= y_i})^2 du, (n,), >= 0."""

@@ -98,6 +98,14 @@ class JointGaussian(Predictive):
     def log_prob(self, y: Values) -> Values:
         return self.independent.log_prob(y)
 
+    def joint_log_prob(self, y: Values) -> Values:
+        away, z = y - self.loc, np.zeros_like(self.loc)
+        scales = np.diagonal(self.cholesky, axis1=1, axis2=2)
+        for target in range(self.targets):  # L z = y - loc, from the first target on
+            explained = np.sum(self.cholesky[:, target, :target] * z[:, :target], axis=1)
+            z[:, target] = (away[:, target] - explained) / scales[:, target]
+        return np.asarray(-np.sum(z**2 / 2 + np.log(scales) + np.log(2 * np.pi) / 2, axis=1))
+
     def crps(self, y: Values) -> Values:
         return self.independent.crps(y)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.details import NllDetails
+from calcheck.errors import DataError
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
@@ -13,6 +14,9 @@ from calcheck.options import option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
@@ -25,7 +29,8 @@ class Nll(MeanMetric):
 
     with the natural logarithm; f_i is a density for continuous distributions and a probability mass for discrete ones.
     With ``--discretise``, continuous distributions have masses too, F_i(k + 1/2) - F_i(k - 1/2) for the integer k
-    nearest to y_i, which can be compared with those of distributions of counts.
+    nearest to y_i, which can be compared with those of distributions of counts. For several targets, f_i is the density
+    of the target vector: that of joint normal distributions, or a product if the targets are predicted independently.
 
     Parameters
     ----------
@@ -45,7 +50,7 @@ class Nll(MeanMetric):
     Raises
     ------
     DataError
-        The distributions have no density (samples).
+        The distributions have no density (samples); or several targets have no masses.
 
     Notes
     -----
@@ -70,6 +75,7 @@ class Nll(MeanMetric):
             "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
         ),
         details=NllDetails,
+        several_targets=True,
         exempt_laws={"unit": "log of densities in 1/y: a change of the unit of y adds a constant"},
     )
     column: ClassVar[str] = "nll"
@@ -85,14 +91,13 @@ class Nll(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
-        from calcheck.statistics.log_masses import log_masses
-        from calcheck.statistics.moments import targets, uncertainties, z_scores
+        from calcheck.statistics.moments import uncertainties, z_scores
 
-        predictive, y = rows.distributions(), targets(rows)
+        predictive = rows.distributions()
         discretised = self.discretise and not predictive.is_discrete
-        loss = -(log_masses(predictive, y) if discretised else predictive.log_prob(y))
+        loss = -self._log_likelihoods(rows, discretised=discretised)
         details = {}
-        if predictive.normal() is not None and not discretised:
+        if predictive.targets == 1 and predictive.normal() is not None and not discretised:
             log_variance = 2 * np.log(uncertainties(rows))
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
         impossible = int(np.isinf(loss).sum())
@@ -101,3 +106,17 @@ class Nll(MeanMetric):
         return RowResults(
             {"nll": loss}, details=details, warnings=(Message("impossible-targets", warning),) if impossible else ()
         )
+
+    @staticmethod
+    def _log_likelihoods(rows: Predictions, *, discretised: bool) -> NDArray[np.float64]:
+        """Return the log density or log mass of each row, (n,)."""
+        from calcheck.statistics.log_masses import log_masses
+        from calcheck.statistics.moments import targets
+
+        predictive = rows.distributions()
+        if predictive.targets == 1:
+            return log_masses(predictive, targets(rows)) if discretised else predictive.log_prob(targets(rows))
+        if discretised:
+            msg = f"--discretise is for one target, and there are {predictive.targets}: omit it"
+            raise DataError(msg)
+        return predictive.joint_log_prob(rows.targets())

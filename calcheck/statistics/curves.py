@@ -219,7 +219,18 @@ def histogram(name: CurveName, values: Values, x_name: str, *, ratios: bool = Fa
 
 
 def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
-    """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name."""
+    """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name.
+
+    Raises
+    ------
+    DataError
+        There are several targets.
+    """
+    if predictive.targets > 1:
+        msg = (
+            f"rows of {predictive.targets} targets have no single uncertainty to be drawn along: pass --plot-by COLUMN"
+        )
+        raise DataError(msg)
     if (levels := predictive.interval_levels) is not None:
         return interval_widths(predictive, float(levels[0])), WIDTH
     try:

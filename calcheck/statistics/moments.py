@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.errors import DataError
 from calcheck.messages import Message
 from calcheck.statistics.cache import cached
 from calcheck.validation import require, require_finite
@@ -26,9 +27,16 @@ def targets(rows: Predictions) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        There are no targets.
+        There are no targets, or several per row.
     """
-    return rows.targets().reshape(len(rows))
+    y = rows.targets()
+    if y.size != len(rows):
+        raise DataError(_several(y.size // len(rows)))
+    return y.reshape(len(rows))
+
+
+def _several(count: int) -> str:
+    return f"one target per row is needed, and there are {count}"
 
 
 @cached
@@ -56,6 +64,8 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
 
     Raises
     ------
+    DataError
+        There are several targets per row.
     ValuesError
         A standard deviation is 0: all draws of the row are equal.
     """
@@ -65,6 +75,8 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
 @cached
 def spreads(predictive: Predictive) -> NDArray[np.float64]:
     """Return the standard deviations, (n,); raises the same errors as :func:`uncertainties`."""
+    if predictive.targets > 1:
+        raise DataError(_several(predictive.targets))
     std = predictive.std()
     require("std", std > 0, "must be positive", "A z-score needs a positive standard deviation.")
     square = (std > LEAST) & (std < LARGEST)

@@ -26,6 +26,7 @@ from calcheck.recalibration.recalibration_map import (
 )
 from calcheck.recalibration.scores import Score  # noqa: TC001 - options are read by the types of fields
 from calcheck.recalibration.shared_rows import require_other_rows
+from calcheck.recalibration.z_scores import require_single_target
 from calcheck.report import Inference, Report, Result, Skipped
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ class _Study:
         if missing:
             msg = f"there is no column {missing[0]!r} with one value per row"
             raise DataError(msg)
+        require_single_target(self.rows.distributions(), self.rows.targets())
 
     @cached_property
     def _validated(self) -> tuple[CrossValidation, list[Candidate]]:

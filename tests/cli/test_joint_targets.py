@@ -27,7 +27,7 @@ def test_metrics_are_those_of_the_converted_file(joint, calcheck, tmp_path):
     assert calcheck("convert", joint, *COLUMNS, *FACTOR, "-o", written).code == 0
     options = ("--no-null", "--no-bootstrap", "--format", "json")
     named = values(calcheck("evaluate", joint, *COLUMNS, *FACTOR, *options))
-    assert set(named) == {"pit", "crps", "ammd"}  # no inputs
+    assert set(named) == {"pit", "crps", "nll", "ammd"}  # no inputs
     assert values(calcheck("evaluate", written, *options)) == named
     energy = values(calcheck("crps", joint, *COLUMNS, *FACTOR, *options))["crps"]
     assert energy == named["crps"]
@@ -68,3 +68,30 @@ def test_a_file_for_spreadsheets_is_refused(joint, calcheck, tmp_path):
     ended = calcheck("convert", joint, *COLUMNS, *FACTOR, "-o", tmp_path / "out.csv")
     assert (ended.code, (tmp_path / "out.csv").exists()) == (2, False)
     assert "CSV cannot represent several targets per row: write .parquet" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("prune",), "one target per row is needed, and there are 2"),
+        (("reject",), "one target per row is needed, and there are 2"),
+        (("monitor", "--time", "m1"), "one target per row is needed, and there are 2"),
+        (("recalibrate",), "recalibration needs one target per row"),
+        (("slices",), "a search needs one target per row"),
+        (("nll", "--discretise"), "--discretise is for one target, and there are 2: omit it"),
+        (
+            ("crps", "--plot", "out.svg"),
+            "rows of 2 targets have no single uncertainty to be drawn along: pass --plot-by",
+        ),
+    ],
+)
+def test_what_needs_one_target_refuses_several(joint, calcheck, monkeypatch, tmp_path, command, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in calcheck(command[0], joint, *COLUMNS, *FACTOR, *command[1:]).refused()
+
+
+def test_a_series_of_several_targets_has_blocks_and_a_picture_along_a_column(joint, calcheck, tmp_path):
+    ended = calcheck("nll", joint, *COLUMNS, *FACTOR, "--time", "m1", "--plot", tmp_path / "p.svg", "--plot-by", "m2")
+    assert ended.code == 0, ended.err
+    assert "are a series" in ended.out
+    assert (tmp_path / "p.svg").stat().st_size > 1000

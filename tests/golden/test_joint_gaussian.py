@@ -12,6 +12,7 @@ from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.metrics.nll import Nll
 from calcheck.metrics.pit import Pit
 from calcheck.mmd.covariances import covariances_within_rows
 from calcheck.predictions import InMemory, Predictions
@@ -94,7 +95,8 @@ def test_diagonal_covariances_are_independent_targets():
     gamma, keys = np.array([0.2, 1.0, 3.0]), np.arange(7, dtype=np.uint64)
     for name, arguments in {
         "mean": (), "std": (), "cdf": (y,), "cdf_left": (y,), "log_prob": (y,), "crps": (y,), "quantile": (0.3,),
-        "kernel_mean": (y, gamma), "kernel_norm": (gamma,), "support_interval": (0.1,), "median": (),
+        "joint_log_prob": (y,), "kernel_mean": (y, gamma), "kernel_norm": (gamma,),
+        "support_interval": (0.1,), "median": (),
     }.items():  # fmt: skip
         assert_allclose(getattr(whole, name)(*arguments), getattr(apart, name)(*arguments), rtol=1e-12, atol=1e-14)
     assert_allclose(whole.sample(RowRandom(keys), 5), apart.sample(RowRandom(keys), 5), rtol=1e-12)
@@ -107,6 +109,33 @@ def test_marginals_are_those_of_scipy():
     std = np.sqrt(np.array([[1.2**2, 0.7**2 + 0.5**2], [0.4**2, 1.1**2 + 0.3**2]]))
     assert_allclose(JOINT.std(), std, rtol=1e-14)
     assert_allclose(JOINT.cdf(y), stats.norm(LOC, std).cdf(y), rtol=1e-13)
+
+
+@pytest.mark.parametrize("t", [2, 3, 5])
+def test_nll_is_the_density_of_scipy(t):
+    rng = np.random.default_rng(1)
+    predictive, y = joint(rng, 8, t), rng.normal(size=(8, t))
+    apart = Independent(tuple(map(Gaussian, predictive.loc.T, predictive.std().T)))
+    expected = [
+        -stats.multivariate_normal(loc, factor @ factor.T).logpdf(each)
+        for loc, factor, each in zip(predictive.loc, predictive.cholesky, y, strict=True)
+    ]
+    run = Run(replicates=0, resamples=0)
+    (found,) = evaluate(InMemory(Predictions(y=y, predictive=predictive)), [Nll()], run=run).results
+    assert found.value == pytest.approx(np.mean(expected), rel=1e-12)
+    (found,) = evaluate(InMemory(Predictions(y=y, predictive=apart)), [Nll()], run=run).results
+    assert found.value == pytest.approx(-stats.norm(predictive.loc, predictive.std()).logpdf(y).sum(axis=1).mean())
+
+
+def test_nll_sees_wrong_dependence_and_compares_models():
+    """Right models of correlation 0.5 promise what they score; those that state independence score worse."""
+    right, apart = forecasts(3, 0.5, 0.5), forecasts(3, 0.5, 0.0)
+    run = Run(replicates=39, resamples=0)
+    scores = [evaluate(InMemory(each), [Nll()], run=run).results[0] for each in (right, apart)]
+    assert scores[0].verdict == "pass"
+    assert scores[0].value < scores[1].value - 0.1  # -log(1 - 0.5^2) / 2 = 0.144 on average
+    with pytest.raises(DataError, match="discretise is for one target, and there are 2"):
+        calcheck.evaluate(InMemory(right), [Nll(discretise=True)])
 
 
 def test_draws_have_the_means_and_covariances():

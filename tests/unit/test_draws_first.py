@@ -59,6 +59,14 @@ def test_draws_of_several_targets_keep_their_last_axis():
     assert_array_equal(draws_of(source), draws.swapaxes(0, 1))
 
 
+def test_archives_have_draws_of_several_targets(tmp_path):
+    """The axes of draws are rows, draws and targets, as scoringrules has them, or draws first."""
+    draws, y = RNG.normal(size=(N, M, 2)), np.stack([Y, Y + 1], axis=1)
+    for name, values in {"rows.npz": draws, "draws.npz": draws.swapaxes(0, 1)}.items():
+        np.savez(tmp_path / name, y=y, samples=values, x=Y)
+        assert_array_equal(draws_of(calcheck.read(str(tmp_path / name))), draws)
+
+
 def test_square_arrays_have_rows_first():
     draws = RNG.normal(size=(N, N))
     source = calcheck.read(y=Y, samples=draws)

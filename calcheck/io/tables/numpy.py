@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.files import File
+
+VECTORS_OF_DRAWS = 3  # Number of axes: rows, draws, targets
 
 
 class ArrayTable:
@@ -112,8 +115,9 @@ def _numeric(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _column(values: NDArray[Any]) -> pa.Array:
-    """Return an array (n,) or (n, ...) as an Arrow column."""
-    if values.ndim == 1:
-        return pa.array(values)
-    width = int(np.prod(values.shape[1:]))
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).reshape(-1)), width)
+    """Return an array (n,) or (n, ...) as an Arrow column; draws of several targets, (n, m, t), are lists of lists."""
+    column = pa.array(np.ascontiguousarray(values).reshape(-1))
+    inner = values.shape[1:] if values.ndim == VECTORS_OF_DRAWS else (math.prod(values.shape[1:]),)
+    for length in reversed(inner if values.ndim > 1 else ()):
+        column = pa.FixedSizeListArray.from_arrays(column, length)
+    return column
