@@ -210,10 +210,11 @@ def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
 def _cells(mark: Cells, panel: Panel) -> Spec:
     x, y = _positions(panel.x), _positions(panel.y)
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
-    scale: Spec = {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": mark.middle}
-    limits = {"domainMin": mark.low, "domainMax": mark.high}
-    known = {name: limit for name, limit in limits.items() if limit is not None}
-    scale |= {"clamp": True} | ({"domain": [mark.low, mark.high]} if len(known) == len(limits) else known)
+    scale: Spec = (
+        {"scheme": "viridis"} if mark.middle is None else {"scheme": "blueorange", "domainMid": _finite(mark.middle)}
+    )
+    known = _bounds(mark.low, mark.high)
+    scale |= {"clamp": True} | ({"domain": list(known.values())} if len(known) == 2 else known)  # noqa: PLR2004 - both
     legend = {"orient": "right", "title": plain_name(mark.label), "gradientLength": HEIGHT - 40, "format": ".3~g"}
     fill = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
     drawn = {"type": "rect", "aria": len(mark.value) <= MAX_LABELED, "invalid": "show"}
@@ -249,13 +250,18 @@ def _channel(name: str, axis: Axis) -> Spec:
     if axis.dates:
         drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, "tickCount": 6}
         return {"field": name, "type": "temporal", "scale": {"type": "utc", "padding": PADDING}, "axis": drawn}
-    limits = {"domainMin": axis.low, "domainMax": axis.high}
-    bounds = {name: limit for name, limit in limits.items() if limit is not None}
+    bounds = _bounds(axis.low, axis.high)
     room = {} if bounds else {"padding": PADDING}
     scale = {"type": "log", "nice": False} if axis.log else {"zero": False, "nice": len(bounds) < 2}  # noqa: PLR2004 - an end without a limit
     ticks = {"tickCount": 6, **({"format": ",~g"} if axis.log else {})}
     drawn = {"title": title, "labelFlush": False, "labelSeparation": 8, **ticks}
     return {"field": name, "type": "quantitative", "scale": {**scale, **bounds, **room}, "axis": drawn}
+
+
+def _bounds(low: float | None, high: float | None) -> Spec:
+    """Return the ends of a scale that are stated."""
+    ends = {"domainMin": low, "domainMax": high}
+    return {name: _finite(end) for name, end in ends.items() if end is not None}
 
 
 def _positions(axis: Axis) -> Callable[[Sequence[float]], list[float | str | None]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PART = 1 << 15  # Rows per batch: 0.25 MB per array, which fits in the cache
 DROPPED_BITS = np.uint64(12)  # Dropped of 64 bits; the other 52 bits plus 1/2 are an exact float
+ROUNDED_BITS = np.uint64(1 << 20)  # Unit of the last bit kept of a number, which keeps 10 significant digits
 MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # Constants of SplitMix64's finalizer
 SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 STEPS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7)  # Odd hash offsets per replicate, call and number
@@ -46,7 +47,7 @@ def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
     Parameters
     ----------
     columns : list of (n, ...)
-        Numbers (0 and -0 are equal) or hashes.
+        Numbers (0 and -0 are equal, and so are numbers with nearly 10 equal digits) or hashes.
     key : int
         Key of the hash function.
     """
@@ -60,10 +61,11 @@ def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
 
 
 def _words(values: NDArray[Any]) -> Words:
-    """Return numbers as 64-bit words."""
+    """Return numbers as 64-bit words without their last digits, in which computations differ between machines."""
     if values.dtype == np.uint64:
         return values
-    return np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
+    words = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
+    return (words + ROUNDED_BITS // np.uint64(2)) & ~(ROUNDED_BITS - np.uint64(1))
 
 
 class RowRandom:
