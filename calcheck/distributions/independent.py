@@ -113,6 +113,10 @@ class Independent(Predictive):
         means, stds = zip(*known, strict=True)
         return np.concatenate(means, axis=1), np.concatenate(stds, axis=1)
 
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+        of_columns = zip(self.marginals, exponents.T, strict=True)
+        return np.asarray(np.prod([each.mixed_moments(powers[:, None]) for each, powers in of_columns], axis=0))
+
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         product = np.ones((len(self), len(points)))
         for column, marginal in enumerate(self.marginals):

@@ -36,7 +36,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
     Parameters
     ----------
-    standardize, kernel_x, gamma_x, gamma_y
+    standardize, kernel_x, gamma_x, kernel_y, gamma_y
         Standardization, and the kernels on inputs and targets.
     lambda_
         Regularizer.
@@ -67,7 +67,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
     each input. With the same kernels, the mean of CCE^2 is at most max k_X times CMMD^2. Repeated targets of one input
     are rows with the same id. Targets and draws enter only through their row means, as ridge regression is linear.
     Beyond ``--max-exact-rows``, K_X is approximated by Nyström features in O(n); their error is estimated on 10,000
-    validation rows.
+    validation rows. Kernels on targets are those of jmmd.
 
     References
     ----------

@@ -115,10 +115,14 @@ class Fid(GenerativeMetric[FidFit]):
         return replace(fit, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> NDArray[np.float64]:
+        import numpy as np
+
+        from calcheck.kernels.input_kernel import target_precisions
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
-        return self._bandwidths(y.reshape(-1, y.shape[2]), 1.0) ** -0.5
+        columns = y.reshape(-1, y.shape[2])
+        return target_precisions(columns) ** -0.5 if self.standardize == "data" else np.ones(columns.shape[1])
 
     def evaluate(self, fit: FidFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         import numpy as np

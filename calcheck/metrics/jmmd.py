@@ -38,7 +38,7 @@ class Jmmd(JointMetric["GramSums"]):
 
     Parameters
     ----------
-    standardize, kernel_x, gamma_x, gamma_y
+    standardize, kernel_x, gamma_x, kernel_y, gamma_y
         Standardization, and the kernels on inputs and targets.
     statistic
         Estimator: unbiased, v or paper.
@@ -70,6 +70,9 @@ class Jmmd(JointMetric["GramSums"]):
     Beyond, K_X is approximated by Nyström features in O(n). Their number is the smallest with an error of at most 1 %
     of the value, or a tenth of its standard deviation under the null, on 10,000 validation rows. Details give the
     error.
+    A polynomial kernel on targets compares moments up to order 3. A Laplace kernel on targets compares all pairs of
+    targets and predictions, in memory O(n^2); standardized targets are then divided by the deviation of the predictions
+    (for samples, of targets and draws together), which replicates share.
 
     References
     ----------
