@@ -68,6 +68,10 @@ class KernelMetric(GenerativeMetric[FitT]):
 
         return target_kernel(self.kernel_y)
 
+    def standard_gamma(self, columns: int) -> float:
+        """Return gamma of the kernel on standardized targets with a number of columns."""
+        return self.gamma_y or {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / columns}[self.kernel_y]
+
     def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
         """Return gamma per column of targets (n, r, t) in their original unit, (t,).
 
@@ -78,7 +82,7 @@ class KernelMetric(GenerativeMetric[FitT]):
         """
         import numpy as np
 
-        gamma = self.gamma_y or {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / y.shape[2]}[self.kernel_y]
+        gamma = self.standard_gamma(y.shape[2])
         if self.standardize == "none":
             return np.full(y.shape[2], gamma)
         return gamma * self.target_kernel.unit_gamma(y, predictive)
@@ -163,7 +167,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         predictive = rows.distributions().load()
         y = repeated_targets(rows)
         gamma_y = self.bandwidths(y, predictive)
-        inputs = conditioning(rows, self._on_inputs)
+        inputs = conditioning(rows, self._inputs)
         described = {
             "inputs": {**inputs.details, "rows": len(rows)},
             "targets": self.describe_targets(gamma_y, y.shape[1]),
@@ -173,7 +177,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     @property
-    def _on_inputs(self) -> KernelOptions:
+    def _inputs(self) -> KernelOptions:
         """Options of the input kernel, with the choices that the paper fixes."""
         return KernelOptions(
             kernel_x=self.kernel_x,
