@@ -371,6 +371,10 @@ class TargetKernel(TypedDict, total=False):
     kernel: Annotated[str, "Kernel."]
     gamma: Annotated[float | list[float], "Gamma of the kernel; a list for several target columns."]
     repeats: Annotated[int, "Number of targets per input."]
+    degree: Annotated[int, "Degree of the polynomial kernel."]
+    coef0: Annotated[float, "Constant of the polynomial kernel."]
+    feature_targets: Annotated[int, "Number of target columns that are features of the others."]
+    epsilon: Annotated[float, "Weight of the kernel without features."]
 
 
 class Features(TypedDict, total=False):

@@ -326,7 +326,8 @@ class Predictive(ABC):
         points : (r, t)
             Points in target space, t = :attr:`targets`.
         gamma : (t,) or (r, t)
-            Parameter of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; shared, or per point.
+            Parameter of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; shared, or per point. It
+            may be 0 for some of several columns, on which the kernel then does not depend.
         """
 
     @abstractmethod

@@ -120,9 +120,12 @@ class Independent(Predictive):
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         product = np.ones((len(self), len(points)))
         for column, marginal in enumerate(self.marginals):
+            if not np.any(gamma[..., column]):
+                continue  # the kernel does not depend on this column
             product *= marginal.kernel_mean(points[:, column, None], gamma[..., column, None])
         return product
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        norms = [marginal.kernel_norm(gamma[column, None]) for column, marginal in enumerate(self.marginals)]
+        pairs = zip(gamma[:, None], self.marginals, strict=True)
+        norms = [marginal.kernel_norm(each) for each, marginal in pairs if each[0]]
         return np.asarray(np.prod(norms, axis=0))

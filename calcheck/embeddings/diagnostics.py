@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import FeatureError
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.embeddings.weighted_features import WeightedError
     from calcheck.execution.context import Run
 
-    FeatureBounds = FeatureError | PooledOutputs | ExactFeatures
+    FeatureBounds = FeatureError | PooledOutputs | ExactFeatures | WeightedError
 
 MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
 MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6

@@ -137,7 +137,8 @@ class SharedFeatures:
 
     def _octave(self, each: DataSet) -> _BandwidthBin:
         """Return the features shared by kernels of similar bandwidth."""
-        ratio = np.max(np.asarray(each.gamma) / np.asarray(self._data.gamma))
+        own, used = np.asarray(self._data.gamma), np.asarray(self._data.gamma) > 0
+        ratio = np.max(np.asarray(each.gamma)[used] / own[used])
         number = int(np.rint(np.log2(ratio)))
         if abs(number) > MAX_OCTAVES:
             msg = (

@@ -13,11 +13,14 @@ from calcheck.embeddings.laplace_features import LaplaceFeatures, SharedLaplace
 from calcheck.embeddings.monomial_features import MonomialFeatures, SharedMonomials
 from calcheck.embeddings.output_features import output_features
 from calcheck.embeddings.rescaled_features import SharedFeatures
+from calcheck.embeddings.weighted_features import SharedWeighted, WeightedFeatures
 from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.kernel_options import KernelName
 
     Values = NDArray[np.float64]
-    TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures
+    TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures | WeightedFeatures
 
 
 class SharedOutputs(Protocol):
@@ -156,6 +159,42 @@ class LaplaceTargets(TargetKernel):
 
     def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedLaplace:  # noqa: ARG002
         return SharedLaplace(data, LaplaceFeatures(np.asarray(data.gamma), run), differences=differences)
+
+
+@dataclass(frozen=True)
+class FeatureAwareTargets(RbfTargets):
+    """Kernel ((1 - epsilon) k_1(f, f') + epsilon) k_2(y, y'), where the last targets are features f of the others, y.
+
+    k_1 and k_2 are RBF kernels, so it is the sum of two RBF kernels: (1 - epsilon) times the one of all columns, and
+    epsilon times the one of y, whose gamma is 0 for the columns of f.
+    """
+
+    count: int
+    epsilon: float
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"kernel": "rbf", "feature_targets": self.count, "epsilon": self.epsilon}
+
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> WeightedFeatures:  # type: ignore[override]
+        parts = [
+            (weight, super(FeatureAwareTargets, self).features(y, predictive, of(gamma), run))
+            for weight, of in self._parts
+        ]
+        return WeightedFeatures(gamma, parts)
+
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedWeighted:  # type: ignore[override]
+        one = super().shared
+        return SharedWeighted(data, self._parts, lambda part: one(part, covered, run, differences=differences))
+
+    @property
+    def _parts(self) -> list[tuple[float, Callable[[Values], Values]]]:
+        """Weight of each RBF kernel, and the function that returns its gamma for that of all columns."""
+        parts: list[tuple[float, Callable[[Values], Values]]] = [
+            (1 - self.epsilon, lambda gamma: gamma),
+            (self.epsilon, lambda gamma: np.where(np.arange(len(gamma)) < len(gamma) - self.count, gamma, 0.0)),
+        ]
+        return [part for part in parts if part[0]]
 
 
 def target_kernel(name: KernelName, degree: int = 3, coef0: float = 1.0) -> TargetKernel:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
+from calcheck.errors import OptionError
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import option, require_count_option, require_positive_option
@@ -57,20 +58,55 @@ class KernelMetric(GenerativeMetric[FitT]):
     gamma_y: float | None = option(
         None, "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
     )
+    feature_targets: int = option(
+        0,
+        "Number of target columns, the last ones, that are features f of the others: the kernel is ((1 - epsilon)"
+        " k(f, f') + epsilon) k(y, y').",
+    )
+    gamma_features: float | None = option(None, "Gamma of the kernel on features. Default: that on targets.")
+    epsilon: float = option(0.1, "Weight of the kernel without features, from 0 to 1, with --feature-targets.")
 
     def __post_init__(self) -> None:
-        require_positive_option("gamma_y", self.gamma_y)
+        for name in ("gamma_y", "gamma_features"):
+            require_positive_option(name, getattr(self, name))
+        if self.feature_targets < 0 or not 0 <= self.epsilon <= 1:
+            msg = (
+                "--feature-targets must be a whole number >= 0 and --epsilon a number from 0 to 1, got"
+                f" {self.feature_targets} and {self.epsilon:g}"
+            )
+            raise OptionError(msg)
+        if self.feature_targets and self.kernel_y != "rbf":
+            msg = f"--feature-targets requires --kernel-y rbf, got {self.kernel_y}. Remove one of the two options"
+            raise OptionError(msg)
 
     @property
     def target_kernel(self) -> TargetKernel:
         """The kernel on targets."""
-        from calcheck.embeddings.target_kernels import target_kernel
+        from calcheck.embeddings.target_kernels import FeatureAwareTargets, target_kernel
 
+        if self.feature_targets:
+            return FeatureAwareTargets(self.feature_targets, self.epsilon)
         return target_kernel(self.kernel_y)
 
-    def standard_gamma(self, columns: int) -> float:
-        """Return gamma of the kernel on standardized targets with a number of columns."""
-        return self.gamma_y or {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / columns}[self.kernel_y]
+    def standard_gamma(self, columns: int) -> NDArray[np.float64]:
+        """Return gamma of the kernel on standardized targets for each of a number of columns, (t,).
+
+        Raises
+        ------
+        OptionError
+            All columns are features.
+        """
+        import numpy as np
+
+        if self.feature_targets >= columns:
+            msg = (
+                f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns} columns. Pass"
+                " the targets and their features as columns (--target), the features last"
+            )
+            raise OptionError(msg)
+        gamma = self.gamma_y or {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / columns}[self.kernel_y]
+        feature = np.arange(columns) >= columns - self.feature_targets
+        return np.where(feature, self.gamma_features or gamma, gamma)
 
     def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
         """Return gamma per column of targets (n, r, t) in their original unit, (t,).
@@ -80,11 +116,9 @@ class KernelMetric(GenerativeMetric[FitT]):
         DataError
             The targets or predictions have no scale.
         """
-        import numpy as np
-
         gamma = self.standard_gamma(y.shape[2])
         if self.standardize == "none":
-            return np.full(y.shape[2], gamma)
+            return gamma
         return gamma * self.target_kernel.unit_gamma(y, predictive)
 
     def replicate_bandwidths(

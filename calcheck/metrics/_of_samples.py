@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.embeddings.target_kernels import TargetKernel
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Conditioning
-    from calcheck.kernels.kernel_options import KernelName, KernelOptions, Standardize
+    from calcheck.kernels.kernel_options import KernelOptions, Standardize
     from calcheck.metric_info import MetricInfo
+    from calcheck.metrics._joint_mmd import KernelMetric
     from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
 
@@ -153,9 +153,14 @@ def info_of_samples(info: MetricInfo, interpretation: str) -> MetricInfo:
     )
 
 
-def sample_kernel(kernel: TargetKernel, name: KernelName, gamma: float) -> tuple[Kernel, dict[str, Any]]:
-    """Return a kernel on standardized targets, and its description for the report."""
-    from calcheck.kernels.functions import KERNELS
+def sample_kernel(metric: KernelMetric[Any], columns: int) -> tuple[Kernel, dict[str, Any]]:
+    """Return the kernel of a metric on standardized targets, and its description for the report."""
+    from calcheck.kernels.functions import KERNELS, FeatureAware, Rbf
 
-    shape = {key: value for key, value in kernel.details.items() if key != "kernel"}
-    return KERNELS[name](gamma=gamma, **shape), {"targets": {**kernel.details, "gamma": gamma}}
+    gamma, described = metric.standard_gamma(columns), metric.target_kernel.details
+    own, of_features = float(gamma[0]), float(gamma[-1])
+    shape = {key: described[key] for key in ("degree", "coef0") if key in described}
+    kernel: Kernel = KERNELS[metric.kernel_y](gamma=own, **shape)
+    if count := metric.feature_targets:
+        kernel = FeatureAware(kernel, Rbf(of_features), count, metric.epsilon)
+    return kernel, {"targets": {**described, "gamma": gamma.tolist() if count else own}}

@@ -40,6 +40,8 @@ class Ammd(KernelMetric["Bandwidths"]):
     ----------
     standardize, kernel_y, gamma_y
         Standardization of the targets, and the kernel on them.
+    feature_targets, gamma_features, epsilon
+        Features among the target columns, and their kernel.
     statistic
         Estimator: pairs of distinct draws (unbiased), or all pairs (v).
     constant
@@ -129,7 +131,7 @@ class Ammd(KernelMetric["Bandwidths"]):
         self._require_pairs(draws, y.shape[1])
         details = {"targets": self.describe_targets(fit, y.shape[1]), "draws": draws or "exact"}
         scores = {"rbf": direct_scores, "laplace": laplace_scores}.get(self.kernel_y)
-        found = scores(y, predictive, fit, **self._pairs) if scores else None
+        found = scores(y, predictive, fit, **self._pairs) if scores and not self.feature_targets else None
         if found is not None:
             return RowResults({"ammd": found}, details=details)
         psi = self.target_kernel.features(y.reshape(-1, y.shape[2]), predictive, fit, run)
@@ -188,7 +190,7 @@ class Ammd(KernelMetric["Bandwidths"]):
     def _cheap(self, rows: Predictions) -> bool:
         """Return whether the direct computation costs no more than features of a replicate's targets."""
         predictive = rows.predictive
-        if self.kernel_y != "rbf":
+        if self.kernel_y != "rbf" or self.feature_targets:
             return self.kernel_y == "laplace"
         if predictive is None or predictive.normal() is not None:
             return True

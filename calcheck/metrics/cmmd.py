@@ -43,6 +43,8 @@ class Cmmd(JointMetric["RidgeNorms"]):
     ----------
     standardize, kernel_x, gamma_x, kernel_y, gamma_y
         Standardization, and the kernels on inputs and targets.
+    feature_targets, gamma_features, epsilon
+        Features among the target columns, and their kernel.
     lambda_
         Regularizer.
     solver
@@ -150,7 +152,7 @@ class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
         from calcheck.mmd.joint_samples import OperatorMmd, target_features
 
-        on_targets, details = sample_kernel(self.target_kernel, self.kernel_y, self.standard_gamma(y.shape[1]))
+        on_targets, details = sample_kernel(self, y.shape[1])
         return OperatorMmd(kernel.gram(x, x), target_features(on_targets, y), self.lambda_), {
             **details,
             "lambda": self.lambda_,

@@ -45,6 +45,8 @@ class Jmmd(JointMetric["GramSums"]):
     ----------
     standardize, kernel_x, gamma_x, kernel_y, gamma_y
         Standardization, and the kernels on inputs and targets.
+    feature_targets, gamma_features, epsilon
+        Features among the target columns, and their kernel.
     statistic
         Estimator: unbiased, v or paper.
     max_exact_rows
@@ -78,6 +80,8 @@ class Jmmd(JointMetric["GramSums"]):
     With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
     row has one. ``paper`` is then Eq. 7 under its own premise. Scales are those of both samples together. p comes from
     exchanging rows with similar inputs, as for mcmd; time and memory are quadratic in the rows.
+    With --feature-targets, the last target columns are features f of the others, in the targets and in the predictions
+    alike, and the kernel on targets is ((1 - epsilon) k(f, f') + epsilon) k(y, y'), as in Section 5.2 of the paper.
     A polynomial kernel on targets compares moments up to order 3. A Laplace kernel on targets compares all pairs of
     targets and predictions, in memory O(n^2); standardized targets are then divided by the deviation of the predictions
     (for samples, of targets and draws together), which replicates share.
@@ -177,5 +181,5 @@ class JmmdOfSamples(OfSamples, Jmmd):  # type: ignore[misc]
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
         from calcheck.mmd.joint_samples import JointMmd
 
-        on_targets, details = sample_kernel(self.target_kernel, self.kernel_y, self.standard_gamma(y.shape[1]))
+        on_targets, details = sample_kernel(self, y.shape[1])
         return JointMmd(kernel.gram(x, x) * on_targets.gram(y, y), self.statistic), details

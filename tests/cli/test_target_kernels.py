@@ -43,3 +43,27 @@ def test_landmarks_and_batches_need_the_rbf_kernel(calcheck, file):
     for options in (("--solver", "nystroem"), ("--landmarks", 5)):
         result = calcheck("cce", file, "--inputs", "x", "--kernel-y", "laplace", *options)
         assert "does not support --kernel-y laplace. Remove --kernel-y laplace, or pass --solver cg" in result.refused()
+
+
+def test_the_last_target_columns_can_be_features_of_the_others(calcheck, tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 6, 40)
+    y = np.sin(x) + 0.3 * rng.normal(size=40)
+    draws = np.sin(x)[:, None] + 0.3 * rng.normal(size=(40, 5))
+    path = tmp_path / "features.parquet"
+    columns = {"x": x, "y": y, "f": y**2, "draws_y": list(draws), "draws_f": list(draws**2)}
+    pd.DataFrame(columns).to_parquet(path)
+    read = ("--target", "y,f", "--samples", "draws_y,draws_f", "--inputs", "x")
+    options = (*read, "--feature-targets", 1, "--epsilon", 0.2)
+    ended = calcheck("jmmd", path, *options, "--replicates", 19, "--format", "json")
+    (found,) = json.loads(ended.out)["results"]
+    assert found["details"]["targets"] | {"gamma": 0} == {
+        "kernel": "rbf",
+        "feature_targets": 1,
+        "epsilon": 0.2,
+        "gamma": 0,
+        "repeats": 1,
+    }
+    assert found["p_value"] >= 0.05
+    ended = calcheck("jmmd", path, *read, "--feature-targets", 2)
+    assert "--feature-targets 2 leaves no target: the targets have 2 columns" in ended.refused()
