@@ -371,6 +371,10 @@ class TargetKernel(TypedDict, total=False):
     kernel: Annotated[str, "Kernel."]
     gamma: Annotated[float | list[float], "Gamma of the kernel; a list for several target columns."]
     repeats: Annotated[int, "Number of targets per input."]
+    degree: Annotated[int, "Degree of the polynomial kernel."]
+    coef0: Annotated[float, "Constant of the polynomial kernel."]
+    feature_targets: Annotated[int, "Number of target columns that are features of the others."]
+    epsilon: Annotated[float, "Weight of the kernel without features."]
 
 
 class Features(TypedDict, total=False):
@@ -512,6 +516,12 @@ class McmdDetails(AtInputsDetails, total=False):
     dof_b_error: Annotated[float, "Monte Carlo error of dof_b."]
 
 
+class SamplesDetails(Details, total=False):
+    """Details of metrics that may compare two samples."""
+
+    samples: Annotated[SampleSizes, "Rows of both samples, if two files are compared."]
+
+
 class AmmdDetails(Details, total=False):
     """Details of ammd."""
 
@@ -520,7 +530,7 @@ class AmmdDetails(Details, total=False):
     features: Annotated[Features, "Features of the kernel on targets."]
 
 
-class JointDetails(AmmdDetails, total=False):
+class JointDetails(AmmdDetails, SamplesDetails, total=False):
     """Details of metrics with kernels on inputs and on targets."""
 
     inputs: Annotated[InputKernel, "Kernel on inputs."]
@@ -557,7 +567,7 @@ class Columns(TypedDict):
     targets: Annotated[int, "Number of target columns."]
 
 
-class FidDetails(Details, total=False):
+class FidDetails(SamplesDetails, total=False):
     """Details of fid: ``means`` is the contribution of the means."""
 
     columns: Annotated[Columns, "Numbers of columns."]

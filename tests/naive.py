@@ -16,12 +16,12 @@ def input_kernel(name, gamma, degree=3, coef0=1.0):
     }[name]
 
 
-def target_kernel(gamma):
+def target_kernel(gamma, name="rbf", **shape):
     """k_Y as a function of two sets of targets, (p, t) and (q, t); gamma (t,) or a number."""
 
     def kernel(a, b):
-        weights = np.sqrt(np.broadcast_to(gamma, a.shape[1]))
-        return np.exp(-cdist(a * weights, b * weights, "sqeuclidean"))
+        weights = np.broadcast_to(gamma, a.shape[1]) ** (1.0 if name == "laplace" else 0.5)
+        return input_kernel(name, 1.0, **shape)(a * weights, b * weights)
 
     return kernel
 
@@ -37,14 +37,14 @@ def form(a, matrix, b):
     return np.sum(a * (matrix @ b), axis=0)
 
 
-def cce_squared(x, y, draws, *, k_x, gamma_y, ridge=0.1, ridge_model=None, at=None):
+def cce_squared(x, y, draws, *, k_x, gamma_y, ridge=0.1, ridge_model=None, at=None, k_y=None):
     """MCMD^2 at each point of at between (x, y) and the model's draws (n, l, t) at the same inputs.
 
     The model's sample is x repeated l times, m = n l rows, regularized by m lambda'.
     """
     n, size, t = draws.shape
     at = x if at is None else at
-    k_y = target_kernel(gamma_y)
+    k_y = k_y or target_kernel(gamma_y)
     model_x, model_y = np.repeat(x, size, axis=0), draws.reshape(n * size, t)
     a = weights(k_x, x, at, ridge)
     b = weights(k_x, model_x, at, ridge if ridge_model is None else ridge_model)

@@ -33,12 +33,12 @@ def pooled(x, values):
     return np.repeat(x, size, axis=0), values.reshape(n * size, t), np.repeat(np.arange(n), size)
 
 
-def ammd(y, draws, *, gamma_y=0.5, statistic="unbiased", constant=False):
+def ammd(y, draws, *, gamma_y=0.5, statistic="unbiased", constant=False, k_y=None):
     """Mean over inputs of -2/(l r) sum k(y, y') + 1/(l (l - 1)) sum over different draws k(y', y'').
 
     The constant is 1/(r (r - 1)) sum over different targets k(y, y''). V: over all pairs, l^2 and r^2.
     """
-    k_y = target_kernel(gamma_y)
+    k_y = k_y or target_kernel(gamma_y)
 
     def within(values):
         size = len(values)
@@ -55,13 +55,13 @@ def ammd(y, draws, *, gamma_y=0.5, statistic="unbiased", constant=False):
     )
 
 
-def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, statistic="unbiased"):
+def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, statistic="unbiased", k_y=None):
     """Squared MMD of the pooled pairs (x, y) and (x, y') under k_X k_Y.
 
     ``v``: all pairs of pairs in all three terms; ``unbiased``: those of different inputs; ``paper``: all pairs of data
     and model, those of the model that are not the same draw, and no term of the data.
     """
-    k_x, k_y = k_x or kernel_on(x), target_kernel(gamma_y)
+    k_x, k_y = k_x or kernel_on(x), k_y or target_kernel(gamma_y)
     data, model = pooled(x, y), pooled(x, draws)
 
     def mean(a, b, kept):
@@ -77,13 +77,13 @@ def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, statistic="unbiased"):
     return term(data, data) - 2 * term(data, model) + term(model, model)
 
 
-def cmmd(x, y, draws, *, k_x=None, gamma_y=0.5, ridge=0.1):
+def cmmd(x, y, draws, *, k_x=None, gamma_y=0.5, ridge=0.1, k_y=None):
     """Squared Hilbert-Schmidt distance of the regularized conditional embedding operators of the two pooled samples.
 
     With m pairs each is sum_ij W_ij k(x_i, .) phi(y_j), W = (K + m lambda I)^-1: the data's from n r pairs, the model's
     from n l.
     """
-    k_x, k_y = k_x or kernel_on(x), target_kernel(gamma_y)
+    k_x, k_y = k_x or kernel_on(x), k_y or target_kernel(gamma_y)
 
     def weighted(sample):
         return np.linalg.inv(k_x(sample[0], sample[0]) + len(sample[0]) * ridge * np.eye(len(sample[0])))
@@ -114,9 +114,9 @@ def gaussian_embeddings(y, mean, std, gamma_y=0.5):
     )
 
 
-def weighted_embeddings(y, points, mass, gamma_y=0.5):
+def weighted_embeddings(y, points, mass, gamma_y=0.5, k_y=None):
     """The same for discrete models with masses (n, s) on points (n, s), or on shared points (s,); y (n, r, 1)."""
-    k_y = target_kernel(gamma_y)
+    k_y = k_y or target_kernel(gamma_y)
     n, size = mass.shape
     points = np.broadcast_to(points, mass.shape).reshape(-1, 1)
     flat = k_y(y.reshape(-1, 1), points) * mass.ravel()

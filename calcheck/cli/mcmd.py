@@ -12,7 +12,6 @@ from calcheck.cli.common import (
     REPORT,
     SEED,
     SIGNIFICANCE,
-    file_source,
     require_nothing_skipped,
     require_outputs,
     run_context,
@@ -24,25 +23,13 @@ from calcheck.cli.options import (
     PointwiseOptions,
 )
 from calcheck.cli.output import deliver, draw_metrics
+from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples, open_samples
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
-from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
-
-STDIN = "-"
-SAMPLE_OPTIONS = (
-    "target",
-    "embedding",
-    "inputs",
-    "id",
-    "model",
-    "filter",
-    "nan_policy",
-    "input_format",
-)  # options that also apply to samples, which have no predictions
 
 
 def _mcmd(a: str, b: str, **given: Any) -> None:
@@ -52,7 +39,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
     metric, places = build(Mcmd, given), build(GridOptions, given)
     plot = build(PlotOptions, given).plot
     narrow = given["pointwise"] is not None
-    first, second = _samples((a, b), given, narrow=narrow)
+    first, second = open_samples((a, b), given, narrow=narrow)
     at = _at(places.at, first, second, narrow=narrow) if places.at else None
     report_to, pointwise = require_outputs(given, first, second, at)
     with run_context({**given, "replicates": build(PermutationOptions, given).permutations}) as run:
@@ -68,22 +55,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
 
 def _mmd(a: str, b: str, **given: Any) -> None:
     """Compare the distributions of two samples: of their targets, or of their inputs and targets (--joint)."""
-    from calcheck.studies.two_samples import two_samples
-
-    first, second = _samples((a, b), given, narrow=False)
-    report_to, _ = require_outputs(given, first, second)
-    with run_context({**given, "replicates": build(PermutationOptions, given).permutations}) as run:
-        report = two_samples(first, second, build(Mmd, given), run=run)
-    require_nothing_skipped(report, first, second)
-    deliver(report, report_to)
-
-
-def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> list[FileSource]:
-    """Return the sources of both files."""
-    if files == (STDIN, STDIN):
-        msg = "only one file can be read from standard input: pass the other by its file name"
-        raise OptionError(msg)
-    return [file_source(file, given, contents="sample", narrow=narrow) for file in files]
+    compare_samples(build(Mmd, given), (a, b), {**given, "replicates": build(PermutationOptions, given).permutations})
 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:

@@ -33,23 +33,39 @@ from calcheck.cli.options import (
     WorstBestOptions,
 )
 from calcheck.cli.output import deliver, draw_metrics
+from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
+from calcheck.options import flag_of
 
 if TYPE_CHECKING:
+    from inspect import Parameter
+
     from calcheck.cli.typer_bridge import Command
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
 
 
+SECOND = argument(
+    "second",
+    "MODEL",
+    "Second file, with targets drawn from a model at inputs that may differ: two samples are compared, without"
+    " predictions.",
+    str | None,
+    None,
+)
+
+
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
     columns = [parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS]
+    of_samples = hasattr(metric, "of_samples")
     declared = [
         FILE,
+        *([SECOND] if of_samples else []),
         *(parameter for parameter in parameters(metric, "Metric") if parameter.name != LEVEL),
         *columns,
         *parameters(RowOptions, "Rows"),
@@ -72,13 +88,34 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         *(ENGINE if metric.info.uses_kernels else []),
     ]
 
-    def command(file: str, **given: Any) -> None:
-        run_metric(build(metric, given), file, given)
+    def command(file: str, second: str | None = None, **given: Any) -> None:
+        if second is None:
+            run_metric(build(metric, given), file, given)
+        else:
+            _require_sample_options(declared, metric, given)
+            compare_samples(build(metric, given).of_samples(), (file, second), given)
 
     command.__doc__ = metric.summary()
     conditional = " --embedding embedding" if metric.info.conditional else ""
     example = f"calcheck {metric.info.name} preds.parquet{conditional} --worst 5"
     return make_command(metric.info.name, command, declared, example=example)
+
+
+def _require_sample_options(declared: list[Parameter], metric: type[Metric[Any]], given: dict[str, Any]) -> None:
+    """Raise an error if an option was given that does not apply to two samples.
+
+    Raises
+    ------
+    OptionError
+        There is such an option.
+    """
+    groups = (parameters(metric, "Metric"), REFERENCE, REPORT, SEED, ENGINE)
+    allowed = {*SAMPLE_OPTIONS, "settings", *(parameter.name for group in groups for parameter in group)}
+    for parameter in declared:
+        name = parameter.name
+        if name not in allowed and given.get(name, parameter.default) not in (parameter.default, None, False):
+            msg = f"{flag_of(name)} does not apply to two files: remove it, or pass one file with predictions"
+            raise OptionError(msg)
 
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:

@@ -301,6 +301,34 @@ class Predictive(ABC):
         """Return means and standard deviations, (n, t) each, if the distributions are normal, and None otherwise."""
         return None
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        """Return E Y_i^k for k = 0, …, order, (n, order + 1), in powers of the unit; not finite if they overflow.
+
+        Raises
+        ------
+        DataError
+            The moments do not exist, or have no closed form.
+        """
+        msg = (
+            f"{self.display_name} distributions have no moments of order {order}, which a polynomial kernel on targets"
+            " needs. Pass --kernel-y rbf"
+        )
+        raise DataError(msg)
+
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return E prod_c Y_ic^e_jc, (n, q), for exponents e, (q, t).
+
+        Raises
+        ------
+        DataError
+            The moments do not exist, or have no closed form.
+        """
+        return self.raw_moments(int(exponents.max()))[:, exponents[:, 0]]
+
+    def kinks(self) -> NDArray[np.float64]:
+        """Return the points other than 0 at which a continuous distribution function is not smooth, (n, k)."""
+        return np.empty((len(self), 0))
+
     @abstractmethod
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the kernel mean embeddings at points, E k(p_j, Y_i), (n, r), in [0, 1].
@@ -310,7 +338,8 @@ class Predictive(ABC):
         points : (r, t)
             Points in target space, t = :attr:`targets`.
         gamma : (t,) or (r, t)
-            Parameter of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; shared, or per point.
+            Parameter of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; shared, or per point. It
+            may be 0 for some of several columns, on which the kernel then does not depend.
         """
 
     @abstractmethod

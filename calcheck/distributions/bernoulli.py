@@ -49,6 +49,9 @@ class Bernoulli(Predictive):
     def std(self) -> NDArray[np.float64]:
         return np.sqrt(self.probability * (1 - self.probability))
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        return np.where(np.arange(order + 1) == 0, 1.0, self.probability[:, None])
+
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(y < 0, 0.0, np.where(y < 1, 1 - self.probability, 1.0))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from calcheck.distributions.base import Predictive
+from calcheck.distributions.moments import shifted_moments
 from calcheck.errors import DataError
 from calcheck.validation import require_finite, require_positive
 
@@ -90,6 +91,19 @@ class LocationScale(Continuous):
     @abstractmethod
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         """Return ``size`` draws of each Z_i, (n, size)."""
+
+    def standard_moments(self, order: int) -> NDArray[np.float64]:
+        """Return E Z_i^k for k = 0, …, order, (order + 1,) if they are equal for all rows, else (n, order + 1).
+
+        Raises
+        ------
+        DataError
+            The moments do not exist.
+        """
+        return super().raw_moments(order)
+
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        return shifted_moments(self.loc, self.scale, self.standard_moments(order))
 
     def standardize(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (y_i - loc_i) / scale_i, (n,)."""

@@ -262,6 +262,12 @@ class Counts(Predictive):
             variance[rows] = np.sum(mass * (k - mean[rows, None]) ** 2, axis=1)
         return np.sqrt(variance)
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        moments, exponents = np.empty((len(self), order + 1)), np.arange(order + 1)
+        for rows, k, mass, _ in self._smooth_blocks():
+            moments[rows] = mass @ k[:, None] ** exponents
+        return moments
+
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._below(np.floor(y))
 

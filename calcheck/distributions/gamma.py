@@ -52,6 +52,12 @@ class Gamma(Positive):
     def std(self) -> NDArray[np.float64]:
         return np.sqrt(self.shape) * self.scale
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        """Return scale^k shape (shape + 1) … (shape + k - 1), (n, order + 1)."""
+        factors = self.scale[:, None] * (self.shape[:, None] + np.arange(order))
+        with np.errstate(over="ignore"):
+            return np.cumprod(np.concatenate([np.ones((len(self), 1)), factors], axis=1), axis=1)
+
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import gammainc
 

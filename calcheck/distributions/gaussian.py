@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import in_lengths, normal_kernel_mean
+from calcheck.distributions.moments import normal_moments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,6 +57,9 @@ class Gaussian(LocationScale):
         from scipy.special import ndtri
 
         return np.asarray(ndtri(p))
+
+    def standard_moments(self, order: int) -> NDArray[np.float64]:
+        return normal_moments(order)
 
     def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(-np.exp(self.standard_log_density(z)))

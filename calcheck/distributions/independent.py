@@ -113,12 +113,19 @@ class Independent(Predictive):
         means, stds = zip(*known, strict=True)
         return np.concatenate(means, axis=1), np.concatenate(stds, axis=1)
 
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+        of_columns = zip(self.marginals, exponents.T, strict=True)
+        return np.asarray(np.prod([each.mixed_moments(powers[:, None]) for each, powers in of_columns], axis=0))
+
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         product = np.ones((len(self), len(points)))
         for column, marginal in enumerate(self.marginals):
+            if not np.any(gamma[..., column]):
+                continue  # the kernel does not depend on this column
             product *= marginal.kernel_mean(points[:, column, None], gamma[..., column, None])
         return product
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        norms = [marginal.kernel_norm(gamma[column, None]) for column, marginal in enumerate(self.marginals)]
+        pairs = zip(gamma[:, None], self.marginals, strict=True)
+        norms = [marginal.kernel_norm(each) for each, marginal in pairs if each[0]]
         return np.asarray(np.prod(norms, axis=0))

@@ -121,6 +121,25 @@ class JointGaussian(Predictive):
                 drawn[:, :, row] += self.cholesky[:, row, column, None] * normal[column]
         return drawn
 
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> Values:
+        """Return the moments by E Y_c f(Y) = loc_c E f(Y) + sum_d cov_cd E df/dy_d (Stein's lemma)."""
+        covariance = self.cholesky @ np.swapaxes(self.cholesky, 1, 2)
+        known = {(0,) * self.targets: np.ones(len(self))}
+
+        def moment(powers: tuple[int, ...]) -> Values:
+            if powers in known:
+                return known[powers]
+            column = int(np.argmax(powers))
+            rest = _lowered(powers, column)
+            known[powers] = self.loc[:, column] * moment(rest) + sum(
+                covariance[:, column, other] * power * moment(_lowered(rest, other))
+                for other, power in enumerate(rest)
+                if power
+            )
+            return known[powers]
+
+        return np.stack([moment(tuple(map(int, powers))) for powers in exponents], axis=1)
+
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         mean = np.empty((len(self), len(points)))
         size = max(1, BLOCK_VALUES // (len(self) * self.targets**2))
@@ -135,6 +154,11 @@ class JointGaussian(Predictive):
     def kernel_norm(self, gamma: Values) -> Values:
         same = np.zeros((self.targets, len(self), 1))  # Y - Y' is normal with twice the covariance
         return joint_normal_kernel_mean(same, np.sqrt(2) * self.cholesky, gamma)[:, 0]
+
+
+def _lowered(powers: tuple[int, ...], column: int) -> tuple[int, ...]:
+    """Return the exponents with that of one column reduced by 1."""
+    return tuple(power - (place == column) for place, power in enumerate(powers))
 
 
 def from_cholesky(loc: Values, cholesky: Values) -> JointGaussian:

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import STEEPEST, exponential_kernel_mean, in_lengths
+from calcheck.distributions.moments import exponential_moments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +54,10 @@ class Laplace(LocationScale):
         with np.errstate(divide="ignore"):  # one of both sides, which is not used
             return np.asarray(np.where(p < 1 / 2, np.log(2 * p), -np.log(2 * (1 - p))))
 
+    def standard_moments(self, order: int) -> NDArray[np.float64]:
+        """Return k! for even k and 0 for odd k, (order + 1,)."""
+        return np.where(np.arange(order + 1) % 2 == 0, exponential_moments(order), 0.0)
+
     def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         away = np.minimum(np.abs(z), FARTHEST)
         return np.asarray(-(1 + away) * np.exp(-away) / 2)
@@ -67,6 +72,9 @@ class Laplace(LocationScale):
         from scoringrules import crps_laplace
 
         return np.asarray(crps_laplace(y, self.loc, self.scale, backend="numpy"))
+
+    def kinks(self) -> NDArray[np.float64]:
+        return self.loc[:, None]
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         away, scale, gamma = points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0]

@@ -172,6 +172,9 @@ class LazyPredictive(Predictive):
         targets = np.concatenate([targets for targets, _ in read()])
         return targets, replace(self, read=lambda: (batch for _, batch in read()))
 
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> Values:
+        return self._each(lambda batch, _: batch.mixed_moments(exponents))
+
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         return self._each(lambda batch, _: batch.kernel_mean(points, gamma))
 

@@ -55,6 +55,12 @@ class LogNormal(Positive):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.mu + self.sigma**2) * np.sqrt(-np.expm1(-(self.sigma**2))))
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        """Return exp(k mu + k^2 sigma^2 / 2), (n, order + 1)."""
+        k = np.arange(order + 1)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(k * self.mu[:, None] + (k * self.sigma[:, None]) ** 2 / 2))
+
     def median(self) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.mu))

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import normal_kernel_mean
+from calcheck.distributions.moments import normal_moments, shifted_moments
 from calcheck.errors import DataError
 from calcheck.validation import require, require_finite, require_positive
 
@@ -69,6 +70,10 @@ class Mixture(Continuous):
     def std(self) -> NDArray[np.float64]:
         away = self.loc - self.mean()[:, None]
         return np.asarray(np.sqrt(np.sum(self.weight * (self.scale**2 + away**2), axis=1)))
+
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        of_components = shifted_moments(self.loc, self.scale, normal_moments(order))
+        return np.asarray(np.sum(self.weight[:, :, None] * of_components, axis=1))
 
     def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Mixture:
         """Return the mixtures with means moved, and deviations from them scaled."""

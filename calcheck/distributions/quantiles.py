@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import exponential_kernel_mean
+from calcheck.distributions.moments import exponential_moments, shifted_moments
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
@@ -167,6 +168,24 @@ class Quantiles(Predictive):
         tails = below * ((away[:, 0] - left) ** 2 + left**2) + above * ((away[:, -1] + right) ** 2 + right**2)
         return np.asarray(np.sqrt(squares @ np.diff(self.levels) + tails))
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        """Return the moments: sums over uniform pieces and exponential tails, (n, order + 1).
+
+        Raises
+        ------
+        DataError
+            The tails have too much probability.
+        """
+        self._require_tails(f"moment of order {order}")
+        below, left, above, right = self._tails
+        low, high = self.values[:, :-1], self.values[:, 1:]
+        moments = below * shifted_moments(self.values[:, 0], -left, exponential_moments(order))
+        moments += above * shifted_moments(self.values[:, -1], right, exponential_moments(order))
+        for k in range(order + 1):
+            of_pieces = sum(low**j * high ** (k - j) for j in range(k + 1)) / (k + 1)
+            moments[:, k] += of_pieces @ np.diff(self.levels)
+        return moments
+
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._below(y, np.sum(self.values <= y[:, None], axis=1))
 
@@ -249,6 +268,9 @@ class Quantiles(Predictive):
         tiny = np.finfo(np.float64).tiny
         beyond = self.values[:, -1:] - right[:, None] * np.log(np.clip((1 - p) / above, tiny, 1))
         return np.where(p < self.levels[0], before, np.where(p > self.levels[-1], beyond, inside))
+
+    def kinks(self) -> NDArray[np.float64]:
+        return self.values
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         mean = np.empty((len(self), len(points)))

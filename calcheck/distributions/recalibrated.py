@@ -251,6 +251,9 @@ class RecalibratedScale(_Recalibrated, Continuous):
     def _quantiles(self) -> Quantiles:
         return self.as_quantiles()
 
+    def raw_moments(self, order: int) -> Values:
+        return self._quantiles.raw_moments(order)
+
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         return self._quantiles.kernel_mean(points, gamma)
 

@@ -11,6 +11,7 @@ import numpy as np
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import rbf
+from calcheck.distributions.moments import monomials
 from calcheck.errors import DataError, OptionError
 from calcheck.validation import require_finite
 
@@ -208,6 +209,9 @@ class Samples(Predictive):
         targets[rows] = draws[rows, places].reshape(targets[rows].shape)
         draws[rows, places] = y[rows].reshape(draws[rows, places].shape)
         return targets, Samples(draws)
+
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.asarray(sum(monomials(draw, exponents) for draw in self._vectors()) / self.draws.shape[1])
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         total = np.zeros((len(self), len(points)))
@@ -429,6 +433,9 @@ class ExchangedSamples(Predictive):
 
     def sample(self, rng: Random, size: int) -> Values:
         return self.load().sample(rng, size)
+
+    def mixed_moments(self, exponents: NDArray[np.intp]) -> Values:
+        return self.load().mixed_moments(exponents)
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         return self.load().kernel_mean(points, gamma)

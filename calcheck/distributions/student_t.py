@@ -105,6 +105,21 @@ class StudentT(LocationScale):
 
         return np.asarray(stdtrit(self.df, p))
 
+    def standard_moments(self, order: int) -> NDArray[np.float64]:
+        """Return E Z^k = E Z^(k - 2) (k - 1) df / (df - k) for even k and 0 for odd k, (n, order + 1).
+
+        Raises
+        ------
+        DataError
+            Some distributions have no moment of this order.
+        """
+        self._require_df_above(order, f"finite moment of order {order}")
+        moments = np.zeros((len(self), order + 1))
+        moments[:, 0] = 1
+        for k in range(2, order + 1, 2):
+            moments[:, k] = moments[:, k - 2] * (k - 1) * self.df / (self.df - k)
+        return moments
+
     def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the integral of x f(x) up to z, (n,): -(df + z^2) / (df - 1) f(z).
 

@@ -60,6 +60,14 @@ class Weibull(Positive):
             root = self.scale * np.exp(gammaln(1 + 2 / self.c) / 2)
         return np.asarray(root * np.sqrt(-np.expm1(-log_moment_ratio(1 / self.c))))
 
+    def raw_moments(self, order: int) -> NDArray[np.float64]:
+        """Return scale^k Gamma(1 + k / c), (n, order + 1)."""
+        from scipy.special import gamma
+
+        k = np.arange(order + 1)
+        with np.errstate(over="ignore"):
+            return np.asarray(self.scale[:, None] ** k * gamma(1 + k / self.c[:, None]))
+
     def _exponential(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (y / scale)^c, (n,); 0 for y <= 0."""
         with np.errstate(over="ignore"):

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.distance import Distances
+    from calcheck.embeddings.exact_features import ExactFeatures
     from calcheck.embeddings.landmark_selection import LandmarkOptions
     from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
     from calcheck.embeddings.output_features import FeatureError
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.embeddings.weighted_features import WeightedError
     from calcheck.execution.context import Run
 
-    FeatureBounds = FeatureError | PooledOutputs
+    FeatureBounds = FeatureError | PooledOutputs | ExactFeatures | WeightedError
 
 MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
 MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6

@@ -10,6 +10,7 @@ from calcheck.messages import Message
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.embeddings.target_kernels import TargetFeatures
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.scaling import Scaling
 
@@ -37,7 +38,7 @@ class KernelSettings:
         Normalization of the inputs.
     kernel : Kernel
         k_X on normalized inputs.
-    features : OutputFeatures
+    features : TargetFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
     predictive : Predictive
         Distributions that the features represent.
@@ -47,6 +48,22 @@ class KernelSettings:
 
     scaling: Scaling
     kernel: Kernel
-    features: OutputFeatures
+    features: TargetFeatures
     predictive: Predictive
     details: dict[str, Any]
+
+    @property
+    def rbf_features(self) -> OutputFeatures:
+        """Features of an RBF kernel on targets, the only one that landmarks support.
+
+        Raises
+        ------
+        TypeError
+            The kernel is another one.
+        """
+        from calcheck.embeddings.output_features import OutputFeatures
+
+        if not isinstance(self.features, OutputFeatures):
+            msg = f"landmarks need an RBF kernel on targets, got {type(self.features).__name__}"
+            raise TypeError(msg)
+        return self.features

@@ -114,7 +114,7 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         places = sample_rows(rows, self._limits.evaluated_rows, self.run)
         sample = rows.take(places)
-        features = self.settings.features
+        features = self.settings.rbf_features
         pilot = sample.take(slice(self._limits.pilot_rows))
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
@@ -133,7 +133,7 @@ class NystroemEmbedding:
 
     def _bounds(self, pilot: Predictions) -> FeatureError:
         """Return the residual of the output features on some rows."""
-        features = self.settings.features
+        features = self.settings.rbf_features
         bounds = FeatureError(features, features.of_points(pilot.targets().reshape(len(pilot), -1)))
         bounds.embed(pilot.distributions().load())
         return bounds
@@ -167,7 +167,7 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         pilot = rows.take(slice(self._limits.pilot_rows))
         self._bounds(pilot)
-        features, x = self.settings.features, self._scaled(rows)
+        features, x = self.settings.rbf_features, self._scaled(rows)
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         count = self.options.count
         if count is None:

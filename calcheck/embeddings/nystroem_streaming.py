@@ -97,7 +97,7 @@ class StreamedLandmarks:
         run = as_precise(sample.rows, run.for_worker())
         by = NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
         (directions, few), landmarks, validation = by.selected(lambda_, sample.n)
-        scaling, kernel, features = settings.scaling, settings.kernel, settings.features
+        scaling, kernel, features = settings.scaling, settings.kernel, settings.rbf_features
         return cls(
             scaling, kernel, features, directions[:, :few], landmarks, validation, key, run.precision, settings.details
         )

@@ -18,7 +18,7 @@ from calcheck.errors import DataError
 from calcheck.linalg.pivoted_cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -70,6 +70,29 @@ class OutputFeatures:
         for rows in self._blocks(len(predictive)):
             features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.mean, gamma) * factor)
         return features
+
+    def embed(
+        self, points: NDArray[np.float64], models: Iterable[Predictive]
+    ) -> tuple[NDArray[np.float64], Iterator[NDArray[np.float64]], FeatureError]:
+        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error.
+
+        Raises
+        ------
+        DataError
+            The features cannot represent the targets, or the predictions.
+        """
+        observed = self.of_points(points)
+        bounds = FeatureError(self, observed)
+        return observed, map(bounds.embed, models), bounds
+
+    @property
+    def gamma(self) -> NDArray[np.float64]:
+        """Gamma of the kernel on targets, (t,)."""
+        return self.pivots.gamma
+
+    def mean_norms(self, points: NDArray[np.float64]) -> float:  # noqa: ARG002 - equal for all points
+        """Return the mean of k(u, u) over points: 1."""
+        return 1.0
 
     def extend(self, points: NDArray[np.float64], tolerance: float) -> OutputFeatures:
         """Return features with some of (p, t) points as additional pivots, so that all residuals meet the tolerance."""

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.rescaled_features import SharedFeatures
 from calcheck.embeddings.smoother import smoother
-from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.linalg.eigenbasis import psd_root, truncated_eigenbasis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.rescaled_features import DataSet
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.embeddings.smoother import Smoother
+    from calcheck.embeddings.target_kernels import SharedOutputs
 
     Values = NDArray[np.float64]
 
@@ -61,7 +59,7 @@ def embed_replicates(
     replicates: Iterator[DataSet],
     count: int,
     *,
-    covered: Predictive,
+    share: Callable[[bool], SharedOutputs],
     lambdas: tuple[float, float],
     points: Values | None,
     unbiased: bool,
@@ -82,8 +80,8 @@ def embed_replicates(
         The replicates.
     count : int
         Number of data sets, including the data.
-    covered : Predictive
-        Distributions, or all their draws, that all data sets are based on.
+    share : callable
+        Returns the features that all data sets share, given whether only differences of them are used.
     lambdas : (float, float)
         Regularizers of the embeddings of data and model.
     points : (m, d), optional
@@ -91,7 +89,7 @@ def embed_replicates(
     unbiased : bool
         Whether to return squared distances minus their noise sum_i a_i(x)^2 |delta_i|^2, instead of distances.
     """
-    work = _Work(ridge, data, covered, lambdas, points)
+    work = _Work(ridge, share, lambdas, points)
     inputs = ridge.n if points is None else len(points)
     ridge.run.require_room(8 * count * inputs, f"--replicates {count - 1:,} at {inputs:,} inputs")
     results = _Results(count, inputs)
@@ -129,27 +127,32 @@ class _Columns:
     values : (n, trials, q)
         psi(y) - E psi(Y'), in q principal directions. If the two are smoothed separately: psi(y) followed by E psi(Y'),
         (n, 1 + trials, q).
-    roots : (q, q), (q, q)
-        |f root| is the norm of f with the kernel on targets of the data set, and of the data.
+    roots : (q, q), (q, q), optional
+        |f root| is the norm of f with the kernel on targets of the data set, and of the data; None if both are |f|.
     """
 
     number: int
     values: Values
-    roots: tuple[Values, Values]
+    roots: tuple[Values, Values] | None
+
+    def squares(self, values: Values) -> list[Values]:
+        """Return the squared norms of values (m, trials, q) in both kernels, (m, trials) each."""
+        if self.roots is None:
+            return [np.sum(values**2, axis=2)] * 2
+        return [np.sum((values @ norm) ** 2, axis=2) for norm in self.roots]
 
 
 class _Work:
     def __init__(
         self,
         ridge: KernelRidge,
-        data: DataSet,
-        covered: Predictive,
+        share: Callable[[bool], SharedOutputs],
         lambdas: tuple[float, float],
         points: Values | None,
     ) -> None:
         self._ridge, self._points = ridge, points
         self._lambdas = list(dict.fromkeys(lambdas))
-        self._features = SharedFeatures(data, covered, lambda: ridge.run.rng(RandomStream.FEATURES))
+        self._features = share(not self._separate)
         self._smoothers: list[Smoother] = []
         self._noise: dict[int, Values] = {}
         self._widest = 0
@@ -160,17 +163,21 @@ class _Work:
 
     def columns(self, number: int, each: DataSet) -> _Columns:
         """Return the columns of a data set in the principal directions with respect to both kernels."""
-        observed, model, *norms = self._features.rescaled(each)
+        observed, model, of_replicate, of_data = self._features.rescaled(each)
         parts = [observed, *model] if self._separate else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
+        if of_replicate is None or of_data is None:
+            self._widest = max(self._widest, features.shape[2])
+            return _Columns(number, features, None)
         flat = features.reshape(-1, features.shape[2])
         few = flat if len(flat) < flat.shape[1] else psd_root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
+        norms = of_replicate, of_data
         by_kernel = [few @ norm for norm in norms]
         sizes, turns = truncated_eigenbasis(np.asarray(sum(each @ each.T for each in by_kernel)))
         turns = turns / np.sqrt(sizes)
         own, fixed = directions = [each.T @ turns for each in by_kernel]
         self._widest = max(self._widest, len(sizes))
-        values = features @ sum(norm @ each for norm, each in zip(norms, directions, strict=True))
+        values = features @ np.asarray(sum(norm @ each for norm, each in zip(norms, directions, strict=True)))
         return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)))
 
     @property
@@ -188,12 +195,12 @@ class _Work:
         for columns, smoothed in zip(queue, np.split(self._smoothed(queue), ends, axis=1), strict=True):
             parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])
             differences = parts[:, :1] - parts[:, 1:] if self._separate else parts
-            squares = [np.sum((differences @ norm) ** 2, axis=2) for norm in columns.roots]  # (m, trials) each
+            squares = columns.squares(differences)
             own, fixed = squares if unbiased else map(np.sqrt, squares)
             results.means[columns.number] = own.mean()
             results.at_inputs[columns.number] = fixed.mean(axis=1)
             if unbiased:
-                noise = [np.sum((columns.values @ norm) ** 2, axis=2).mean(axis=1) for norm in columns.roots]
+                noise = [each.mean(axis=1) for each in columns.squares(columns.values)]
                 self._noise[columns.number] = np.stack(noise, axis=1)
 
     def without_noise(self, results: _Results) -> Values:

@@ -65,6 +65,11 @@ class DataSet:
     gamma: Values | None
     model: Sequence[Predictive | SwappedDraw]
 
+    @property
+    def repeats(self) -> int:
+        """Number of targets per row, r."""
+        return int(self.y.size // (len(self.y) * self.y.shape[-1]))
+
 
 @dataclass(eq=False)
 class _BandwidthBin:
@@ -121,7 +126,7 @@ class SharedFeatures:
         if len(far):
             features = features.extend(points[far], MAX_RESIDUAL)
             observed = features.of_points(points)
-        observed = _by_row(observed, each.y)
+        observed = by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
         parts, along = _in_few_directions([observed, *model])
         if features is not octave.features:
@@ -132,7 +137,8 @@ class SharedFeatures:
 
     def _octave(self, each: DataSet) -> _BandwidthBin:
         """Return the features shared by kernels of similar bandwidth."""
-        ratio = np.max(np.asarray(each.gamma) / np.asarray(self._data.gamma))
+        own, used = np.asarray(self._data.gamma), np.asarray(self._data.gamma) > 0
+        ratio = np.max(np.asarray(each.gamma)[used] / own[used])
         number = int(np.rint(np.log2(ratio)))
         if abs(number) > MAX_OCTAVES:
             msg = (
@@ -145,7 +151,7 @@ class SharedFeatures:
             y = self._data.y
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
-            before, fixed = _by_row(features.of_points(points), y), _norm(features, self._data.gamma)
+            before, fixed = by_row(features.of_points(points), y), _norm(features, self._data.gamma)
             self._octaves[number] = _BandwidthBin(features, before, fixed, {})
         return self._octaves[number]
 
@@ -168,14 +174,13 @@ class SharedFeatures:
         if features is not octave.features:
             mean = features.complete(mean, predictive.kernel_mean)
             y = self._data.y
-            before = _by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
+            before = by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
         if isinstance(one, SwappedDraw):
-            repeats = self._data.y.size // (len(self._data.y) * self._data.y.shape[-1])
-            return np.asarray(mean + (before - observed) * repeats / (predictive.n_draws or 1))
+            return np.asarray(mean + (before - observed) * self._data.repeats / (predictive.n_draws or 1))
         return mean
 
 
-def _by_row(features: Values, y: Values) -> Values:
+def by_row(features: Values, y: Values) -> Values:
     """Return features averaged over the repeated targets of each row, (n, q)."""
     return np.asarray(features.reshape(len(y), -1, features.shape[1]).mean(axis=1))
 

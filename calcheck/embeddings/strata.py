@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from calcheck.messages import Message
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
     Labels = NDArray[np.bool_]
 
 GROUP = 6  # Rows per group: larger groups reject too often for strongly shifted inputs, smaller groups lose power
+MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
+NO_OVERLAP = "the inputs of the two samples do not overlap, so the samples cannot be compared at any input"
+NOT_EXACT = {
+    "input": "the samples have different inputs: permutations among neighboring rows are exact if the inputs"
+    " have the same distribution, and approximate otherwise",
+    "propensity": "the samples have different inputs: permutations are among rows with similar propensities, so p"
+    " is approximate, and too small if the two input distributions differ strongly",
+}
 MAX_STEPS, STEP_TOLERANCE = 50, 1e-8  # Newton's method: maximum iterations, and step size at which it stops
 
 
@@ -118,3 +128,13 @@ def propensity(features: Values, labels: Labels) -> Values:
         if np.abs(step).max() < STEP_TOLERANCE:
             break
     return np.asarray(design @ weights)
+
+
+def permutation_warnings(groups: Strata) -> tuple[Message, ...]:
+    """Return warnings about why p is not exact."""
+    warnings = [Message("permutations-approximate", NOT_EXACT[groups.by])] if groups.by in NOT_EXACT else []
+    if groups.exchangeable < MIN_EXCHANGEABLE * len(groups.labels):
+        share = f"{groups.exchangeable:,} of {len(groups.labels):,} rows"
+        text = f"only {share} have neighbors in both files: p is for these rows, the value is for all rows"
+        warnings.append(Message("permutations-partial", text))
+    return tuple(warnings)

@@ -90,6 +90,33 @@ class Polynomial(Kernel):
         return (self.gamma * namespace(a).vecdot(a, a) + self.coef0) ** self.degree
 
 
+@dataclass(frozen=True)
+class FeatureAware(Kernel):
+    """Kernel ((1 - epsilon) k_1(f, f') + epsilon) k_2(y, y'), where the last columns are features f of the others, y.
+
+    Parameters
+    ----------
+    rest : Kernel
+        k_2.
+    features : Kernel
+        k_1.
+    count : int
+        Number of features.
+    epsilon : float
+        Weight of the kernel without features, from 0 to 1.
+    """
+
+    rest: Kernel
+    features: Kernel
+    count: int
+    epsilon: float
+
+    def gram(self, a: Array, b: Array) -> Array:
+        of_features = self.features.gram(a[:, -self.count :], b[:, -self.count :])
+        mixed = (1 - self.epsilon) * of_features + self.epsilon
+        return mixed * self.rest.gram(a[:, : -self.count], b[:, : -self.count])
+
+
 KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "polynomial": Polynomial}
 
 

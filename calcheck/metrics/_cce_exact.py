@@ -11,7 +11,6 @@ from calcheck.distributions import Samples
 from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details, trial_statistics
 from calcheck.embeddings.difference_influences import difference_influences
 from calcheck.embeddings.distance import distances, noise
-from calcheck.embeddings.output_features import FeatureError
 from calcheck.embeddings.reach import FEW_ROWS, effective_neighbors, reach
 from calcheck.embeddings.replicate_embeddings import embed_replicates
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
@@ -87,12 +86,11 @@ class CceExact:
         options, settings, ridge = self.options, self.settings, self.ridge
         lambda_, lambda_model = options.lambdas
         y, _ = require_inputs(source.predictions())
-        observed = settings.features.of_points(y)
-        bounds = FeatureError(settings.features, observed)
+        observed, predicted, bounds = settings.features.embed(y, options.trials_of(settings.predictive, run))
         found = distances(
             ridge,
             observed,
-            map(bounds.embed, options.trials_of(settings.predictive, run)),
+            predicted,
             lambda_=lambda_,
             lambda_model=lambda_model,
             points=self.at,
@@ -126,25 +124,29 @@ class CceExact:
         """Return cce of replicates, which share the regression and its solutions for common features."""
         options, distributions = self.options, self.settings.predictive
         y, _ = require_inputs(simulation.rows)
+        bandwidth = options.replicate_bandwidths(self.settings.features.gamma)
         model = list(options.trials_of(distributions, run))
 
         def data_set(rows: Predictions) -> DataSet:
             targets = target_matrix(rows)
             if rows.predictive is distributions or rows.predictive is None:
-                return DataSet(targets, options.bandwidth(targets), model)
+                return DataSet(targets, bandwidth(targets), model)
             if isinstance(options.draws, int):
-                return DataSet(targets, options.bandwidth(targets), list(options.trials_of(rows.predictive, run)))
-            return DataSet(targets, options.bandwidth(targets), [SwappedDraw(distributions)])
+                return DataSet(targets, bandwidth(targets), list(options.trials_of(rows.predictive, run)))
+            return DataSet(targets, bandwidth(targets), [SwappedDraw(distributions)])
 
+        data = DataSet(y, bandwidth(y), model)
         trials = [each.draws for each in model if isinstance(each, Samples)]
         known = not trials or distributions.n_draws is not None
+        covered = distributions if known else Samples(np.concatenate(trials, axis=1))
+        kernel, shared_run = options.target_kernel, self.ridge.run
         replicates = simulation.with_predictive(distributions)
         found = embed_replicates(
             self.ridge,
-            DataSet(y, options.bandwidth(y), model),
+            data,
             map(data_set, replicates),
             len(replicates) + 1,
-            covered=distributions if known else Samples(np.concatenate(trials, axis=1)),
+            share=lambda differences: kernel.shared(data, covered, shared_run, differences=differences),
             lambdas=options.lambdas,
             points=self.at,
             unbiased=options.unbiased,
@@ -173,10 +175,10 @@ def influences(options: CceOptions, settings: KernelSettings, both: Predictions,
     first = CceExact.from_source(options, settings, InMemory(both.take(slice(n))), run)
     y, predictive = require_inputs(both)
     features = options.features(y[:n], predictive, run)
-    means = [features.of_distributions(trial) for trial in options.trials_of(predictive, run)]
+    observed, means, _ = features.embed(y[:n], options.trials_of(predictive, run))
     return difference_influences(
         first.ridge,
-        features.of_points(y[:n]),
+        observed,
         [(mean[:n], mean[n:]) for mean in means],
         options.lambdas,
         unbiased=options.unbiased,

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.errors import OptionError
-from calcheck.execution.context import RandomStream
-from calcheck.kernels.kernel_options import SolverOptions
+from calcheck.kernels.kernel_options import KernelName, SolverOptions
 from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
     from calcheck.execution.context import Run
 
 MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
@@ -32,6 +31,14 @@ FITTED_OPTIONS = (
 class CceOptions(SolverOptions):
     """Options of the conditional congruence error."""
 
+    kernel_y: KernelName = option(
+        "rbf", "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs."
+    )
+    gamma_y: float | None = option(
+        None,
+        "Gamma of the kernel on targets. Default for t target columns: 1/(2 t variance) for rbf and polynomial;"
+        " 1/(t deviation of the predictions, with the targets for samples) for laplace.",
+    )
     lambda_: float = option(0.1, "Regularizer of the data embedding: K + n lambda I.")
     lambda_model: float | None = option(None, "Regularizer of the model embedding. Default: lambda.")
     draws: int | Literal["exact", "all"] | None = option(
@@ -82,6 +89,8 @@ class CceOptions(SolverOptions):
             return "--lambda-model"
         if self.unbiased:
             return "--estimator unbiased"
+        if self.kernel_y != "rbf":
+            return f"--kernel-y {self.kernel_y}"
         return "--draws N" if isinstance(self.draws, int) else ""
 
     @property
@@ -89,18 +98,44 @@ class CceOptions(SolverOptions):
         """The options that the kernel matrix or the landmarks depend on."""
         return tuple(getattr(self, name) for name in FITTED_OPTIONS)
 
-    def features(self, y: NDArray[np.float64], predictive: Predictive, run: Run) -> OutputFeatures:
+    @property
+    def target_kernel(self) -> TargetKernel:
+        """The kernel on targets."""
+        from calcheck.embeddings.target_kernels import target_kernel
+
+        return target_kernel(self.kernel_y, self.degree, self.coef0)
+
+    def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
+        """Return gamma of the kernel on targets (n, t), (t,).
+
+        Raises
+        ------
+        DataError
+            The targets or predictions have no scale.
+        """
+        import numpy as np
+
+        if self.gamma_y is not None:
+            return np.full(y.shape[1], self.gamma_y)
+        return self.target_kernel.default_gamma(y[:, None], predictive)
+
+    def features(self, y: NDArray[np.float64], predictive: Predictive, run: Run) -> TargetFeatures:
         """Return features of the kernel on targets for the targets (n, t) and the distributions."""
-        from calcheck.embeddings.output_features import output_features
-        from calcheck.kernels.input_kernel import target_bandwidths
+        return self.target_kernel.features(y, predictive, self.bandwidths(y, predictive), run)
 
-        return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(RandomStream.FEATURES))
+    def replicate_bandwidths(self, gamma: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], Any]:
+        """Return the function of targets (n, t) that returns the gamma of a replicate; None if it is undefined.
 
-    def bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return the scale of the kernel on targets (n, t); None if it is undefined."""
+        Parameters
+        ----------
+        gamma : (t,)
+            Gamma of the data.
+        """
         from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 
-        return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
+        if self.target_kernel.replicates_share_scale:
+            return lambda _: gamma
+        return lambda y: bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
     def trials_of(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
         """Yield the distributions, or draws from them, for each trial."""

@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
-from calcheck.execution.context import RandomStream
+from calcheck.errors import OptionError
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import option, require_count_option, require_positive_option
 from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.messages import Message
@@ -45,16 +46,103 @@ class GenerativeMetric(Metric[FitT]):
         "Standardize each column of inputs and targets to mean 0 and variance 1 (data), or leave them unchanged.",
     )
 
-    def _bandwidths(self, y: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-        """Return gamma per column of targets (p, t) in their original unit, (t,)."""
-        import numpy as np
-
-        from calcheck.kernels.input_kernel import target_precisions
-
-        return gamma * target_precisions(y) if self.standardize == "data" else np.full(y.shape[1], gamma)
-
     def value(self, means: Means) -> NDArray[np.float64]:
         return means[self.info.name]
+
+
+@dataclass(frozen=True)
+class KernelMetric(GenerativeMetric[FitT]):
+    """Base class of metrics with a kernel on targets."""
+
+    kernel_y: KernelName = option("rbf", "Kernel on targets; polynomial is (gamma y.y' + 1)^3.")
+    gamma_y: float | None = option(
+        None, "Gamma of the kernel on targets. Default: 1/2 for rbf, 1 for laplace, 1/t for polynomial."
+    )
+    feature_targets: int = option(
+        0,
+        "Number of target columns, the last ones, that are features f of the others: the kernel is ((1 - epsilon)"
+        " k(f, f') + epsilon) k(y, y').",
+    )
+    gamma_features: float | None = option(None, "Gamma of the kernel on features. Default: that on targets.")
+    epsilon: float = option(0.1, "Weight of the kernel without features, from 0 to 1, with --feature-targets.")
+
+    def __post_init__(self) -> None:
+        for name in ("gamma_y", "gamma_features"):
+            require_positive_option(name, getattr(self, name))
+        if self.feature_targets < 0 or not 0 <= self.epsilon <= 1:
+            msg = (
+                "--feature-targets must be a whole number >= 0 and --epsilon a number from 0 to 1, got"
+                f" {self.feature_targets} and {self.epsilon:g}"
+            )
+            raise OptionError(msg)
+        if self.feature_targets and self.kernel_y != "rbf":
+            msg = f"--feature-targets requires --kernel-y rbf, got {self.kernel_y}. Remove one of the two options"
+            raise OptionError(msg)
+
+    @property
+    def target_kernel(self) -> TargetKernel:
+        """The kernel on targets."""
+        from calcheck.embeddings.target_kernels import FeatureAwareTargets, target_kernel
+
+        if self.feature_targets:
+            return FeatureAwareTargets(self.feature_targets, self.epsilon)
+        return target_kernel(self.kernel_y)
+
+    def standard_gamma(self, columns: int) -> NDArray[np.float64]:
+        """Return gamma of the kernel on standardized targets for each of a number of columns, (t,).
+
+        Raises
+        ------
+        OptionError
+            All columns are features.
+        """
+        import numpy as np
+
+        if self.feature_targets >= columns:
+            msg = (
+                f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns} columns. Pass"
+                " the targets and their features as columns (--target), the features last"
+            )
+            raise OptionError(msg)
+        gamma = self.gamma_y or {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / columns}[self.kernel_y]
+        feature = np.arange(columns) >= columns - self.feature_targets
+        return np.where(feature, self.gamma_features or gamma, gamma)
+
+    def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
+        """Return gamma per column of targets (n, r, t) in their original unit, (t,).
+
+        Raises
+        ------
+        DataError
+            The targets or predictions have no scale.
+        """
+        gamma = self.standard_gamma(y.shape[2])
+        if self.standardize == "none":
+            return gamma
+        return gamma * self.target_kernel.unit_gamma(y, predictive)
+
+    def replicate_bandwidths(
+        self, gamma: NDArray[np.float64], predictive: Predictive
+    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64] | None]:
+        """Return the function of targets (p, t) that returns the gamma of a replicate; None if it is undefined.
+
+        Parameters
+        ----------
+        gamma : (t,)
+            Gamma of the data.
+        predictive : Predictive
+            Distributions of the data.
+        """
+        from calcheck.kernels.input_kernel import bandwidths_or_none
+
+        if self.target_kernel.replicates_share_scale:
+            return lambda _: gamma
+        return lambda y: bandwidths_or_none(self.bandwidths, y[:, None], predictive)
+
+    def describe_targets(self, gamma: NDArray[np.float64], repeats: int) -> dict[str, Any]:
+        """Return the description of the kernel on targets, and of the number of targets per input."""
+        one_or_more = gamma.tolist() if len(gamma) > 1 else float(gamma[0])
+        return {**self.target_kernel.details, "gamma": one_or_more, "repeats": repeats}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +165,7 @@ class JointFit(Generic[SumsT]):
 
 
 @dataclass(frozen=True)
-class JointMetric(GenerativeMetric[JointFit[SumsT]]):
+class JointMetric(KernelMetric[JointFit[SumsT]]):
     """Base class of metrics with kernels on inputs and on targets."""
 
     kernel_x: KernelName = option("rbf", "Kernel on inputs; polynomial is (gamma x.x' + 1)^3.")
@@ -86,13 +174,12 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
         "Default: 1/2, as in the paper; 1/d for polynomial.",
     )
-    gamma_y: float = option(0.5, "Gamma of the kernel exp(-gamma |y - y'|^2) on targets.")
     max_exact_rows: int = option(
         EXACT_ROWS, "Maximum rows for an exact sum over all pairs; beyond, a Nyström approximation in linear time."
     )
 
     def __post_init__(self) -> None:
-        require_positive_option("gamma_y", self.gamma_y)
+        super().__post_init__()
         if not isinstance(self.gamma_x, str):
             require_positive_option("gamma_x", self.gamma_x)
         require_count_option("max_exact_rows", self.max_exact_rows)
@@ -113,18 +200,18 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
 
         predictive = rows.distributions().load()
         y = repeated_targets(rows)
-        gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
-        inputs = conditioning(rows, self._on_inputs)
+        gamma_y = self.bandwidths(y, predictive)
+        inputs = conditioning(rows, self._inputs)
         described = {
             "inputs": {**inputs.details, "rows": len(rows)},
-            "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
+            "targets": self.describe_targets(gamma_y, y.shape[1]),
             "draws": predictive.n_draws or "exact",
         }
         features = self._features(rows, gamma_y, run)
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     @property
-    def _on_inputs(self) -> KernelOptions:
+    def _inputs(self) -> KernelOptions:
         """Options of the input kernel, with the choices that the paper fixes."""
         return KernelOptions(
             kernel_x=self.kernel_x,
@@ -155,7 +242,6 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         """Return the metric of all replicates, which share the sums over pairs of inputs."""
         import numpy as np
 
-        from calcheck.kernels.input_kernel import bandwidths_or_none
         from calcheck.mmd.joint import blocks, embed_replicates
 
         settings = fit.settings
@@ -163,9 +249,10 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         data_sets = embed_replicates(
             simulation.rows,
             iter(replicates),
-            lambda y: bandwidths_or_none(self._bandwidths, y, self.gamma_y),
+            self.replicate_bandwidths(settings.features.gamma, settings.predictive),
             settings.predictive,
-            lambda: run.rng(RandomStream.FEATURES),
+            self.target_kernel,
+            run,
             apart=self._uses_differences,
         )
         values: list[float] = []
@@ -188,19 +275,15 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
 
         first = InMemory(both.take(slice(len(both) // 2)))
         fit = self.fit(first, run)
-        features = self._features(both, fit.settings.features.pivots.gamma, run)
+        features = self._features(both, fit.settings.features.gamma, run)
         found, _ = embed(features, both, both.distributions().load())
         return self._influences(fit.sums, *found.halves())
 
-    @staticmethod
-    def _features(rows: Predictions, gamma: NDArray[np.float64], run: Run) -> OutputFeatures:
-        from calcheck.embeddings.output_features import output_features
+    def _features(self, rows: Predictions, gamma: NDArray[np.float64], run: Run) -> TargetFeatures:
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
-        return output_features(
-            y.reshape(-1, y.shape[2]), rows.distributions().load(), gamma, run.rng(RandomStream.FEATURES)
-        )
+        return self.target_kernel.features(y.reshape(-1, y.shape[2]), rows.distributions().load(), gamma, run)
 
     @abstractmethod
     def _influences(self, sums: SumsT, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import AmmdDetails
 from calcheck.errors import DataError
-from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.options import option, require_positive_option
+from calcheck.metrics._joint_mmd import KernelMetric
+from calcheck.options import option
 from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than f
 
 
 @dataclass(frozen=True)
-class Ammd(GenerativeMetric["Bandwidths"]):
+class Ammd(KernelMetric["Bandwidths"]):
     r"""Average squared maximum mean discrepancy between each row's prediction and its targets.
 
     .. math:: \mathrm{AMMD}^2 = \frac1n \sum_i \Big[ \frac{1}{\ell(\ell-1)} \sum_{j \ne j'} k_Y(y'_{ij}, y'_{ij'})
@@ -39,8 +38,10 @@ class Ammd(GenerativeMetric["Bandwidths"]):
 
     Parameters
     ----------
-    standardize, gamma_y
-        Standardization of the targets and scale of the kernel on them.
+    standardize, kernel_y, gamma_y
+        Standardization of the targets, and the kernel on them.
+    feature_targets, gamma_features, epsilon
+        Features among the target columns, and their kernel.
     statistic
         Estimator: pairs of distinct draws (unbiased), or all pairs (v).
     constant
@@ -66,6 +67,7 @@ class Ammd(GenerativeMetric["Bandwidths"]):
     Notes
     -----
     A mean over rows and a proper score; time O(n l^2). Repeated targets of one input are rows with the same id.
+    Kernels on targets are those of jmmd; here the time is linear in the rows for each of them.
     ``paper`` is the same as ``unbiased``. Table 1 of the paper shows positive values, which contradict its definition.
 
     References
@@ -94,12 +96,8 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         details=AmmdDetails,
     )
 
-    gamma_y: float = option(0.5, "Gamma of the kernel exp(-gamma |y - y'|^2) on targets.")
     statistic: Estimator = option("unbiased", "Estimator: pairs of distinct draws (unbiased, paper), or all pairs (v).")
     constant: bool = option(False, "Add the term that depends on the data only; requires repeated targets.")  # noqa: FBT003 - default
-
-    def __post_init__(self) -> None:
-        require_positive_option("gamma_y", self.gamma_y)
 
     def description(self) -> str:
         if not self.constant:
@@ -119,25 +117,24 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         """Return the scale of the kernel on targets, (t,)."""
         from calcheck.mmd.joint import repeated_targets
 
-        y = repeated_targets(source.predictions())
-        return self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
+        rows = source.predictions()
+        return self.bandwidths(repeated_targets(rows), rows.distributions())
 
     def evaluate(self, fit: Bandwidths, source: Source, run: Run) -> RowResults:
         from calcheck.embeddings.diagnostics import feature_details, residual_warnings
-        from calcheck.embeddings.output_features import output_features
         from calcheck.mmd.joint import embed, repeated_targets
-        from calcheck.mmd.kernel_scores import direct_scores
+        from calcheck.mmd.kernel_scores import direct_scores, laplace_scores
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
         draws = predictive.n_draws
         self._require_pairs(draws, y.shape[1])
-        gamma = fit.tolist() if len(fit) > 1 else float(fit[0])
-        details = {"targets": {"gamma": gamma, "repeats": y.shape[1]}, "draws": draws or "exact"}
-        found = direct_scores(y, predictive, fit, **self._pairs)
+        details = {"targets": self.describe_targets(fit, y.shape[1]), "draws": draws or "exact"}
+        scores = {"rbf": direct_scores, "laplace": laplace_scores}.get(self.kernel_y)
+        found = scores(y, predictive, fit, **self._pairs) if scores and not self.feature_targets else None
         if found is not None:
             return RowResults({"ammd": found}, details=details)
-        psi = output_features(y.reshape(-1, y.shape[2]), predictive, fit, run.rng(RandomStream.FEATURES))
+        psi = self.target_kernel.features(y.reshape(-1, y.shape[2]), predictive, fit, run)
         both, bounds = embed(psi, rows, predictive.load())
         details |= feature_details(bounds)
         return RowResults(
@@ -162,14 +159,13 @@ class Ammd(GenerativeMetric["Bandwidths"]):
 
     def null_distribution(
         self,
-        fit: Bandwidths,  # noqa: ARG002 - recomputed for each replicate
+        fit: Bandwidths,
         simulation: NullSimulator,
         run: Run,
     ) -> NullDistribution | None:
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
         import numpy as np
 
-        from calcheck.kernels.input_kernel import bandwidths_or_none
         from calcheck.mmd.joint import embed_replicates
 
         predictive = simulation.rows.predictive
@@ -179,9 +175,10 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         data_sets = embed_replicates(
             simulation.rows,
             iter(replicates),
-            lambda y: bandwidths_or_none(self._bandwidths, y, self.gamma_y),
+            self.replicate_bandwidths(fit, predictive),
             predictive,
-            lambda: run.rng(RandomStream.FEATURES),
+            self.target_kernel,
+            run,
             apart=False,
         )
         values = np.empty(1 + len(replicates))
@@ -190,10 +187,11 @@ class Ammd(GenerativeMetric["Bandwidths"]):
             run.progress("replicates", (number + 1) / len(values))
         return NullDistribution(values[1:], data_value=float(values[0]))
 
-    @staticmethod
-    def _cheap(rows: Predictions) -> bool:
+    def _cheap(self, rows: Predictions) -> bool:
         """Return whether the direct computation costs no more than features of a replicate's targets."""
         predictive = rows.predictive
+        if self.kernel_y != "rbf" or self.feature_targets:
+            return self.kernel_y == "laplace"
         if predictive is None or predictive.normal() is not None:
             return True
         draws = predictive.n_draws

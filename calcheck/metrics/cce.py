@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
 
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
+MOMENTS = "0 means equal moments up to the degree of the kernel on targets; there is no upper limit."
 OF_COVERAGE = (
     "the file states intervals, so the value is the mean difference between the share of targets inside, given the"
     " inputs, and the level {:g}"
@@ -42,16 +43,16 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
               \hat U_{Y|X}(x) = \sum_i a_i(x)\, \phi(y_i), \quad a(x) = (K_X + n \lambda I)^{-1} k_X(x)
 
-    where :math:`\phi` is the feature map of the RBF kernel :math:`k_Y` and :math:`Y'` follows the predictive
-    distributions. These enter by closed-form mean embeddings or by draws (regularized by :math:`n \lambda'`). The
-    value is the mean of CCE(x) over the rows, or over the inputs of another file.
+    where :math:`\phi` is the feature map of the kernel :math:`k_Y`, RBF by default, and :math:`Y'` follows the
+    predictive distributions. These enter by closed-form mean embeddings or by draws (regularized by
+    :math:`n \lambda'`). The value is the mean of CCE(x) over the rows, or over the inputs of another file.
 
     Parameters
     ----------
     kernel_x, gamma_x, degree, coef0, normalize
         Kernel on inputs and normalization of the inputs.
-    gamma_y
-        Scale of the kernel on targets.
+    kernel_y, gamma_y
+        Kernel on targets.
     lambda_, lambda_model
         Regularizers of the data embedding and of the model embedding.
     estimator
@@ -72,8 +73,9 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     Value
     -----
     Dimensionless, >= 0, smaller is better. Distributions that do not overlap have a distance of about sqrt(2); at
-    inputs far from all others, the polynomial kernel may exceed that. Because of noise, a perfect model also has a
-    positive value. CCE^2 is a V-statistic: sampling noise biases it upwards, the regularizer downwards.
+    inputs far from all others, the polynomial kernel may exceed that. A polynomial kernel on targets compares moments
+    up to its degree, without an upper limit. Because of noise, a perfect model also has a positive value. CCE^2 is a
+    V-statistic: sampling noise biases it upwards, the regularizer downwards.
     ``--estimator unbiased`` subtracts the noise, sum_i a_i(x)^2 |delta_i|^2, from the square. The result may be
     negative and is 0 on average for a perfect model (it is not unbiased for other models). Above 2,048 rows the noise
     is estimated with random signs, and details give its error.
@@ -85,7 +87,8 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     Raises
     ------
     DataError
-        A required column is missing, targets or inputs are constant, or gamma_y is too large for the features.
+        A required column is missing, targets or inputs are constant, gamma_y is too large for the features, or the
+        kernel on targets has no means of the distributions.
 
     Notes
     -----
@@ -96,6 +99,9 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     to the mean.
     Details give the reach, the distance within which inputs are averaged (:func:`calcheck.embeddings.reach.reach`).
     Rows give the effective number of neighbors (:func:`calcheck.embeddings.reach.effective_neighbors`).
+    A Laplace or polynomial kernel on targets needs an exact solver. Means of a polynomial kernel are moments, in closed
+    form. Those of a Laplace kernel are sums for counts and draws, and otherwise integrals, exact to 1e-11; all pairs of
+    targets and predictions are then compared, so memory is O(n^2) and each replicate takes O(n^3).
     Differences from the paper: exact embeddings of parametric families by default (the paper's protocol is
     ``--draws 1 --trials 5``), and no explicit inverse.
 
@@ -131,7 +137,9 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     curves_along_columns: ClassVar[bool] = True
 
     def description(self) -> str:
-        return f"{self.summary()} {SQUARED}" if self.unbiased else super().description()
+        if self.unbiased:
+            return f"{self.summary()} {SQUARED}"
+        return f"{self.summary()} {MOMENTS}" if self.kernel_y == "polynomial" else super().description()
 
     def with_defaults(self, rows: Predictions) -> Self:
         """Return the metric; for prediction intervals with a kernel in which outcomes 0 and 1 have the distance 1."""
@@ -175,18 +183,18 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         """
         from calcheck.embeddings.draws import draws_of
         from calcheck.embeddings.fitted_settings import KernelSettings
-        from calcheck.kernels.input_kernel import conditioning, require_inputs, target_bandwidths
+        from calcheck.kernels.input_kernel import conditioning, require_inputs
 
         y, predictive = require_inputs(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "cce needs at least 2 rows to choose kernel scales, got 1. Pass more rows, or --gamma-x and --gamma-y"
             raise DataError(msg)
         inputs = conditioning(rows, self)
-        gamma_y = target_bandwidths(y, self.gamma_y)
+        gamma = self.bandwidths(y, predictive)
         lambda_, lambda_model = self.lambdas
         described = {
             "inputs": inputs.details,
-            "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
+            "targets": {**self.target_kernel.details, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])},
             "model": {"draws": draws_of(predictive, self.draws), "lambda": lambda_, "lambda_model": lambda_model},
         }
         features = self.features(y, predictive, run)

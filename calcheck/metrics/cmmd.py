@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CmmdDetails
 from calcheck.kernels.kernel_options import Solver
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric
+from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel
 from calcheck.options import option, require_positive_option
 from calcheck.results import RowResults
 
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
+    from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
+    from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.mmd.ridge_norms import RidgeNorms
+
+    Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,10 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
     Parameters
     ----------
-    standardize, kernel_x, gamma_x, gamma_y
+    standardize, kernel_x, gamma_x, kernel_y, gamma_y
         Standardization, and the kernels on inputs and targets.
+    feature_targets, gamma_features, epsilon
+        Features among the target columns, and their kernel.
     lambda_
         Regularizer.
     solver
@@ -67,7 +74,10 @@ class Cmmd(JointMetric["RidgeNorms"]):
     each input. With the same kernels, the mean of CCE^2 is at most max k_X times CMMD^2. Repeated targets of one input
     are rows with the same id. Targets and draws enter only through their row means, as ridge regression is linear.
     Beyond ``--max-exact-rows``, K_X is approximated by Nyström features in O(n); their error is estimated on 10,000
-    validation rows.
+    validation rows. Kernels on targets are those of jmmd.
+    With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
+    row has one. Scales are then those of both samples together. p comes from exchanging
+    rows with similar inputs, as for mcmd; memory is quadratic in the rows, and each permutation takes cubic time.
 
     References
     ----------
@@ -125,3 +135,25 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
         return np.asarray(-4 * np.sum(half * sums.apply(mean) + mean * sums.apply(half), axis=1))
+
+    def of_samples(self) -> CmmdOfSamples:
+        """Return the metric with these options, of two samples."""
+        return CmmdOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+
+
+@dataclass(frozen=True)
+class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
+    """Squared conditional maximum mean discrepancy of two samples, whose inputs may differ."""
+
+    info: ClassVar[MetricInfo] = info_of_samples(
+        Cmmd.info, "0 means equal distributions given the inputs; noise and different inputs make it larger."
+    )
+
+    def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
+        from calcheck.mmd.joint_samples import OperatorMmd, target_features
+
+        on_targets, details = sample_kernel(self, y.shape[1])
+        return OperatorMmd(kernel.gram(x, x), target_features(on_targets, y), self.lambda_), {
+            **details,
+            "lambda": self.lambda_,
+        }

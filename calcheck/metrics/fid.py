@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import FidDetails
+from calcheck.kernels.kernel_options import KernelOptions
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import GenerativeMetric
+from calcheck.metrics._of_samples import OfSamples, info_of_samples
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -15,9 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Normalization
     from calcheck.mmd.frechet import SharedInputs
+    from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
+
+    Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +77,9 @@ class Fid(GenerativeMetric[FidFit]):
     Each row has weight 1/n, divided equally among its targets or draws. Parametric distributions use exact moments.
     Covariances carry the factor n / (n - 1). The trace of the matrix root is the sum of singular values of a product of
     triangular factors, which is accurate for singular covariances. Time O(n (d + t)^2 + (d + t)^3).
+    With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
+    row has one. Scales are then those of both samples together. p comes from exchanging
+    rows with similar inputs, as for mcmd.
 
     References
     ----------
@@ -106,19 +115,26 @@ class Fid(GenerativeMetric[FidFit]):
         from calcheck.mmd.frechet import SharedInputs
 
         rows = source.predictions()
-        normalize: Normalization = "standardize" if self.standardize == "data" else "none"
-        scaling = fit_scaling(all_inputs(rows, run), normalize, "rbf")
+        scaling = fit_scaling(all_inputs(rows, run), self._normalization, "rbf")
         return FidFit(SharedInputs(scaling(rows.inputs())), self._spread(rows))
+
+    @property
+    def _normalization(self) -> Normalization:
+        return "standardize" if self.standardize == "data" else "none"
 
     def refit(self, fit: FidFit, source: Source, run: Run) -> FidFit:  # noqa: ARG002 - not random
         """Return the fit to other targets at the same inputs."""
         return replace(fit, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> NDArray[np.float64]:
+        import numpy as np
+
+        from calcheck.kernels.input_kernel import target_precisions
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
-        return self._bandwidths(y.reshape(-1, y.shape[2]), 1.0) ** -0.5
+        columns = y.reshape(-1, y.shape[2])
+        return target_precisions(columns) ** -0.5 if self.standardize == "data" else np.ones(columns.shape[1])
 
     def evaluate(self, fit: FidFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         import numpy as np
@@ -141,3 +157,24 @@ class Fid(GenerativeMetric[FidFit]):
             "means": float(np.sum((data.mean - model.mean) ** 2)),
         }
         return RowResults({}, fixed={"fid": distance}, details=details)
+
+    def of_samples(self) -> FidOfSamples:
+        """Return the metric with these options, of two samples."""
+        return FidOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+
+
+@dataclass(frozen=True)
+class FidOfSamples(OfSamples, Fid):  # type: ignore[misc]
+    """Squared Fréchet distance between Gaussian fits to two samples of inputs and targets."""
+
+    info: ClassVar[MetricInfo] = info_of_samples(Fid.info, "0 means equal means and covariances of inputs and targets.")
+
+    @property
+    def _inputs(self) -> KernelOptions:
+        """Options of a kernel for propensities; the distance has none."""
+        return KernelOptions(kernel_x="rbf", gamma_x="1/d", normalize=self._normalization)
+
+    def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:  # noqa: ARG002
+        from calcheck.mmd.joint_samples import GaussianDistance
+
+        return GaussianDistance(x, y), {"columns": {"inputs": x.shape[1], "targets": y.shape[1]}}

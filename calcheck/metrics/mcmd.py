@@ -10,7 +10,6 @@ from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Solver
-from calcheck.messages import Message
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from calcheck.embeddings.diagnostics import FeatureBounds
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.pooled_outputs import PooledOutputs
-    from calcheck.embeddings.strata import Strata
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.input_kernel import Conditioning
@@ -32,14 +30,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
 SQUARED = "Squared: 0 means equal distributions; distributions that do not overlap have a square of about 2."
-MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
-NO_OVERLAP = "the inputs of the two samples do not overlap, so the samples cannot be compared at any input"
-NOT_EXACT = {
-    "input": "the samples have different inputs: permutations among neighboring rows are exact if the inputs"
-    " have the same distribution, and approximate otherwise",
-    "propensity": "the samples have different inputs: permutations are among rows with similar propensities, so p"
-    " is approximate, and too small if the two input distributions differ strongly",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +252,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
         from calcheck.embeddings.permutation_null import input_kernel_of, permutation_null
         from calcheck.embeddings.pooled_outputs import PooledOutputs, RescaledOutputs
-        from calcheck.embeddings.strata import strata
+        from calcheck.embeddings.strata import NO_OVERLAP, permutation_warnings, strata
         from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, fit.inputs.scaling
@@ -291,7 +281,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             data_value=own,
             at_inputs=found.at_points,
             details=details,
-            warnings=_permutation_warnings(groups),
+            warnings=permutation_warnings(groups),
         )
 
     def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -344,13 +334,3 @@ def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64
 
     y, first = target_matrix(rows), first_sample(rows, "mcmd")
     return y[first], y[~first]
-
-
-def _permutation_warnings(groups: Strata) -> tuple[Message, ...]:
-    """Return warnings about why p is not exact."""
-    warnings = [Message("permutations-approximate", NOT_EXACT[groups.by])] if groups.by in NOT_EXACT else []
-    if groups.exchangeable < MIN_EXCHANGEABLE * len(groups.labels):
-        share = f"{groups.exchangeable:,} of {len(groups.labels):,} rows"
-        text = f"only {share} have neighbors in both files: p is for these rows, the value is for all rows"
-        warnings.append(Message("permutations-partial", text))
-    return tuple(warnings)

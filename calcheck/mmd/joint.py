@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.output_features import FeatureError
-from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw
+from calcheck.distributions import Samples
+from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.linalg.eigenbasis import truncated_eigenbasis
 from calcheck.mmd.pair_sums import of_different
@@ -18,12 +19,12 @@ from calcheck.mmd.quadratic_forms import QuadraticForm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.execution.context import Progress
+    from calcheck.embeddings.diagnostics import FeatureBounds
+    from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
+    from calcheck.execution.context import Progress, Run
     from calcheck.kernels.kernel_options import Estimator
     from calcheck.predictions import Predictions
 
@@ -47,12 +48,16 @@ class JointEmbedding:
         Number of targets per row, r.
     draws : int, optional
         Number of draws per row, l; None if the distributions are known in closed form.
+    target_norms, draw_norms : (n,) or float
+        Mean of k(u, u) over the targets, and over the draws, of each row.
     """
 
     observed: Values
     predicted: Values
     targets: int
     draws: int | None
+    target_norms: Values | float = 1.0
+    draw_norms: Values | float = 1.0
 
     @property
     def difference(self) -> Values:
@@ -62,11 +67,12 @@ class JointEmbedding:
     def halves(self) -> tuple[JointEmbedding, JointEmbedding]:
         """Return the first and the second half of the rows."""
         n = len(self.observed) // 2
-        first, second = (
-            JointEmbedding(self.observed[rows], self.predicted[rows], self.targets, self.draws)
-            for rows in (slice(n), slice(n, None))
-        )
-        return first, second
+        return self._take(slice(n)), self._take(slice(n, None))
+
+    def _take(self, rows: slice) -> JointEmbedding:
+        """Return the embeddings of some rows."""
+        norms = (each if isinstance(each, float) else each[rows] for each in (self.target_norms, self.draw_norms))
+        return JointEmbedding(self.observed[rows], self.predicted[rows], self.targets, self.draws, *norms)
 
     def form(self, estimator: Estimator) -> QuadraticForm:
         """Return the quadratic form that estimates the squared joint MMD.
@@ -84,7 +90,10 @@ class JointEmbedding:
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own
         return QuadraticForm(
-            self.predicted, np.full(n, own), others, others * self.predicted - 2 / n**2 * self.observed
+            self.predicted,
+            np.full(n, own) * self.draw_norms,
+            others,
+            others * self.predicted - 2 / n**2 * self.observed,
         )
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
@@ -94,12 +103,12 @@ class JointEmbedding:
         """
         scores = _dots(self.predicted, self.predicted)
         if unbiased and self.draws is not None:
-            scores = of_different(scores, self.draws)
+            scores = of_different(scores, self.draws, self.draw_norms)
         scores = scores - 2 * _dots(self.observed, self.predicted)
         if not constant:
             return scores
         own = _dots(self.observed, self.observed)
-        return scores + (of_different(own, self.targets) if unbiased else own)
+        return scores + (of_different(own, self.targets, self.target_norms) if unbiased else own)
 
 
 def _dots(a: Values, b: Values) -> Values:
@@ -107,13 +116,21 @@ def _dots(a: Values, b: Values) -> Values:
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
-def embed(features: OutputFeatures, rows: Predictions, predictive: Predictive) -> tuple[JointEmbedding, FeatureError]:
+def embed(features: TargetFeatures, rows: Predictions, predictive: Predictive) -> tuple[JointEmbedding, FeatureBounds]:
     """Return the embeddings of targets and distributions, and the error of the features."""
     y = repeated_targets(rows)
-    points = features.of_points(y.reshape(-1, y.shape[2]))
-    bounds = FeatureError(features, points)
+    points, models, bounds = features.embed(y.reshape(-1, y.shape[2]), [predictive])
     observed = points.reshape(len(y), y.shape[1], -1).mean(axis=1)
-    return JointEmbedding(observed, bounds.embed(predictive), y.shape[1], predictive.n_draws), bounds
+    norms = features.mean_norms(y), _draw_norms(features.mean_norms, predictive)
+    return JointEmbedding(observed, next(models), y.shape[1], predictive.n_draws, *norms), bounds
+
+
+def _draw_norms(mean_norms: Callable[[Values], Values | float], predictive: Predictive) -> Values | float:
+    """Return the mean of k(u, u) over the draws of each row; 1 for other distributions, where it is not used."""
+    if predictive.n_draws is None:
+        return 1.0
+    draws = predictive.load()
+    return mean_norms(draws.draws.reshape(len(draws), draws.n_draws, -1)) if isinstance(draws, Samples) else 1.0
 
 
 def repeated_targets(rows: Predictions) -> Values:
@@ -142,7 +159,8 @@ def embed_replicates(
     replicates: Iterator[Predictions],
     gamma_of: Callable[[Values], Values | None],
     predictive: Predictive,
-    rng: Callable[[], Generator],
+    kernel: TargetKernel,
+    run: Run,
     *,
     apart: bool,
 ) -> Iterator[JointEmbedding | None]:
@@ -158,8 +176,10 @@ def embed_replicates(
         Returns the scale of the kernel on targets for (p, t) targets; None if it is undefined.
     predictive : Predictive
         The distributions of the data.
-    rng : callable
-        Returns the random generator that selects dictionary elements when there are too many.
+    kernel : TargetKernel
+        Kernel on targets.
+    run : Run
+        Seed and memory limit.
     apart : bool
         Whether only a - b is used; it needs fewer directions.
 
@@ -175,16 +195,20 @@ def embed_replicates(
         return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if exchanged else predictive])
 
     data = data_set(rows)
-    shared = SharedFeatures(data, predictive, rng)
-    repeats = data.y.shape[1]
-    for each in chain([data], map(data_set, replicates)):
+    shared = kernel.shared(data, predictive, run, differences=apart)
+    for each, rows_of_each in chain([(data, rows)], ((data_set(one), one) for one in replicates)):
         if each.gamma is None:
             yield None
             continue
         with one_blas_thread():  # many small products
             observed, (predicted,), norm, _ = shared.rescaled(each)
-            basis = _directions(observed - predicted, norm) if apart else norm
-            found = JointEmbedding(observed @ basis, predicted @ basis, repeats, predictive.n_draws)
+            if norm is not None:
+                basis = _directions(observed - predicted, norm) if apart else norm
+                observed, predicted = observed @ basis, predicted @ basis
+            of_kernel = partial(kernel.mean_norms, gamma=each.gamma)
+            draws = rows_of_each.distributions()
+            norms = (1.0, 1.0) if apart else (of_kernel(each.y), _draw_norms(of_kernel, draws))
+            found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
         yield found
 
 

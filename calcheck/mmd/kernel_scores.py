@@ -8,6 +8,8 @@ import numpy as np
 
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.distributions.samples import Samples
+from calcheck.embeddings.laplace_embeddings import laplace_embeddings
+from calcheck.kernels.functions import Laplace
 from calcheck.mmd.pair_sums import of_different, row_products
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
 
     Values = NDArray[np.float64]
+
+ROWS = 1024  # Rows per batch of Laplace embeddings
 
 
 def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values | None:
@@ -53,4 +57,20 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
     if not constant:
         return scores
     own = row_products(points, points, 1.0)
+    return np.asarray(scores + (of_different(own, y.shape[1]) if unbiased else own))
+
+
+def laplace_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values:
+    """Return the scores of :func:`direct_scores` in a Laplace kernel, (n,)."""
+    scores = np.empty(len(y))
+    for start in range(0, len(y), ROWS):
+        rows = slice(start, start + ROWS)
+        batch = predictive if len(y) <= ROWS else predictive.take(rows)
+        embeddings = laplace_embeddings(batch, tuple(gamma))
+        own, both = embeddings.norms(), embeddings.means_by_row(y[rows]).mean(axis=1)
+        draws = batch.n_draws
+        scores[rows] = (of_different(own, draws) if unbiased and draws is not None else own) - 2 * both
+    if not constant:
+        return scores
+    own = np.array([Laplace(1.0).gram(each, each).mean() for each in y * gamma])
     return np.asarray(scores + (of_different(own, y.shape[1]) if unbiased else own))

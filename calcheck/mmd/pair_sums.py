@@ -41,9 +41,12 @@ def row_products(a: Array, b: Array, gamma: float) -> Array:
     return xp.concat(found)
 
 
-def of_different(products: Array, size: int) -> Array:
-    """Return means over pairs of distinct points, given means over all pairs of ``size`` points, (n,)."""
-    return (size * products - 1) / (size - 1)
+def of_different(products: Array, size: int, norms: Array | float = 1) -> Array:
+    """Return means over pairs of distinct points, given means over all pairs of ``size`` points, (n,).
+
+    ``norms`` are the means of the kernel of a point with itself.
+    """
+    return (size * products - norms) / (size - 1)
 
 
 def pair_sum(

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.kernels.kernel_options import Estimator
+
     Values = NDArray[np.float64]
     Labels = NDArray[np.bool_]
 
@@ -32,8 +34,8 @@ class PooledGram:
         self._diagonal = np.diag(gram).copy()
         self._sums = gram.sum(axis=1)
 
-    def distances(self, labels: Labels) -> Values:
-        r"""Return the unbiased squared MMD of several divisions of the rows into two samples, (r,).
+    def distances(self, labels: Labels, statistic: Estimator = "unbiased") -> Values:
+        r"""Return the squared MMD of several divisions of the rows into two samples, (r,).
 
         .. math:: \frac{\sum_{i \ne j} k(a_i, a_j)}{n (n - 1)} + \frac{\sum_{i \ne j} k(b_i, b_j)}{m (m - 1)}
                   - \frac{2}{n m} \sum_{i, j} k(a_i, b_j)
@@ -42,6 +44,9 @@ class PooledGram:
         ----------
         labels : (r, n)
             Whether each row is from the first sample; all divisions have the same sizes.
+        statistic : str
+            ``unbiased``, as above; ``v`` with the pairs of a row with itself, over n^2 and m^2; ``paper`` without the
+            first term, that of the first sample only.
         """
         first = labels.astype(np.float64)
         n = int(labels[0].sum())
@@ -51,7 +56,10 @@ class PooledGram:
         between = to_all - within
         others = self._sums.sum() - to_all - between
         other_own = self._diagonal.sum() - own
-        return np.asarray((within - own) / (n * (n - 1)) + (others - other_own) / (m * (m - 1)) - 2 * between / (n * m))
+        if statistic == "v":
+            return np.asarray(within / n**2 + others / m**2 - 2 * between / (n * m))
+        model = (others - other_own) / (m * (m - 1)) - 2 * between / (n * m)
+        return np.asarray(model if statistic == "paper" else (within - own) / (n * (n - 1)) + model)
 
     def permuted(self, labels: Labels, count: int, rng: Generator) -> Iterator[Values]:
         """Yield the distances of permutations of the labels (n,), in blocks."""

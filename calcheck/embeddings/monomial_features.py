@@ -1,0 +1,155 @@
+"""Features of the polynomial kernel on targets: monomials, whose means are moments of the distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.distributions.moments import monomials
+from calcheck.embeddings.exact_features import ExactFeatures
+from calcheck.embeddings.rescaled_features import SwappedDraw, by_row
+from calcheck.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.rescaled_features import DataSet
+
+    Values = NDArray[np.float64]
+
+MAX_FEATURES = 1500  # Maximum number of monomials
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialFeatures:
+    """Features psi with psi(u) . psi(v) = (sum_c gamma_c u_c v_c + coef0)^degree: weighted monomials.
+
+    Parameters
+    ----------
+    gamma : (t,)
+        Scale of each target column.
+    degree : int
+        Degree of the kernel.
+    coef0 : float
+        Constant of the kernel.
+
+    Raises
+    ------
+    OptionError
+        The monomials are too many.
+    """
+
+    gamma: Values
+    degree: int
+    coef0: float
+
+    def __post_init__(self) -> None:
+        if self.rank > MAX_FEATURES:
+            msg = (
+                f"--kernel-y polynomial of degree {self.degree} has {self.rank:,} monomials of {len(self.gamma)} target"
+                f" columns, at most {MAX_FEATURES:,} are allowed. Pass a smaller --degree, or --kernel-y rbf"
+            )
+            raise OptionError(msg)
+
+    @property
+    def rank(self) -> int:
+        """Number of features: monomials up to the degree."""
+        return comb(len(self.gamma) + self.degree, self.degree)
+
+    @property
+    def exponents(self) -> NDArray[np.intp]:
+        """Exponents of the monomials, (r, t)."""
+        columns = range(len(self.gamma))
+        chosen = (each for total in range(self.degree + 1) for each in combinations_with_replacement(columns, total))
+        return np.array([[each.count(column) for column in columns] for each in chosen])
+
+    @property
+    def weights(self) -> Values:
+        """Weights of the monomials, (r,): roots of the multinomial coefficients times powers of gamma and coef0."""
+        exponents = self.exponents
+        rest = self.degree - exponents.sum(axis=1)
+        ways = [
+            factorial(self.degree) // (factorial(left) * prod(map(factorial, powers)))
+            for left, powers in zip(rest.tolist(), exponents.tolist(), strict=True)
+        ]
+        return np.asarray(np.sqrt(np.array(ways) * self.coef0**rest * np.prod(self.gamma**exponents, axis=1)))
+
+    def of_points(self, points: Values) -> Values:
+        """Return psi(u) for (p, t) points, (p, r)."""
+        return monomials(points, self.exponents) * self.weights
+
+    def of_distributions(self, predictive: Predictive) -> Values:
+        """Return E psi(Y_i), (n, r).
+
+        Raises
+        ------
+        DataError
+            The moments do not exist, or overflow.
+        """
+        moments = predictive.mixed_moments(self.exponents)
+        good = np.asarray(np.isfinite(moments).all(axis=1))
+        if not good.all():
+            msg = (
+                f"{int((~good).sum()):,} of {len(good):,} {predictive.display_name} distributions have moments of order"
+                f" {self.degree} that overflow. Pass --kernel-y rbf, or a smaller --degree"
+            )
+            raise DataError(msg)
+        return moments * self.weights
+
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], ExactFeatures]:
+        """Return the features of targets (p, t), and of the distributions of each trial."""
+        return self.of_points(points), map(self.of_distributions, models), ExactFeatures(self.rank)
+
+    def mean_norms(self, points: Values) -> Values:
+        """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,)."""
+        return np.asarray(((points**2 @ self.gamma + self.coef0) ** self.degree).mean(axis=1))
+
+
+class SharedMonomials:
+    """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only.
+
+    Parameters
+    ----------
+    data : DataSet
+        The data, as opposed to the replicates.
+    features : MonomialFeatures
+        The features in the kernel of the data.
+    """
+
+    def __init__(self, data: DataSet, features: MonomialFeatures) -> None:
+        self._data, self._features = data, features
+        self._means: dict[int, tuple[Predictive, Values]] = {}
+        self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
+
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+        """Return features, and matrices that convert them to the kernels of a data set and of the data.
+
+        As :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`.
+        """
+        observed = by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
+        ratios = np.asarray(each.gamma) / self._features.gamma
+        own = np.diag(np.prod(ratios ** (self._features.exponents / 2), axis=1))
+        return observed, [self._mean(one, observed) for one in each.model], own, np.eye(self._features.rank)
+
+    def _mean(self, one: Predictive | SwappedDraw, observed: Values) -> Values:
+        """Return E psi(Y'), (n, r); distributions that all data sets share are embedded once."""
+        predictive = one.draws if isinstance(one, SwappedDraw) else one
+        mean = self._known(predictive)
+        if not isinstance(one, SwappedDraw):
+            return mean
+        return mean + (self._before - observed) * self._data.repeats / (predictive.n_draws or 1)
+
+    def _known(self, predictive: Predictive) -> Values:
+        if id(predictive) in self._means:
+            return self._means[id(predictive)][1]
+        mean = self._features.of_distributions(predictive)
+        if any(predictive is shared for shared in self._data.model):
+            self._means[id(predictive)] = predictive, mean
+        return mean

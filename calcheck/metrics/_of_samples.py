@@ -1,0 +1,166 @@
+"""Base class of metrics of joint distributions that compare two samples at different inputs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from calcheck.mmd.samples import SAMPLE, first_sample
+from calcheck.results import NullDistribution, RowResults
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.input_kernel import Conditioning
+    from calcheck.kernels.kernel_options import KernelOptions, Standardize
+    from calcheck.metric_info import MetricInfo
+    from calcheck.metrics._joint_mmd import KernelMetric
+    from calcheck.mmd.joint_samples import SampleDistance
+    from calcheck.predictions import Predictions, Source
+
+    Values = NDArray[np.float64]
+
+COPIES = 3  # number of n x n matrices in memory
+NO_INTERVAL = "resampling repeats rows, which adds noise to both samples"
+
+
+@dataclass(frozen=True, eq=False)
+class SamplesFit:
+    """The rows of two samples.
+
+    Parameters
+    ----------
+    distance : SampleDistance
+        The distance between the samples, for any labels of the rows.
+    labels : (n,)
+        Whether a row is from the first sample.
+    inputs : Conditioning
+        Normalization and kernel of the inputs of both samples.
+    details : dict
+        Description of the settings, for the report.
+    """
+
+    distance: SampleDistance
+    labels: NDArray[np.bool_]
+    inputs: Conditioning
+    details: dict[str, Any]
+
+
+class OfSamples:
+    """A metric of two samples: p comes from exchanging rows with similar inputs.
+
+    Scales are those of both samples together, so that permutations of the labels do not change them.
+    """
+
+    if TYPE_CHECKING:
+        info: ClassVar[MetricInfo]
+        standardize: Standardize
+
+        @property
+        def _inputs(self) -> KernelOptions:
+            """Options of the normalization and of the kernel on inputs."""
+
+    def columns(self) -> tuple[str, ...]:
+        return (SAMPLE,)
+
+    @abstractmethod
+    def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
+        """Return the distance of normalized inputs (n, d) and targets (n, t), and the description of its settings."""
+
+    def fit(self, source: Source, run: Run) -> SamplesFit:
+        import numpy as np
+
+        from calcheck.kernels.input_kernel import all_inputs, conditioning, target_matrix
+
+        rows = source.predictions()
+        labels = first_sample(rows, self.info.name)
+        run.require_room(COPIES * 8 * len(rows) ** 2, f"all pairs of {len(rows):,} rows of both samples")
+        inputs = conditioning(rows, self._inputs)
+        x = np.asarray(inputs.scaling(all_inputs(rows, run)), dtype=np.float64)
+        distance, details = self._distance(inputs.kernel, x, self._scaled(target_matrix(rows)))
+        n = int(labels.sum())
+        samples = {"rows": n, "rows_b": len(rows) - n}
+        return SamplesFit(distance, labels, inputs, {"samples": samples, **details})
+
+    def _scaled(self, y: Values) -> Values:
+        """Return targets (n, t), divided by their deviation over both samples unless they are left unchanged."""
+        import numpy as np
+
+        from calcheck.kernels.input_kernel import target_precisions
+
+        return y if self.standardize == "none" else np.asarray(y * np.sqrt(target_precisions(y)))
+
+    def evaluate(self, fit: SamplesFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - the fit has the rows
+        import numpy as np
+
+        value = np.asarray(fit.distance.of_division(fit.labels))
+        return RowResults({}, fixed={self.info.name: value}, details=fit.details)
+
+    def null_distribution(self, fit: SamplesFit, simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return the metric of permuted samples."""
+        import numpy as np
+
+        from calcheck.embeddings.strata import NO_OVERLAP, permutation_warnings, strata
+        from calcheck.execution.prefetch import one_blas_thread
+
+        x = np.asarray(fit.inputs.scaling(simulation.rows.inputs()), dtype=np.float64)
+        groups = strata(x, fit.labels, lambda: _features(fit.inputs.kernel, x))
+        details = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable}
+        if not groups.exchangeable:
+            return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
+        values = []
+        with one_blas_thread():
+            for labels in groups.permuted(simulation.rng(), len(simulation)):
+                values.append(fit.distance.of_division(labels))
+                run.progress("permutations", len(values) / len(simulation))
+        own = fit.distance.of_division(fit.labels)
+        return NullDistribution(
+            np.array(values), data_value=own, details=details, warnings=permutation_warnings(groups)
+        )
+
+    def influences(self, both: Predictions, run: Run) -> Values:
+        """Raise an error: two samples are not compared with two others.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError
+
+
+def _features(kernel: Kernel, x: Values) -> Values:
+    """Return Z, (n, q), with the kernel of inputs (n, d) approximated by Z Z^T."""
+    from calcheck.embeddings.permutation_null import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
+
+    return low_rank_kernel(kernel, x, x[:1], min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK))).rows
+
+
+def info_of_samples(info: MetricInfo, interpretation: str) -> MetricInfo:
+    """Return the description of a metric that compares two samples, with the meaning of its value."""
+    return replace(
+        info,
+        needs=("y", "x"),
+        interpretation=interpretation,
+        no_interval=NO_INTERVAL,
+        pointwise=False,
+        repeated_targets=False,
+    )
+
+
+def sample_kernel(metric: KernelMetric[Any], columns: int) -> tuple[Kernel, dict[str, Any]]:
+    """Return the kernel of a metric on standardized targets, and its description for the report."""
+    from calcheck.kernels.functions import KERNELS, FeatureAware, Rbf
+
+    gamma, described = metric.standard_gamma(columns), metric.target_kernel.details
+    own, of_features = float(gamma[0]), float(gamma[-1])
+    shape = {key: described[key] for key in ("degree", "coef0") if key in described}
+    kernel: Kernel = KERNELS[metric.kernel_y](gamma=own, **shape)
+    if count := metric.feature_targets:
+        kernel = FeatureAware(kernel, Rbf(of_features), count, metric.epsilon)
+    return kernel, {"targets": {**described, "gamma": gamma.tolist() if count else own}}

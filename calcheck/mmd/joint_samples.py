@@ -1,0 +1,101 @@
+"""Distances between two samples of inputs and targets, for any division of the rows into two samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from calcheck.embeddings.pooled_outputs import PooledOutputs
+from calcheck.mmd.frechet import frechet, moments
+from calcheck.mmd.two_sample_mmd import PooledGram
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Estimator
+
+    Values = NDArray[np.float64]
+    Labels = NDArray[np.bool_]
+
+
+class SampleDistance(Protocol):
+    """A distance between two samples."""
+
+    def of_division(self, first: Labels) -> float:
+        """Return the distance between the rows of the first sample, (n,) bool, and the others."""
+        ...
+
+
+class JointMmd:
+    """Squared MMD of (input, target) in the product of the kernels on inputs and on targets.
+
+    Parameters
+    ----------
+    gram : (n, n)
+        Product of both kernels for all pairs of rows.
+    statistic : str
+        Estimator; see :meth:`calcheck.mmd.two_sample_mmd.PooledGram.distances`.
+    """
+
+    def __init__(self, gram: Values, statistic: Estimator) -> None:
+        self._gram, self._statistic = PooledGram(gram), statistic
+
+    def of_division(self, first: Labels) -> float:
+        return float(self._gram.distances(first[None], self._statistic)[0])
+
+
+class OperatorMmd:
+    """Squared Hilbert-Schmidt distance between the conditional embedding operators of two samples.
+
+    With W = (K + m lambda I)^-1 for the m rows of a sample, its operator is sum_ij W_ij k_X(x_i, .) psi(y_j). The
+    distance is sum_c z_c^T K z_c, where z are the rows W psi of the first sample and -W psi of the second.
+
+    Parameters
+    ----------
+    gram : (n, n)
+        Kernel on inputs for all pairs of rows.
+    outputs : (n, r)
+        Features psi of the targets.
+    lambda_ : float
+        Regularizer.
+    """
+
+    def __init__(self, gram: Values, outputs: Values, lambda_: float) -> None:
+        self._gram, self._outputs, self._lambda = gram, outputs, lambda_
+
+    def of_division(self, first: Labels) -> float:
+        from scipy.linalg import cho_factor, cho_solve
+
+        z = np.empty_like(self._outputs)
+        for rows, sign in ((np.flatnonzero(first), 1), (np.flatnonzero(~first), -1)):
+            system = self._gram[rows].take(rows, axis=1)
+            system[np.diag_indices(len(rows))] += len(rows) * self._lambda
+            factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+            z[rows] = sign * cho_solve(factor, self._outputs[rows], check_finite=False)
+        return float(np.sum(z * (self._gram @ z)))
+
+
+class GaussianDistance:
+    """Squared Fréchet distance between Gaussian fits to the (input, target) of two samples.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs.
+    y : (n, t)
+        Targets.
+    """
+
+    def __init__(self, x: Values, y: Values) -> None:
+        self._x, self._y = x, y
+
+    def of_division(self, first: Labels) -> float:
+        one, other = (moments(self._x[rows], self._y[rows, None]) for rows in (first, ~first))
+        return float(frechet(one, other))
+
+
+def target_features(kernel: Kernel, y: Values) -> Values:
+    """Return features of targets (n, t) in a kernel, (n, r)."""
+    return PooledOutputs.from_kernel(kernel, y).values
