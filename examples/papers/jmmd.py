@@ -106,7 +106,7 @@ def digits(setting: Setting) -> None:
         paths.append(setting.folder / f"digits_{name}.parquet")
         write(paths[-1], **inputs, y=test.y.tolist(), samples=each.tolist())
     for metric in generators.METRICS:
-        options = ("--inputs", ",".join(inputs), "--standardize", "none", "--no-null", "--no-bootstrap")
+        options = ("--inputs", ",".join(inputs), "--standardize", "none", "--no-null")
         values = [value(metric, path, *options) for path in paths]
         print(f"{metric.upper():<6}" + "".join(f"{each:>12.4f}" for each in values), flush=True)
 
