@@ -79,7 +79,7 @@ def files_of(setting: Setting, names: tuple[str, ...]) -> list[str]:
 
 def folder_of(setting: Setting, name: str) -> Path | None:
     """Return the folder of a data set."""
-    path = setting.file(f"{name}.[cp][sa][vr]*")
+    path = setting.file(f"{name}.csv", f"{name}.parquet")
     return path.parent if path else None
 
 

@@ -39,11 +39,12 @@ class Setting:
     data: Path | None
     sets: int
 
-    def file(self, pattern: str) -> Path | None:
-        """Return the first file below the data folder with a name; None, and a line, if there is none."""
-        found = sorted(self.data.rglob(pattern)) if self.data else []
+    def file(self, *patterns: str) -> Path | None:
+        """Return the first file below the data folder with one of the names; None, and a line, if there is none."""
+        found = [path for pattern in patterns for path in sorted(self.data.rglob(pattern))] if self.data else []
         if not found:
-            where = f"no {pattern} in {self.data}" if self.data else f"{pattern} is read from --data FOLDER"
+            name = " or ".join(patterns)
+            where = f"no {name} in {self.data}" if self.data else f"{name} is read from --data FOLDER"
             print(f"missing: {where}")
         return found[0] if found else None
 
