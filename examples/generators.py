@@ -11,12 +11,14 @@ targets and a few draws a row, on inputs and targets standardized by the trainin
 
 and, to know what a model scores that sees no input, targets of random training rows: unconditional.
 
-    python examples/generators.py [--data FOLDER] [--datasets a,b] [--epochs N] [--seed N] [--out FOLDER]
+    python examples/generators.py [--data FOLDER] [--datasets a,b] [--rows N] [--methods a,b] [--epochs N] [--seed N]
+                                  [--out FOLDER]
 
-The data are CSV files with columns x… and y: those of ../shared/data/uci beside this repository, or of any other
-folder. For every data set and method it writes one Parquet file (inputs, y, and a column of lists ``samples``: 50 draws
-at each test row), and prints a table like the paper's Table 1, of what ``calcheck evaluate --metrics jmmd,ammd,fid``
-says of these files. Five data sets take two minutes of one processor.
+The data are CSV or Parquet files with columns x… and y: those of ../shared/data/uci beside this repository, or of any
+other folder. At most 1,000 rows of each are used, at random, unless --rows says how many. For every data set and method
+it writes one Parquet file (inputs, y, and a column of lists ``samples``: 50 draws at each test row), and prints a table
+like the paper's Table 1, of what ``calcheck evaluate --metrics jmmd,ammd,fid`` says of these files. Five data sets take
+two minutes of one processor.
 """
 
 import argparse
@@ -38,7 +40,7 @@ from calcheck.discrepancies import ammd, cmmd, jmmd, standardized
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "uci"
 DATASETS = "boston,concrete,energy,wine,yacht"
-ROWS, TEST = 1000, 0.2  # most rows that are used of a data set, and the share of them to test on
+ROWS, TEST = 1000, 0.2  # most rows that are used of a data set by default, and the share of them to test on
 NOISE, WIDTH, RATE, BATCH = 10, 32, 5e-4, 50
 DRAWS, SAVED = 5, 50  # a row: in a step of training, and in files
 
@@ -65,44 +67,55 @@ The order of the methods may be compared with that in the paper's Table 1, the n
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs (n, d) and targets (n,)."""
+    """Inputs (n, d) and targets (n,) or (n, t)."""
 
     x: np.ndarray
     y: np.ndarray
 
 
-def read(path: Path, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Return rows to train and to test on, at random."""
-    table = pc.read_csv(path)
+def data_file(folder: Path, name: str) -> Path | None:
+    """Return the file of a data set, CSV or Parquet; None if there is none."""
+    files = (folder / f"{name}{ending}" for ending in (".csv", ".parquet"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def read(path: Path, rng: np.random.Generator, most: int = ROWS) -> tuple[Rows, Rows]:
+    """Return rows to train and to test on, at random: at most so many together."""
+    table = pq.read_table(path) if path.suffix == ".parquet" else pc.read_csv(path)
     x = np.stack([table[name].to_numpy() for name in table.column_names if name != "y"], axis=1).astype(float)
-    order = rng.permutation(len(x))[:ROWS]
+    return split(Rows(x, table["y"].to_numpy().astype(float)), rng, most)
+
+
+def split(data: Rows, rng: np.random.Generator, most: int) -> tuple[Rows, Rows]:
+    """Return rows to train and to test on, at random: at most so many together."""
+    order = rng.permutation(len(data.x))[:most]
     test, train = np.split(order, [round(TEST * len(order))])
-    y = table["y"].to_numpy().astype(float)
-    return Rows(x[train], y[train]), Rows(x[test], y[test])
+    return Rows(data.x[train], data.y[train]), Rows(data.x[test], data.y[test])
 
 
 class Generator(torch.nn.Module):
-    """G(x, xi): standardized inputs (n, d) become standardized draws (n, l)."""
+    """G(x, xi): standardized inputs (n, d) become standardized draws (n, l) of one target, or (n, l, t)."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, targets: int = 1, width: int = WIDTH) -> None:
         super().__init__()
         self.layers = torch.nn.Sequential(
-            torch.nn.Linear(columns + NOISE, WIDTH),
+            torch.nn.Linear(columns + NOISE, width),
             torch.nn.ReLU(),
-            torch.nn.Linear(WIDTH, WIDTH),
+            torch.nn.Linear(width, width),
             torch.nn.ReLU(),
-            torch.nn.Linear(WIDTH, 1),
+            torch.nn.Linear(width, targets),
         )
 
     def forward(self, x: torch.Tensor, size: int) -> torch.Tensor:
         noise = 2 * torch.rand(len(x), size, NOISE) - 1
         repeated = x[:, None].expand(-1, size, -1)
-        return self.layers(torch.cat([repeated, noise], dim=2))[:, :, 0]
+        drawn = self.layers(torch.cat([repeated, noise], dim=2))
+        return drawn[:, :, 0] if drawn.shape[2] == 1 else drawn
 
 
-def trained(loss: Loss, x: torch.Tensor, y: torch.Tensor, epochs: int) -> Generator:
+def trained(loss: Loss, x: torch.Tensor, y: torch.Tensor, epochs: int, width: int = WIDTH) -> Generator:
     """Return a generator that makes the loss small on mini-batches of standardized rows."""
-    generator = Generator(x.shape[1])
+    generator = Generator(x.shape[1], y[0].numel(), width)
     optimizer = torch.optim.Adam(generator.parameters(), lr=RATE)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).tensor_split(max(1, len(x) // BATCH)):
@@ -145,14 +158,16 @@ def scores(path: Path, columns: int) -> dict[str, float]:
     return {result["metric"]: result["value"] for result in json.loads(said.stdout)["results"]}
 
 
-def compared(path: Path, folder: Path, epochs: int, seed: int) -> dict[str, dict[str, float]]:
+def compared(path: Path, folder: Path, chosen: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Train every method on a data set, save its draws at the test rows, and return its scores."""
-    rng = np.random.default_rng(seed)
-    train, test = read(path, rng)
-    drawn = {name: draws_of(loss, train, test.x, epochs, seed) for name, loss in LOSSES.items()}
-    drawn[FLOOR] = unconditional(train, len(test.y), rng)
+    rng = np.random.default_rng(chosen.seed)
+    train, test = read(path, rng, chosen.rows)
     found = {}
-    for name, draws in drawn.items():
+    for name in chosen.methods:
+        if name == FLOOR:
+            draws = unconditional(train, len(test.y), rng)
+        else:
+            draws = draws_of(LOSSES[name], train, test.x, chosen.epochs, chosen.seed)
         file = folder / f"{path.stem}_{name}.parquet"
         save(file, test, draws)
         found[name] = scores(file, test.x.shape[1])
@@ -170,14 +185,19 @@ def print_rows(dataset: str, found: dict[str, dict[str, float]]) -> None:
 def options() -> argparse.Namespace:
     """Read the command line; end the program where the data are absent."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of CSV files with columns x… and y")
-    parser.add_argument("--datasets", default=DATASETS, help="their names, without .csv")
+    names = (*LOSSES, FLOOR)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of CSV or Parquet files, columns x… and y")
+    parser.add_argument("--datasets", default=DATASETS, help="their names, without .csv or .parquet")
+    parser.add_argument("--rows", type=int, default=ROWS, help="most rows of a data set")
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(names), help=",".join(names))
     parser.add_argument("--epochs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="folder to keep the Parquet files in")
     chosen = parser.parse_args()
+    if unknown := [name for name in chosen.methods if name not in names]:
+        parser.exit(2, f"there is no method {', '.join(unknown)}: --methods takes {', '.join(names)}\n")
     for name in chosen.datasets.split(","):
-        if not (chosen.data / f"{name}.csv").is_file():
+        if not data_file(chosen.data, name):
             parser.exit(2, f"there is no {chosen.data / name}.csv: give --data FOLDER and --datasets a,b\n")
     return chosen
 
@@ -185,9 +205,9 @@ def options() -> argparse.Namespace:
 def main(folder: Path, chosen: argparse.Namespace) -> None:
     """Print the table, data set by data set."""
     torch.set_num_threads(1)  # the same sums, and so the same files, on any machine's number of processors
-    print(f"{'':<18}" + "".join(f"{name:>14} " for name in (*LOSSES, FLOOR)))
+    print(f"{'':<18}" + "".join(f"{name:>14} " for name in chosen.methods))
     for name in chosen.datasets.split(","):
-        print_rows(name, compared(chosen.data / f"{name}.csv", folder, chosen.epochs, chosen.seed))
+        print_rows(name, compared(data_file(chosen.data, name), folder, chosen))
     print(NOTE, end="")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -48,28 +49,58 @@ def _compare(files: list[str], **given: Any) -> None:
     from calcheck.render.builders.comparison import comparison_document
     from calcheck.render.pictures.comparison import comparison_picture
     from calcheck.studies.align import Model
-    from calcheck.studies.compare import compare
+    from calcheck.studies.compare import compare, compare_datasets
 
     options = build(ComparisonOptions, given)
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
-    names = model_names(files, options.names)
     metrics = [
         replace(metric, discretise=True) if isinstance(metric, Nll) and options.discretise else metric
         for metric in select_metrics(options.metrics, given["settings"], given[LEVEL])
     ]
-    sources = open_models(files, given, metrics)
-    report_to, _ = require_outputs(given, *sources)
-    models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
+    folders = files_by_folder(files) if options.by_folder else {"": files}
+    names = {folder: model_names(group, options.names) for folder, group in folders.items()}
+    sources = {folder: open_models(group, given, metrics) for folder, group in folders.items()}
+    report_to, _ = require_outputs(given, *chain.from_iterable(sources.values()))
+    models = {
+        folder: [Model.from_source(*each) for each in zip(names[folder], sources[folder], strict=True)]
+        for folder in folders
+    }
     with run_context(given) as run:
-        report = compare(models, metrics, swaps=options.permutations, run=run)
+        if options.by_folder:
+            report = compare_datasets(models, metrics, swaps=options.permutations, run=run)
+        else:
+            report = compare(models[""], metrics, swaps=options.permutations, run=run)
     if not report.results:
-        msg = f"no metric applies to {', '.join(names)}. {skip_reasons(report)}"
+        msg = f"no metric applies to {', '.join(report.settings['models'])}. {skip_reasons(report)}"
         raise FileError(msg)
     if plot := build(PlotOptions, given).plot:
         draw(comparison_picture(report), plot)
     deliver(report, report_to, comparison_document)
+
+
+def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files in each folder, by its name: DATASET/MODEL.
+
+    Raises
+    ------
+    OptionError
+        A file is in no named folder, or two folders have the same name.
+    """
+    found: dict[str, list[str]] = {}
+    for file in files:
+        folder = PurePath(split_options(file)[0]).parent
+        if not folder.name:
+            msg = f"--by-folder needs files named DATASET/MODEL, got {file}"
+            raise OptionError(msg)
+        group = found.setdefault(folder.name, [])
+        others = {PurePath(split_options(each)[0]).parent for each in group} - {folder}
+        if others:
+            msg = f"--by-folder needs folders with different names, got {others.pop()} and {folder}"
+            raise OptionError(msg)
+        group.append(file)
+    return found
 
 
 def open_models(

@@ -461,6 +461,11 @@ class ComparisonOptions:
     names: tuple[str, ...] | None = option(
         None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
     )
+    by_folder: bool = option(
+        default=False,
+        text="The files are named DATASET/MODEL: compare the models on several data sets, side by side. Each folder"
+        " has a file for every model.",
+    )
     permutations: int | None = option(
         None,
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"

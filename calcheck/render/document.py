@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
@@ -87,6 +88,8 @@ class Column:
         Which values are better: ``"↓"``, ``"↑"``, ``"→ 1"`` or ``""``.
     unit : str
         Unit of the values; ``""`` if they have none.
+    group : str
+        Head above neighboring columns that belong together, such as a data set; ``""`` for none.
     rank : int
         Order in which columns are left out of a table that is too wide: higher ranks first, and within a rank the last
         column first.
@@ -96,6 +99,7 @@ class Column:
     align: Literal["left", "right"] = "left"
     better: str = ""
     unit: str = ""
+    group: str = ""
     rank: int = 0
 
     @property
@@ -190,6 +194,12 @@ class Document:
     def without_legend(self) -> Document:
         """Return the document without legends and meanings of marks."""
         return replace(self, blocks=tuple(block for block in self.blocks if not isinstance(block, (Legend, Marks))))
+
+
+def column_groups(table: Table) -> list[tuple[str, int]]:
+    """Return the heads above the columns, each with its number of columns; an empty list if no column has one."""
+    runs = [(group, len(list(columns))) for group, columns in groupby(column.group for column in table.columns)]
+    return runs if any(group for group, _ in runs) else []
 
 
 def row_of(*texts: str) -> tuple[Cell, ...]:

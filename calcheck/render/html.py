@@ -6,7 +6,17 @@ from html import escape as escape_html
 from typing import TYPE_CHECKING
 
 from calcheck.plain_text import strip_control
-from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table
+from calcheck.render.document import (
+    Answer,
+    Details,
+    Legend,
+    Marks,
+    Notes,
+    Paragraph,
+    Source,
+    Table,
+    column_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +31,7 @@ caption { text-align: left; font-weight: 600; }
 th, td { padding: 0.2rem 0.8rem; text-align: left; font-variant-numeric: tabular-nums; }
 thead th { border-bottom: 1px solid; }
 .right { text-align: right; }
+.group { text-align: center; }
 .strong, .best { font-weight: 700; }
 .second { text-decoration: underline; }
 .pass { color: #1a7f37; }
@@ -133,12 +144,20 @@ def _table(table: Table) -> Iterator[str]:
     yield '<table class="sortable">' if table.sortable else "<table>"
     if table.title:
         yield element("caption", escape(table.title))
-    yield element("thead", _row(element("th", escape(column.head), _class(column)) for column in table.columns))
+    heads = _row(element("th", escape(column.head), _class(column)) for column in table.columns)
+    yield element("thead", _groups(table) + heads)
     yield "<tbody>"
     for row in table.rows:
         yield _row(map(_cell, row, table.columns))
     yield "</tbody>"
     yield "</table>"
+
+
+def _groups(table: Table) -> str:
+    """Return the row of heads above columns that belong together; an empty string if there are none."""
+    groups = column_groups(table)
+    cells = (f'<th class="group" colspan="{count}" scope="colgroup">{escape(name)}</th>' for name, count in groups)
+    return _row(cells) if groups else ""
 
 
 def _cell(cell: Cell, column: Column) -> str:

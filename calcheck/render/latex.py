@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from calcheck.plain_text import strip_control
-from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table, select_columns
+from calcheck.render.document import (
+    Answer,
+    Details,
+    Legend,
+    Marks,
+    Notes,
+    Paragraph,
+    Source,
+    Table,
+    column_groups,
+    select_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -112,12 +124,23 @@ def _tabular(table: Table) -> Iterator[str]:
     if table.title:
         yield rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{escape(table.title)}}} \\"
     yield r"\toprule"
+    yield from _groups(table)
     yield _row(map(_head, table.columns))
     yield r"\midrule"
     for row in table.rows:
         yield _row(map(_cell, row, table.columns))
     yield r"\bottomrule"
     yield r"\end{tabular}"
+
+
+def _groups(table: Table) -> Iterator[str]:
+    """Yield the heads above columns that belong together, and the rules below them."""
+    if not (groups := column_groups(table)):
+        return
+    yield _row(rf"\multicolumn{{{count}}}{{c}}{{{escape(name)}}}" for name, count in groups)
+    ends = list(accumulate(count for _, count in groups))
+    rules = zip(groups, ends, strict=True)
+    yield " ".join(rf"\cmidrule(lr){{{end - count + 1}-{end}}}" for (name, count), end in rules if name)
 
 
 def _row(cells: Iterable[str]) -> str:

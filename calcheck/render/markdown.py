@@ -68,7 +68,7 @@ def _table(table: Table) -> Iterator[str]:
     """Yield the lines of a table, with its title above."""
     if table.title:
         yield from (f"{escape(table.title)}:", "")
-    yield _line(escape(column.head) for column in table.columns)
+    yield _line(escape(f"{column.group}: {column.head}" if column.group else column.head) for column in table.columns)
     yield _line(RULES[column.align] for column in table.columns)
     yield from (_line(map(_cell, row)) for row in table.rows)
 

@@ -19,6 +19,7 @@ from calcheck.render.document import (
     Source,
     Table,
     column_cells,
+    column_groups,
     select_columns,
 )
 
@@ -157,14 +158,18 @@ def _wraps(table: Table, column: Column, cells: Sequence[Cell]) -> bool:
 
 
 def _heads(table: Table) -> list[Text]:
-    """Return the heads of the columns; those of numbers have a second line if one has a scale."""
+    """Return the heads of the columns; those of numbers have a second line if one has a scale.
+
+    The head of columns that belong together is above the first of them.
+    """
     two_lines = any(column.scale for column in table.columns)
-    return [
-        _lines([safe_text(column.name), safe_text(column.scale)])
-        if two_lines and column.align == "right"
-        else safe_text(column.name)
-        for column in table.columns
-    ]
+    above = [text for name, count in column_groups(table) for text in (name, *[""] * (count - 1))]
+    heads = []
+    for place, column in enumerate(table.columns):
+        scaled = two_lines and column.align == "right"
+        texts = [*above[place : place + 1], column.name, *([column.scale] if scaled else [])]
+        heads.append(_lines(map(safe_text, texts)))
+    return heads
 
 
 def _pad(cells: Iterable[Cell]) -> str:
@@ -224,7 +229,12 @@ def _widths(table: Table) -> list[int]:
 
 def _width(table: Table, column: Column, cells: Sequence[Cell]) -> int:
     """Return the least width of a column: that of its longest cell, or of its longest word if its cells are wrapped."""
-    texts = [strip_control(column.name), column.scale, *(_cell(cell, _pad(cells)).plain for cell in cells)]
+    texts = [
+        strip_control(column.group),
+        strip_control(column.name),
+        column.scale,
+        *(_cell(cell, _pad(cells)).plain for cell in cells),
+    ]
     if _wraps(table, column, cells):
         texts = [word for text in texts for word in text.split()]
     return min(MAX_CELL_WIDTH, max(map(len, texts), default=0))

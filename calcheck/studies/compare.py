@@ -18,7 +18,7 @@ from calcheck.studies.align import align_models, incomparable_reason
 from calcheck.studies.ranking import ranks, score
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from calcheck.dependence.clusters import Clusters
     from calcheck.metrics.base import Metric
@@ -99,6 +99,71 @@ def compare(
         ),
         skipped=tuple(skipped),
     )
+
+
+def compare_datasets(
+    datasets: Mapping[str, Sequence[Model]],
+    metrics: Sequence[Metric[Any]],
+    *,
+    swaps: int | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return a report with the comparisons of the same models on several data sets.
+
+    Parameters
+    ----------
+    datasets : mapping of str to sequence of Model
+        The models by data set. Each data set has models with the same names.
+    metrics, swaps, run
+        As for :func:`compare`.
+
+    Returns
+    -------
+    Report
+        The results of :func:`compare` for each data set; their ``slice`` also has ``"dataset"``. Models are in the
+        order of the first data set. A metric that is skipped for some data sets has results for the others.
+
+    Raises
+    ------
+    DataError, OptionError
+        As for :func:`compare`, or the data sets do not have the same models.
+    """
+    run = run or Run()
+    names = [model.name for model in next(iter(datasets.values()))]
+    ordered = {dataset: _in_order(models, names, dataset) for dataset, models in datasets.items()}
+    reports = {
+        dataset: compare(models, metrics, swaps=swaps, run=run.prefixed(dataset)) for dataset, models in ordered.items()
+    }
+    first, inputs = next(iter(reports.values())), [report.input for report in reports.values()]
+    return replace(
+        first,
+        input=replace(comparison_input(list(reports), inputs), n=sum(each.n for each in inputs)),
+        settings={**first.settings, "datasets": list(reports)},
+        results=tuple(
+            replace(result, slice={"dataset": dataset, **result.slice})
+            for dataset, report in reports.items()
+            for result in report.results
+        ),
+        skipped=tuple(_skipped(list(reports), list(reports.values()))),
+    )
+
+
+def _in_order(models: Sequence[Model], names: Sequence[str], dataset: str) -> list[Model]:
+    """Return the models of a data set in the order of the names.
+
+    Raises
+    ------
+    OptionError
+        The data set has other models.
+    """
+    by_name = {model.name: model for model in models}
+    if set(by_name) != set(names):
+        msg = (
+            f"the data sets need the same models: the first has {', '.join(names)}, and {dataset} has"
+            f" {', '.join(by_name)}"
+        )
+        raise OptionError(msg)
+    return [by_name[name] for name in names]
 
 
 def evaluate_models(

@@ -39,11 +39,12 @@ class Setting:
     data: Path | None
     sets: int
 
-    def file(self, pattern: str) -> Path | None:
-        """Return the first file below the data folder with a name; None, and a line, if there is none."""
-        found = sorted(self.data.rglob(pattern)) if self.data else []
+    def file(self, *patterns: str) -> Path | None:
+        """Return the first file below the data folder with one of the names; None, and a line, if there is none."""
+        found = [path for pattern in patterns for path in sorted(self.data.rglob(pattern))] if self.data else []
         if not found:
-            where = f"no {pattern} in {self.data}" if self.data else f"{pattern} is read from --data FOLDER"
+            name = " or ".join(patterns)
+            where = f"no {name} in {self.data}" if self.data else f"{name} is read from --data FOLDER"
             print(f"missing: {where}")
         return found[0] if found else None
 
@@ -113,8 +114,8 @@ def value(*arguments: Any) -> float:
 
 
 def write(path: Path, **columns: Any) -> Path:
-    """Write a Parquet file, and return its path."""
-    pq.write_table(pa.table({name: np.asarray(values) for name, values in columns.items()}), path)
+    """Write a Parquet file of arrays and lists, and return its path."""
+    pq.write_table(pa.table(columns), path)
     return path
 
 
@@ -127,6 +128,16 @@ def show(title: str, command: str, lines: Sequence[Line]) -> None:
         texts = ["" if number is None else f"{number:.{line.digits}f}" for number in numbers]
         spread = "" if line.deviation is None else f"{line.deviation:.{line.digits}f}"
         print(f"{line.name:<28} {texts[0]:>9} {texts[1]:>9} {texts[2]:>9} {spread:>7}  {line.agrees}")
+
+
+def show_values(title: str, command: str, heads: Sequence[object], rows: dict[str, Sequence[Sequence[float]]]) -> None:
+    """Print a table of means with deviations over data sets, for figures without published numbers."""
+    print(f"\n{title}\n$ {command}")
+    print(f"{'':<20}" + "".join(f"{head!s:>18}" for head in heads))
+    for name, cells in rows.items():
+        spreads = [f" ± {np.std(each, ddof=1):.4f}" if len(each) > 1 else "" for each in cells]
+        texts = [f"{np.mean(each):.4f}{spread}" for each, spread in zip(cells, spreads, strict=True)]
+        print(f"{name:<20}" + "".join(f"{text:>18}" for text in texts))
 
 
 def main(text: str | None, figures: dict[str, Callable[[Setting], None]]) -> None:

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.distributions import Quantiles
+from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.messages import AT_QUANTILES
@@ -152,3 +153,20 @@ def test_wrong_models_of_counts_given_by_quantiles_fail():
     wrong = Predictions(y=np.floor(1.5 * rows.y), predictive=rows.predictive)
     for found in evaluate(InMemory(wrong), [METRICS["ece"](), METRICS["coverage"](level=0.8)], run=FAST).results:
         assert found.verdict == "fail", found.metric
+
+
+@pytest.mark.parametrize("name", ["zms", "rce", "ence"])
+def test_means_and_deviations_that_are_interpolated_have_no_verdict(name):
+    """A right model with tails, by quantiles at 0.05, 0.5 and 0.95: its deviations are interpolated.
+
+    The means and deviations of the same model, exact, are judged.
+    """
+    rng = np.random.default_rng(0)
+    scale, levels = rng.uniform(0.5, 2, 600), np.array([0.05, 0.5, 0.95])
+    y = scale * rng.standard_t(5, 600)
+    (found,) = judge(levels, scale[:, None] * stats.t(5).ppf(levels), y, (name,), run=Run(replicates=39))
+    assert (found.verdict, found.p_value, found.zeta, found.reference) == ("none", None, None, None)
+    assert {"interpolated-distributions", "no-verdict"} <= {each.code for each in found.warnings}
+    rows = Predictions(y=y, predictive=StudentT(loc=np.zeros(600), scale=scale, df=np.full(600, 5.0)))
+    (exact,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(replicates=39)).results
+    assert exact.verdict != "none"

@@ -6,10 +6,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.errors import CalcheckError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
+from calcheck.metrics import METRICS
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.wis import Wis
 from calcheck.metrics.zms import Zms
@@ -272,6 +274,17 @@ def test_the_weighted_interval_score_of_flusight_agrees_with_a_table_by_pandas(o
     assert_allclose(found["wis"].mean(), 2 * np.maximum(level * apart, (level - 1) * apart).mean(), rtol=1e-12)
     under = (np.maximum(apart, 0) * np.where(level > 0.5, 1, np.where(level == 0.5, 0.5, 0))).sum() / 1_272 / 11.5
     assert_allclose(found["underprediction"].mean(), under, rtol=1e-12)
+
+
+def test_interpolated_means_and_deviations_of_flusight_have_no_verdict(opened):
+    """Quantiles at 23 levels do not state a mean, so zms = 4.6 may be due to the interpolation."""
+    source = opened(
+        "forecasts/flusight_ensemble_quantile.csv", truth="forecasts/flusight_truth_hospital_admissions.csv"
+    )
+    report = evaluate(source, [METRICS[name]() for name in ("zms", "rce", "ence")], run=Run(resamples=200))
+    for found in report.results:
+        assert (found.verdict, found.p_value, found.zeta, found.reference) == ("none", None, None, None)
+        assert "no-verdict" in {each.code for each in found.warnings}
 
 
 @pytest.mark.parametrize(("name", "expected"), [("uncalibrated", 0.324), ("isotonic", 0.972)])

@@ -36,9 +36,12 @@ def _blocks(report: Report) -> Iterator[Block]:
 
 
 def _values(report: Report) -> Table:
-    """Return a table with models as rows and metrics as columns."""
+    """Return a table with models as rows and metrics as columns, for each data set side by side."""
     by_metric = _by_metric(report)
-    columns = [Column(name, "right", _better(results), unit(results[0])) for name, results in by_metric.items()]
+    columns = [
+        Column(name, "right", _better(results), unit(results[0]), dataset)
+        for (dataset, name), results in by_metric.items()
+    ]
     rows = [
         (Cell(model), *(Cell(number(result.value), _rank(result), _deviation(result)) for result in own))
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
@@ -51,17 +54,19 @@ def _parts(results: Sequence[Result]) -> Table:
     scale = unit(results[0])
     columns = [Column(name, "right", better, scale) for name, better in PARTS.items()]
     rows = [row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
-    return Table((Column("model"), *columns), tuple(rows), f"parts of the score, {results[0].metric}")
+    return Table(
+        (Column("model"), *columns), tuple(rows), f"parts of the score, {with_dataset(results[0], results[0].metric)}"
+    )
 
 
 def _differences(report: Report) -> Table:
-    """Return a table of the differences from the first model, grouped by model."""
-    models = _models(report)
+    """Return a table of the differences from the first model, grouped by data set and model."""
+    order = list(dict.fromkeys(with_dataset(result, model_of(result)) for result in report.results))
     found = [result for result in report.results if is_difference(result)]
-    found.sort(key=lambda result: models.index(model_of(result)))
+    found.sort(key=lambda result: order.index(with_dataset(result, model_of(result))))
     rows = [
         row_of(
-            f"{model_of(result)} − {result.slice['minus']}",
+            with_dataset(result, f"{model_of(result)} − {result.slice['minus']}"),
             result.metric,
             number(result.value),
             interval(result, number),
@@ -78,6 +83,16 @@ def model_of(result: Result) -> str:
     return str(result.slice["model"])
 
 
+def dataset_of(result: Result) -> str:
+    """Return the name of the data set of a result; an empty string if there is only one."""
+    return str(result.slice.get("dataset", ""))
+
+
+def with_dataset(result: Result, text: str) -> str:
+    """Return a text with the data set of a result before it, if there are several."""
+    return ": ".join(part for part in (dataset_of(result), text) if part)
+
+
 def _models(report: Report) -> list[str]:
     """Return the names of the models, in order."""
     return list(dict.fromkeys(map(model_of, report.results)))
@@ -88,17 +103,17 @@ def is_difference(result: Result) -> bool:
     return "minus" in result.slice
 
 
-def _by_metric(report: Report) -> dict[str, list[Result]]:
-    """Return the results of each metric, one per model."""
-    found: dict[str, list[Result]] = {}
+def _by_metric(report: Report) -> dict[tuple[str, str], list[Result]]:
+    """Return the results of each data set and metric, one per model."""
+    found: dict[tuple[str, str], list[Result]] = {}
     for result in report.results:
         if not is_difference(result):
-            found.setdefault(result.metric, []).append(result)
+            found.setdefault((dataset_of(result), result.metric), []).append(result)
     return found
 
 
-def decompositions(report: Report) -> dict[str, list[Result]]:
-    """Return the results of each metric that is a part of a score, one per model."""
+def decompositions(report: Report) -> dict[tuple[str, str], list[Result]]:
+    """Return the results of each data set and metric that is a part of a score, one per model."""
     return {name: results for name, results in _by_metric(report).items() if "discrimination" in results[0].details}
 
 
@@ -130,21 +145,28 @@ def _better(results: Sequence[Result]) -> str:
 
 def _notes(report: Report) -> list[str]:
     """Return the notes: each warning once, with its metrics and models unless it applies to all."""
-    by_text: dict[str, dict[str, list[str]]] = {}
+    datasets = list(dict.fromkeys(map(dataset_of, report.results)))
+    by_text: dict[str, dict[str, dict[str, list[str]]]] = {}
     for result in report.results:
         for message in result.warnings:
             if is_difference(result) or message.code not in NOT_SHOWN:
-                by_text.setdefault(message.text, {}).setdefault(_called(report, result), []).append(result.metric)
-    models = _models(report)
+                by = by_text.setdefault(message.text, {}).setdefault(dataset_of(result), {})
+                by.setdefault(_called(report, result), []).append(result.metric)
     lines = []
-    for note, by in by_text.items():
-        metrics = list(by.values())
-        if list(by) == models and all(each == metrics[0] for each in metrics):
-            lines.append(f"{_unless_all(report, metrics[0])}{note}")
-        else:
-            of_some = "; ".join(", ".join([model, *names]) for model, names in by.items())
-            lines.append(f"{of_some}: {note}")
+    for note, found in by_text.items():
+        groups = list(found.values())
+        shared = list(found) == datasets and all(each == groups[0] for each in groups)
+        for dataset, by in ({"": groups[0]} if shared else found).items():
+            lines.append(": ".join(part for part in (dataset, _note(report, note, by)) if part))
     return lines + skipped_notes(report)
+
+
+def _note(report: Report, note: str, by: dict[str, list[str]]) -> str:
+    """Return a warning with its metrics and models unless it applies to all."""
+    metrics = list(by.values())
+    if list(by) == _models(report) and all(each == metrics[0] for each in metrics):
+        return f"{_unless_all(report, metrics[0])}{note}"
+    return f"{'; '.join(', '.join([model, *names]) for model, names in by.items())}: {note}"
 
 
 def _called(report: Report, result: Result) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
-from calcheck.render.builders.comparison import decompositions, is_difference, model_of
-from calcheck.render.builders.rejection import results_by
+from calcheck.render.builders.comparison import decompositions, is_difference, model_of, with_dataset
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures.parts import numbers
 
@@ -19,15 +18,18 @@ BETTER = {"smaller": ", left is better", "larger": ", right is better"}
 
 
 def comparison_picture(report: Report) -> Picture:
-    """Return the picture of a comparison: one panel per metric, with one line per model after the first.
+    """Return the picture of a comparison: one panel per data set and metric, with one line per model after the first.
 
     Parts of scores have a plane of miscalibration and discrimination.
     """
     differences = [result for result in report.results if is_difference(result) and result.value is not None]
     first = str(differences[0].slice["minus"]) if differences else ""
+    panels: dict[str, list[Result]] = {}
+    for result in differences:
+        panels.setdefault(with_dataset(result, result.metric), []).append(result)
     return Picture(
         (
-            *(_panel(results, first) for results in results_by(differences, "metric").values()),
+            *(_panel(results, first) for results in panels.values()),
             *(_plane(results) for results in decompositions(report).values()),
         ),
         f"Differences from {first}",
@@ -41,7 +43,7 @@ def _panel(results: Sequence[Result], first: str) -> Panel:
     places = [float(place) for place in range(len(names))]
     values, low, high = (numbers(getattr(result, side) for result in results) for side in ("value", "low", "high"))
     points = Points(values, places, "", low, high, horizontal=True)
-    title = f"{results[0].metric}{BETTER.get(results[0].orientation, '')}"
+    title = f"{with_dataset(results[0], results[0].metric)}{BETTER.get(results[0].orientation, '')}"
     return Panel((Rule(x=0), points), Axis(f"{name_with_unit(results[0])} − {first}"), Axis(names=names), title)
 
 
@@ -57,7 +59,7 @@ def _plane(results: Sequence[Result]) -> Panel:
     lines = [Line([0.0, high], [gain - loss, gain - loss + high], dashed=True) for loss, gain in zip(x, y, strict=True)]
     points = [Points([loss], [gain], model_of(each)) for each, loss, gain in zip(results, x, y, strict=True)]
     scale = name_with_unit(results[0]).removeprefix(results[0].metric)
-    title = f"{results[0].metric}, dashed: equal scores, better above"
+    title = f"{with_dataset(results[0], results[0].metric)}, dashed: equal scores, better above"
     return Panel(
         (*lines, *points), Axis(f"miscalibration{scale}, left is better", low=0), Axis(f"discrimination{scale}"), title
     )
