@@ -136,6 +136,7 @@ class SearchArguments(DependentOptions, total=False):
     bins: int
     min_rows: int | None
     most: int
+    refit: bool
 
 
 @keyword_messages()
@@ -473,8 +474,8 @@ def slices(
         ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
         default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
-        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, pit-dispersion,
-        coverage and zms.
+        Metrics by group, which are means over rows, or cce, unless ``refit``; or metrics that describe regions. By
+        default bias, pit-dispersion, coverage and zms.
     columns : str or sequence of str
         Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
     bins : int
@@ -483,6 +484,9 @@ def slices(
         Minimum number of rows of a group that is judged, or of a region.
     most : int
         Maximum number of regions to return.
+    refit : bool
+        Whether metrics of groups that are no means over rows, such as cce and ence, are computed on the rows of each
+        group alone. By default, cce has one fit to all rows, whose values are averaged in each group.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 
@@ -511,6 +515,10 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
+    refit = _checked(Option("refit", bool, default=False), options.pop("refit", False), "refit")
+    if refit and by is None:
+        msg = "refit applies to groups: also pass by, the columns that form them"
+        raise OptionError(msg)
     declared = {each.field: each for each in options_of(SearchOptions)}
     given = {name: value for name, value in options.items() if name in declared}
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
@@ -524,7 +532,7 @@ def slices(
     )
     with source.error_names():
         if cuts:
-            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)
+            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, refit=refit, run=run)
         else:
             report = search_regions(source, options=search, metrics=chosen, run=run)
     return InteractiveReport.from_report(_require_results(report), build=slices_document)

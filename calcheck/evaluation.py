@@ -123,7 +123,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
-        metric, own = _adapted(metric, source)
+        metric, own = adapt_metric(metric, source)
         if reason := inapplicable_reason(type(metric), own.predictions()):
             skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
             continue
@@ -281,7 +281,7 @@ def _simulate(
     simulate_dependent_null(computed, simulation, clusters, run)
 
 
-def _adapted(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
+def adapt_metric(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
     """Return a metric with its defaults for the predictions, and the source of what it compares."""
     metric = metric.with_defaults(source.predictions())
     return metric, metric.outcomes(source) if isinstance(metric, ComparesOutcomes) else source

@@ -12,6 +12,7 @@ from calcheck.cli.options import (
     EngineOptions,
     InputOptions,
     NullOptions,
+    RefitOptions,
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
@@ -78,6 +79,13 @@ def select_metrics(
     for name in named:
         METRICS.named(name, "--metrics: ")
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
+
+
+def require_groups(given: dict[str, Any], by: Sequence[Any] | None) -> None:
+    """Raise if metrics are to be fitted to groups, and no columns form groups."""
+    if build(RefitOptions, given).refit and not by:
+        msg = "--refit applies to groups: also pass the columns that form them, e.g. --by sex"
+        raise OptionError(msg)
 
 
 def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[Any]]:

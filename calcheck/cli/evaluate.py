@@ -17,6 +17,7 @@ from calcheck.cli.common import (
     SEED,
     WEIGHTS,
     open_source,
+    require_groups,
     require_nothing_skipped,
     require_outputs,
     run_context,
@@ -31,6 +32,7 @@ from calcheck.cli.options import (
     PlotOptions,
     PointwiseOptions,
     PruneOptions,
+    RefitOptions,
     RowOptions,
     WeightOptions,
 )
@@ -76,6 +78,7 @@ def _evaluate(file: str, **given: Any) -> None:
         _require_groups_only(given)
         report_slices(file, given, by, named)
         return
+    require_groups(given, by)
     metrics, without = _weigh(select_metrics(named, given["settings"], given[LEVEL]), given, named)
     source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
     report_to, pointwise = require_outputs(given, source)
@@ -207,6 +210,7 @@ evaluate_command = make_command(
         FILE,
         *parameters(MetricSelectionOptions, "Metrics"),
         *parameters(GroupOptions, "Metrics"),
+        *parameters(RefitOptions, "Metrics"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *WEIGHTS,

@@ -16,6 +16,7 @@ from calcheck.cli.common import (
     SEED,
     WEIGHTS,
     open_source,
+    require_groups,
     require_nothing_skipped,
     require_outputs,
     run_context,
@@ -23,7 +24,7 @@ from calcheck.cli.common import (
     weigh,
 )
 from calcheck.cli.next_commands import slice_commands
-from calcheck.cli.options import PlotOptions, SliceOptions
+from calcheck.cli.options import PlotOptions, RefitOptions, SliceOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
@@ -79,12 +80,14 @@ def report_slices(
     search = search or SearchOptions()
     cuts = cuts_of(by)
     metrics = weigh_slices(select_metrics(named or GROUP_METRICS, given["settings"], given[LEVEL]), given, cuts)
+    require_groups(given, cuts)
+    refit = build(RefitOptions, given).refit
     columns = tuple(cut.column for cut in cuts) or search.columns
     source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
     report_to, _ = require_outputs(given, source)
     plot = build(PlotOptions, given).plot
     with run_context(given, source) as run:
-        report = slice_source(source, metrics, cuts, replace(run, curves=bool(plot)), search)
+        report = slice_source(source, metrics, cuts, replace(run, curves=bool(plot)), search, refit=refit)
     if named or not report.results:
         require_nothing_skipped(report, source)
     report = _with_commands(report, file, given, cuts)
@@ -113,12 +116,18 @@ def weigh_slices(metrics: Sequence[Metric[Any]], given: dict[str, Any], cuts: Se
 
 
 def slice_source(
-    source: Source, metrics: Sequence[Metric[Any]], cuts: Sequence[Cut], run: Run, search: SearchOptions | None = None
+    source: Source,
+    metrics: Sequence[Metric[Any]],
+    cuts: Sequence[Cut],
+    run: Run,
+    search: SearchOptions | None = None,
+    *,
+    refit: bool = False,
 ) -> Report:
     """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
     search = search or SearchOptions()
     if cuts:
-        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, run=run)
+        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, refit=refit, run=run)
     return search_regions(source, options=search, metrics=metrics, run=run)
 
 
@@ -136,6 +145,7 @@ slices_command = make_command(
     [
         FILE,
         *parameters(SliceOptions, "Slices"),
+        *parameters(RefitOptions, "Slices"),
         *parameters(SearchOptions, "Slices"),
         *COLUMNS,
         *WEIGHTS,

@@ -32,6 +32,8 @@ def describe_faults(results: Mapping[str, Result]) -> str:
     if "coverage" in failed:
         words.append(coverage_text(failed["coverage"]))
     words += [text for name, each in failed.items() if (text := _location(name, each))]
+    if "cce" in failed:
+        words.append("predicted distributions differ from those of the targets at the same inputs")
     if words:
         return "; ".join(words)
     return f"{', '.join(failed)} {'fails' if len(failed) == 1 else 'fail'}"

@@ -2,14 +2,15 @@
 
     python -m tests.benchmarks.slices level --sets 1000
     python -m tests.benchmarks.slices groups --sets 1000
+    python -m tests.benchmarks.slices cce --sets 400
     python -m tests.benchmarks.slices power --sets 100
     python -m tests.benchmarks.slices time --rows 100000
 
-``level`` and ``groups`` draw data sets from right models of four families, with ties, texts and missing values in the
-columns and without, and print the share in which a region is found, or a group fails, at a p-value of at most 0.05,
-with the limits of a binomial. ``power`` draws 2,000 rows of five inputs with a fault in 15 % of them, and prints the
-share of data sets in which it is found, with the mean overlap (intersection over union) of the region found with the
-rows that are wrong.
+``level``, ``groups``, ``cce`` and ``cce-refit`` draw data sets from right models of four families, with ties, texts and
+missing values in the columns and without, and print the share in which a region is found, or a group fails, at a
+p-value of at most 0.05, with the limits of a binomial. ``power`` draws 2,000 rows of five inputs with a fault in 15 %
+of them, and prints the share of data sets in which it is found, with the mean overlap (intersection over union) of the
+region found with the rows that are wrong.
 ``time`` prints the processor time and the memory of a search of ten columns.
 """
 
@@ -25,6 +26,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
+from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.cut import Cut
 from calcheck.studies.region_search import SearchOptions, search_regions
@@ -44,17 +46,18 @@ def right(family, rng, n, *, ties=True):
         "kind": rng.choice(["a", "b", "c"], n),
         "gaps": np.where(rng.random(n) < 0.2, np.nan, x),
     }
+    inputs = np.stack([x, rng.normal(size=n)], axis=1)
     columns = {"x": x, **(tied if ties else {"other": rng.normal(size=n), "third": rng.random(n)})}
     mean, std = x, np.exp(0.4 * np.sin(2 * x))
     if family == "ensemble":
         draws = mean[:, None] + std[:, None] * rng.normal(size=(n, 12))
-        return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), columns=columns)
+        return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), x=inputs, columns=columns)
     predictive = {
         "gaussian": Gaussian(mean, std),
         "student-t": StudentT(loc=mean, scale=std, df=np.full(n, 4.0)),
         "counts": Poisson(2 * np.exp(x / 2)),
     }[family]
-    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, columns=columns)
+    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=inputs, columns=columns)
 
 
 def searched(rows, seed):
@@ -67,9 +70,27 @@ def searched(rows, seed):
 
 def grouped(rows, seed):
     """Return the smallest adjusted p-value of groups."""
+    return _smallest(rows, seed)
+
+
+def conditional(rows, seed):
+    """Return the smallest adjusted p-value of cce by group, from one fit to all rows."""
+    return _smallest(rows, seed, metrics=[Cce()])
+
+
+def refitted(rows, seed):
+    """Return the smallest adjusted p-value of cce by group, fitted to the rows of each group alone."""
+    return _smallest(rows, seed, metrics=[Cce()], refit=True)
+
+
+def _smallest(rows, seed, **options):
     cuts = [Cut.parse("x:3"), Cut("kind") if "kind" in rows.columns else Cut("other", bins=3)]
-    report = by_groups(InMemory(rows), cuts, min_rows=15, run=Run(replicates=19, resamples=0, seed=seed))
+    run = Run(replicates=19, resamples=0, seed=seed)
+    report = by_groups(InMemory(rows), cuts, min_rows=15, run=run, **options)
     return min(each.p_value_adjusted for each in report.results if each.p_value_adjusted is not None)
+
+
+LEVELS = {"level": searched, "groups": grouped, "cce": conditional, "cce-refit": refitted}
 
 
 def levels(p_value, sets, n):
@@ -130,12 +151,12 @@ def timed(n):
 def main():
     """Run the benchmark that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("level", "groups", "power", "time"))
+    parser.add_argument("what", choices=(*LEVELS, "power", "time"))
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--rows", type=int)
     given = parser.parse_args()
-    if given.what in ("level", "groups"):
-        levels(searched if given.what == "level" else grouped, given.sets, given.rows or 150)
+    if given.what in LEVELS:
+        levels(LEVELS[given.what], given.sets, given.rows or 150)
     elif given.what == "power":
         power(given.sets)
     else:

@@ -213,6 +213,40 @@ def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
     assert "the std of draws does not form groups" in ended.err
 
 
+def test_cce_by_group_has_one_fit_to_all_rows_or_one_to_each_group(sliced, calcheck, preds):
+    by_sex = (preds, "--by", "sex", "--inputs", "age", "--metrics", "cce", "--replicates", "39")
+    shared, alone = sliced(*by_sex), sliced(*by_sex, "--refit")
+    assert (shared["settings"]["refit"], alone["settings"]["refit"]) == (False, True)
+    filtered = calcheck("cce", preds, "--filter", "sex=f", "--inputs", "age", "--no-null", "--format", "json")
+    (expected,) = json.loads(filtered.out)["results"]
+    assert by_group(alone, "cce")["sex=f"]["value"] == pytest.approx(expected["value"])
+    assert by_group(shared, "cce")["sex=f"]["value"] != by_group(alone, "cce")["sex=f"]["value"]
+    assert by_group(shared, "cce")["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 40)
+
+
+def test_metrics_that_are_no_means_over_rows_need_a_fit_to_each_group(sliced, calcheck, preds):
+    refused = calcheck("slices", preds, "--by", "sex", "--metrics", "ence")
+    assert (refused.code, "ence is no mean over rows: pass --refit" in refused.err) == (2, True)
+    report = sliced(preds, "--by", "sex", "--metrics", "ence,zms", "--refit", "--replicates", "39")
+    assert by_group(report, "ence")["sex=f"]["direction"] == "wrong-in-bins"
+    plain = by_group(sliced(preds, "--by", "sex", "--replicates", "39"), "zms")["sex=f"]
+    assert {plain[name] == by_group(report, "zms")["sex=f"][name] for name in ("value", "p_value")} == {True}
+    refused = calcheck("slices", preds, "--by", "sex", "--metrics", "ence", "--refit", "--cluster", "age")
+    assert "has a null distribution for independent rows only: omit --cluster" in refused.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "check", "slices"])
+def test_a_fit_to_each_group_needs_groups(calcheck, preds, command):
+    ended = calcheck(command, preds, "--refit")
+    assert (ended.code, "--refit applies to groups" in ended.err) == (2, True)
+
+
+def test_rules_refer_to_cce_of_a_group(calcheck, preds):
+    arguments = ("check", preds, "--by", "sex", "--inputs", "age", "--metrics", "cce", "--replicates", "39")
+    for rule, code in (("p_value_adjusted < 0.05", 1), ("value > 0.9", 0)):
+        assert calcheck(*arguments, "--fail-on", f"slices['sex=f'].cce.{rule}").code == code
+
+
 def test_python_takes_frames_and_returns_one_line_per_group_and_metric():
     import pandas as pd
 
