@@ -134,6 +134,7 @@ class SearchArguments(DependentOptions, total=False):
 
     columns: str | Sequence[str] | None
     bins: int
+    embedding_clusters: int
     min_rows: int | None
     most: int
     refit: bool
@@ -480,6 +481,8 @@ def slices(
         Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
     bins : int
         Number of quantile bins per column of a search, from 2 to 32.
+    embedding_clusters : int
+        Number of clusters of an embedding, from 0 to 50, each of which is a category of a search.
     min_rows : int
         Minimum number of rows of a group that is judged, or of a region.
     most : int
@@ -494,7 +497,8 @@ def slices(
     -------
     InteractiveReport
         One result per metric and group or region, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f",
-        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions.
+        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions. After a search,
+        ``rows("regions")`` has the number of the first region that each row is in, or 0, and its ``cluster``.
 
     Raises
     ------
@@ -528,14 +532,24 @@ def slices(
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
     source = _source(
-        data, columns, chosen, also=(*file_columns(named or ()), *run.dependence.columns), narrow=named is None
+        data,
+        columns,
+        chosen,
+        also=(*file_columns(named or ()), *run.dependence.columns),
+        narrow=named is None,
+        inputs=not cuts and search.reads_embedding,
     )
+    rows: list[PointwiseResults] = []
+
+    def keep(shown: Predictions, found: dict[str, Any]) -> None:
+        rows.append(PointwiseResults("regions", found, shown.row_numbers(), source))
+
     with source.error_names():
         if cuts:
             report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, refit=refit, run=run)
         else:
-            report = search_regions(source, options=search, metrics=chosen, run=run)
-    return InteractiveReport.from_report(_require_results(report), build=slices_document)
+            report = search_regions(source, options=search, metrics=chosen, run=run, sink=keep)
+    return InteractiveReport.from_report(_require_results(report), rows, build=slices_document)
 
 
 @keyword_messages()
@@ -795,6 +809,7 @@ def _source(
     also: Sequence[str] = (),
     *,
     narrow: bool = False,
+    inputs: bool = False,
 ) -> Source:
     """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
     if isinstance(data, (Source, Predictions)) and columns:
@@ -804,7 +819,7 @@ def _source(
     source = source if isinstance(source, Source) else read(source, **columns)
     if not isinstance(source, FileSource):
         return source
-    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also)
+    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], also: Sequence[str] = ()) -> list[Model]:

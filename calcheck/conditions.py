@@ -57,6 +57,11 @@ class Condition:
         stripped = (cls(each.column.strip(), each.operator, each.value.strip()) for each in found)
         return next(exact, next((each for each in stripped if each.column in columns), found[0]))
 
+    @property
+    def is_option(self) -> bool:
+        """Whether ``--filter`` can state the condition."""
+        return True
+
     def __str__(self) -> str:
         """Return the condition as it is written."""
         return f"{self.column}{self.operator}{self.value}"

@@ -157,7 +157,12 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
 
 def with_needed_columns(
-    source: FileSource, metrics: Sequence[Metric[Any]], *, narrow: bool = False, also: Sequence[str] = ()
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    *,
+    narrow: bool = False,
+    also: Sequence[str] = (),
+    inputs: bool = False,
 ) -> FileSource:
     """Return a source that reads what metrics need.
 
@@ -171,13 +176,15 @@ def with_needed_columns(
         Whether the other scalar columns are read too, to be shown beside results.
     also : sequence of str
         Additional columns to read.
+    inputs : bool
+        Whether inputs and embeddings are read also if no metric needs them.
     """
     return replace(
         source,
         contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
         grouping=True,
-        inputs=any("x" in metric.info.needs for metric in metrics),
+        inputs=inputs or any("x" in metric.info.needs for metric in metrics),
         repeated=all(metric.info.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )

@@ -194,7 +194,9 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
     from calcheck.studies.slices import file_columns
 
     columns = file_columns([cut.column for cut in slices.cuts])
-    return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
+    return open_source(
+        file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns, inputs=not slices.cuts
+    )
 
 
 def _checked(

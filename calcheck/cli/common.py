@@ -124,12 +124,13 @@ def open_source(
     *,
     narrow: bool,
     also: Sequence[str] = (),
+    inputs: bool = False,
 ) -> FileSource:
-    """Return the source of a file, with the columns that the metrics need and additional columns."""
+    """Return the source of a file, with the columns that the metrics need, additional columns, and inputs."""
     from calcheck.evaluation import with_needed_columns
 
     named = row_dependence(given).columns
-    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named))
+    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named), inputs=inputs)
 
 
 def row_dependence(given: dict[str, Any]) -> RowDependence:

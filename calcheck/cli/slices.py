@@ -24,7 +24,7 @@ from calcheck.cli.common import (
     weigh,
 )
 from calcheck.cli.next_commands import slice_commands
-from calcheck.cli.options import PlotOptions, RefitOptions, SliceOptions
+from calcheck.cli.options import PlotOptions, PointwiseOptions, RefitOptions, SliceOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report
+    from calcheck.studies.region_search import RegionSink
 
 
 def _slices(file: str, **given: Any) -> None:
@@ -50,6 +51,9 @@ def _slices(file: str, **given: Any) -> None:
     options, search = build(SliceOptions, given), build(SearchOptions, given)
     if options.by and search.columns:
         msg = "--by compares groups, and --columns are those in which regions are searched: pass only one of them"
+        raise OptionError(msg)
+    if options.by and given["pointwise"]:
+        msg = "--pointwise writes the clusters and the regions of a search: omit --by, or use the --filter of a group"
         raise OptionError(msg)
     report_slices(file, given, options.by, options.metrics, search)
 
@@ -83,11 +87,21 @@ def report_slices(
     require_groups(given, cuts)
     refit = build(RefitOptions, given).refit
     columns = tuple(cut.column for cut in cuts) or search.columns
-    source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
-    report_to, _ = require_outputs(given, source)
+    source = open_source(
+        file,
+        given,
+        metrics,
+        narrow=columns is None,
+        also=file_columns(columns or ()),
+        inputs=not cuts and search.reads_embedding,
+    )
+    report_to, pointwise = require_outputs(given, source)
     plot = build(PlotOptions, given).plot
     with run_context(given, source) as run:
-        report = slice_source(source, metrics, cuts, replace(run, curves=bool(plot)), search, refit=refit)
+        report = slice_source(
+            source, metrics, cuts, replace(run, curves=bool(plot)), search, refit=refit, sink=pointwise.add
+        )
+    pointwise.write()
     if named or not report.results:
         require_nothing_skipped(report, source)
     report = _with_commands(report, file, given, cuts)
@@ -123,12 +137,13 @@ def slice_source(
     search: SearchOptions | None = None,
     *,
     refit: bool = False,
+    sink: RegionSink | None = None,
 ) -> Report:
     """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
     search = search or SearchOptions()
     if cuts:
         return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, refit=refit, run=run)
-    return search_regions(source, options=search, metrics=metrics, run=run)
+    return search_regions(source, options=search, metrics=metrics, run=run, sink=sink)
 
 
 def _with_commands(report: Report, file: str, given: dict[str, Any], cuts: Sequence[Cut]) -> Report:
@@ -153,6 +168,7 @@ slices_command = make_command(
         *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
+        *parameters(PointwiseOptions, "Output"),
         *SEED,
         *ENGINE,
     ],

@@ -73,6 +73,6 @@ def sentence(label: str, rows: int, faults: str) -> str:
 
 def filter_options(conditions: Sequence[Condition]) -> str:
     """Return conditions as options that select the same rows, to be pasted into a shell; empty if no option can."""
-    if any(each.column.startswith(f"{COMPUTED} ") for each in conditions):
+    if any(each.column.startswith(f"{COMPUTED} ") or not each.is_option for each in conditions):
         return ""
     return " ".join(f"--filter {shlex.quote(str(each))}" for each in conditions)

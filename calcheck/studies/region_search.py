@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
-from calcheck.execution.context import Run
+from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import cannot_reject, rejects
 from calcheck.inference.verdict_basis import Basis
@@ -20,6 +20,7 @@ from calcheck.metrics.base import inapplicable_reason
 from calcheck.options import option
 from calcheck.predictions import InMemory
 from calcheck.regions.binning import label_of
+from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.columns import PREDICTED, name_of, search_columns, values_of
 from calcheck.regions.maps import region_map
 from calcheck.regions.scan import Scan
@@ -29,19 +30,21 @@ from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skip
 from calcheck.studies.slices import fault_findings, group_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
+    from calcheck.predictions import Predictions, Source
     from calcheck.regions.scan import Deviations, Region
     from calcheck.report import Curve
+
+    RegionSink = Callable[[Predictions, dict[str, NDArray[np.intp]]], None]
 
 FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
 SHARE = 0.1  # Share of the rows of the region for which the size of faults that would be found is stated
 NEARLY_ALWAYS = 1.6448536269514722  # Normal quantile at 95 %
-MOST_COLUMNS, MOST_BINS = 40, 32
+MOST_COLUMNS, MOST_BINS, MOST_CLUSTERS = 40, 32, 50
 DIRECTIONS = {"dispersion": ("too-wide", "too-narrow"), "bias": ("predictions-too-high", "predictions-too-low")}
 """What a negative and a positive score mean."""
 
@@ -56,6 +59,8 @@ class SearchOptions:
         Columns, and ``"mean"`` and ``"std"`` for the predicted ones; by default all inputs and columns without a role.
     bins : int
         Number of quantile bins per column.
+    embedding_clusters : int
+        Number of clusters of an embedding; 0 for none.
     min_rows : int, optional
         Minimum number of rows of a region; by default 50, or 2 % of the rows if that is more.
     most : int
@@ -69,11 +74,16 @@ class SearchOptions:
 
     columns: tuple[str, ...] | None = option(
         None,
-        "Columns in which to search regions. Default: the inputs and all columns without a role, and mean and std, the"
-        " predicted ones. Columns that were computed from targets must be left out.",
+        "Columns in which to search regions. Default: the inputs and all columns without a role, mean and std, the"
+        " predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
         metavar="COLUMNS",
     )
     bins: int = option(10, "Number of quantile bins per column of numbers or dates.")
+    embedding_clusters: int = option(
+        10,
+        "Number of clusters of an embedding, each of which is a category of the search; 0 for none. By default they"
+        " have about as many rows as quantile bins.",
+    )
     min_rows: int | None = option(
         None,
         "Minimum number of rows of a group that is judged, 30 by default; or of a region, 50 by default, or 2 % of the"
@@ -83,12 +93,18 @@ class SearchOptions:
     most: int = option(5, "Maximum number of regions to report.")
 
     def __post_init__(self) -> None:
-        for name, least, most in (("bins", 2, MOST_BINS), ("most", 1, None), ("min_rows", 1, None)):
+        limited = (("bins", 2, MOST_BINS), ("embedding_clusters", 0, MOST_CLUSTERS), ("most", 1, None))
+        for name, least, most in (*limited, ("min_rows", 1, None)):
             value = getattr(self, name)
             if value is not None and (value < least or (most is not None and value > most)):
                 limits = f"at least {least}" if most is None else f"between {least} and {most}"
                 msg = f"--{name.replace('_', '-')} must be {limits}, got {value}"
                 raise OptionError(msg)
+
+    @property
+    def reads_embedding(self) -> bool:
+        """Whether clusters of an embedding are searched, if there is one."""
+        return bool(self.embedding_clusters) and (self.columns is None or EMBEDDING in self.columns)
 
 
 def search_regions(
@@ -97,6 +113,7 @@ def search_regions(
     options: SearchOptions | None = None,
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
+    sink: RegionSink | None = None,
 ) -> Report:
     """Return the regions of the inputs where a model deviates most from a perfect one.
 
@@ -110,6 +127,9 @@ def search_regions(
         Metrics that describe the regions; by default :func:`group_metrics`.
     run : Run, optional
         Seed, confidence and replicates.
+    sink : callable, optional
+        Receives the rows, and columns of each row by name: ``region``, the number of the first region in the report
+        that it is in, or 0; and ``cluster``, the number of its cluster of the embedding.
 
     Returns
     -------
@@ -137,7 +157,10 @@ def search_regions(
         msg = "regions are searched among independent rows only: with --cluster, --time or --block, name groups (--by)"
         raise OptionError(msg)
     study = _Search(source, options or SearchOptions(), run or Run())
-    return study.report(group_metrics() if metrics is None else metrics)
+    report = study.report(group_metrics() if metrics is None else metrics)
+    if sink is not None:
+        sink(study.rows, study.row_columns())
+    return report
 
 
 class _Search:
@@ -174,11 +197,13 @@ class _Search:
             There are none, or too many.
         """
         named = self.options.columns
-        if named is None:
+        if named is not None:
+            named = tuple(name for name in named if name != EMBEDDING)
+        else:
             known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
             predicted = () if self.rows.distributions().n_draws is not None else PREDICTED
             named = tuple(dict.fromkeys([*(name for name in known if name in self.rows.columns), *predicted]))
-        if not named:
+        if not named and self.clusters is None:
             msg = "there are no columns to search: add columns of inputs to the file"
             raise DataError(msg)
         if len(named) > MOST_COLUMNS:
@@ -194,9 +219,28 @@ class _Search:
         return max(FEWEST_ROWS, math.ceil(FEWEST_SHARE * len(self.rows)))
 
     @cached_property
+    def clusters(self) -> EmbeddingClusters | None:
+        """The clusters of the embedding; None if there is no embedding, or if they are not searched.
+
+        Raises
+        ------
+        DataError
+            The embedding is named, and there is none.
+        """
+        known = self.rows.x is not None and self.rows.has_embedding
+        if not known and self.options.columns is not None and EMBEDDING in self.options.columns:
+            msg = "there is no embedding, in whose clusters regions are searched. Pass --embedding"
+            raise DataError(msg)
+        if not known or not self.options.reads_embedding:
+            return None
+        rng = self.run.rng(RandomStream.KMEANS)
+        return cluster_embedding(self.rows.lazy_inputs(), self.options.embedding_clusters, rng)
+
+    @cached_property
     def scan(self) -> Scan:
         """The regions."""
         binnings = search_columns(self.source, self.columns, self.options.bins, self.min_rows)
+        binnings += [] if self.clusters is None else [self.clusters.binning]
         return Scan(tuple(each for each in binnings if len(each.bins) > 1) or tuple(binnings[:1]), self.min_rows)
 
     @cached_property
@@ -214,11 +258,23 @@ class _Search:
             yield row_scores(replicate)
             self.run.progress("regions: replicates", (number + 1) / len(self.simulation))
 
+    @cached_property
+    def regions(self) -> list[Region]:
+        """The regions that deviate most."""
+        return self.deviations.most_deviating(1 - self.run.confidence, self.options.most)
+
+    def row_columns(self) -> dict[str, NDArray[np.intp]]:
+        """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""
+        numbers = np.zeros(len(self.rows), dtype=np.intp)
+        for number, region in reversed(list(enumerate(self.regions, 1))):
+            numbers[self.scan.mask(region)] = number
+        return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.binning.codes + 1})}
+
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
         """Return the report, with metrics that describe the regions."""
         from calcheck.version import __version__
 
-        regions = self.deviations.most_deviating(1 - self.run.confidence, self.options.most)
+        regions = self.regions
         applicable = [each.with_defaults(self.rows) for each in metrics if not self._reason(each)]
         results = [result for region in regions for result in self._results(region, applicable)]
         if results and self.run.curves:
@@ -228,7 +284,8 @@ class _Search:
             input=self.source.input_info(),
             settings={
                 **run_settings(self.run, subsample=None, replicates=self.run.replicates),
-                "columns": list(self.columns),
+                "columns": [*self.columns, *([] if self.clusters is None else [EMBEDDING])],
+                **({} if self.clusters is None else {"embedding_clusters": self.clusters.details(self.rows)}),
                 "bins": self.options.bins,
                 "min_rows": self.min_rows,
                 "regions": self.deviations.regions,

@@ -24,6 +24,7 @@ from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory
+from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.columns import PREDICTED, cut_columns
 from calcheck.regions.groups import partitions
 from calcheck.regions.sentences import describe_faults, filter_options, sentence
@@ -64,7 +65,7 @@ def group_metrics() -> list[Metric[Any]]:
 
 def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns to read, besides targets and predictions."""
-    return tuple(dict.fromkeys(column for column in columns if column not in PREDICTED))
+    return tuple(dict.fromkeys(column for column in columns if column not in (*PREDICTED, EMBEDDING)))
 
 
 def by_groups(

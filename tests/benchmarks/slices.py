@@ -4,7 +4,7 @@
     python -m tests.benchmarks.slices groups --sets 1000
     python -m tests.benchmarks.slices cce --sets 400
     python -m tests.benchmarks.slices power --sets 100
-    python -m tests.benchmarks.slices time --rows 100000
+    python -m tests.benchmarks.slices time --rows 100000 --embedding 64
 
 ``level``, ``groups``, ``cce`` and ``cce-refit`` draw data sets from right models of four families, with ties, texts and
 missing values in the columns and without, and print the share in which a region is found, or a group fails, at a
@@ -136,12 +136,13 @@ def power(sets):
         print(f"{name:14} found {count / sets:.2f}, overlap {np.mean(overlaps):.2f}", flush=True)
 
 
-def timed(n):
-    """Print the processor time of a search of ten columns, and the peak memory."""
+def timed(n, d=0):
+    """Print the processor time of a search of ten columns and an embedding of d numbers, and the peak memory."""
     rng = np.random.default_rng(0)
     columns = {f"x{number}": rng.random(n) for number in range(10)}
     std = np.exp(0.3 * rng.normal(size=n))
-    rows = Predictions(y=std * rng.normal(size=n), predictive=Gaussian(rng.normal(size=n), std), columns=columns)
+    x = rng.standard_normal((n, d), dtype=np.float32) if d else None
+    rows = Predictions(y=std * rng.normal(size=n), predictive=Gaussian(rng.normal(size=n), std), x=x, columns=columns)
     start = time.process_time()
     report = search_regions(InMemory(rows))
     took, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -154,13 +155,14 @@ def main():
     parser.add_argument("what", choices=(*LEVELS, "power", "time"))
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--embedding", type=int, default=0)
     given = parser.parse_args()
     if given.what in LEVELS:
         levels(LEVELS[given.what], given.sets, given.rows or 150)
     elif given.what == "power":
         power(given.sets)
     else:
-        timed(given.rows or 100_000)
+        timed(given.rows or 100_000, given.embedding)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,9 @@ def test_the_table_names_groups_and_commands(calcheck, preds):
     [
         (("--by", "sex", "--columns", "age"), "pass only one of them"),
         (("--columns", "height"), "height"),
+        (("--columns", "embedding"), "there is no embedding, in whose clusters regions are searched. Pass --embedding"),
+        (("--embedding-clusters", "51"), "--embedding-clusters must be between 0 and 50, got 51"),
+        (("--by", "sex", "--pointwise", "rows.csv"), "--pointwise writes the clusters and the regions of a search"),
         (("--bins", "1"), "--bins must be between 2 and 32, got 1"),
         (("--most", "0"), "--most must be at least 1, got 0"),
         (("--min-rows", "700"), "no region has 700 rows: there are 600, pass a smaller --min-rows"),
@@ -203,6 +206,40 @@ def test_the_picture_of_a_search_has_a_map_with_the_outline_of_the_region(sliced
     )
     assert calcheck("slices", path, "--columns", "dose", "--plot", plot, "--replicates", "39").code == 0
     assert "standard errors" not in plot.read_text()
+
+
+@pytest.fixture
+def embedded(tmp_path):
+    """Return the path of predictions with an embedding, whose uncertainties are too small in one of its clusters."""
+    rng = np.random.default_rng(8)
+    group = rng.integers(0, 4, 800)
+    embedding = (8 * np.eye(4)[group] + rng.normal(size=(800, 4))).astype(np.float32)
+    y = np.where(group == 2, 2.0, 1.0) * rng.normal(size=800)
+    data = {"y": y, "mean": np.zeros(800), "std": np.ones(800), "age": rng.random(800)}
+    return write(tmp_path / "embedded.parquet", data | {"embedding": embedding})
+
+
+def test_a_cluster_of_an_embedding_is_a_region_whose_rows_are_written(sliced, embedded, tmp_path):
+    options = (embedded, "--embedding-clusters", "4", "--replicates", "39")
+    report = sliced(*options, "--pointwise", tmp_path / "rows.csv")
+    first = report["results"][0]["slice"]
+    assert first["group"].startswith("cluster ")
+    assert report["settings"]["embedding_clusters"]["count"] == 4
+    assert report["conclusion"]["next"] == [f"calcheck slices {embedded} --pointwise rows.csv"]
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    assert lines[0] == '"region","cluster","y","mean","std","age"'
+    assert sum(line.startswith("1,") for line in lines) == first["rows"]
+    found = package.slices(embedded, embedding_clusters=4, replicates=39).rows("regions")
+    assert (found["region"] == 1).sum() == first["rows"]
+    named = sliced(*options, "--columns", "age,embedding")
+    assert named["settings"]["columns"] == ["age", "embedding"]
+    for without in (("--columns", "age"), ("--embedding-clusters", "0")):
+        assert "embedding" not in sliced(embedded, *without, "--replicates", "39")["settings"]["columns"]
+
+
+def test_rules_about_a_search_see_clusters(calcheck, embedded):
+    ended = calcheck("check", embedded, "--replicates", "39", "--fail-on", "slices.min_p < 0.03")
+    assert (ended.code, "of embedding" in ended.out) == (1, True)
 
 
 def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
