@@ -48,7 +48,8 @@ from calcheck.studies.monitor import observe, window_metrics
 from calcheck.studies.monitor_report import monitor_report
 from calcheck.studies.monitor_state import MonitorOptions
 from calcheck.studies.recalibrate import RecalibrationOptions, judges
-from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.region_search import search_regions
+from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
@@ -137,6 +138,7 @@ class SearchArguments(DependentOptions, total=False):
     embedding_clusters: int
     min_rows: int | None
     most: int
+    depth: int | None
     refit: bool
 
 
@@ -487,6 +489,9 @@ def slices(
         Minimum number of rows of a group that is judged, or of a region.
     most : int
         Maximum number of regions to return.
+    depth : int
+        Depth of a tree that summarizes instead, from 1 to 5: there are results of its leaves, and ``settings["tree"]``
+        has its nodes.
     refit : bool
         Whether metrics of groups that are no means over rows, such as cce and ence, are computed on the rows of each
         group alone. By default, cce has one fit to all rows, whose values are averaged in each group.
@@ -527,6 +532,9 @@ def slices(
     given = {name: value for name, value in options.items() if name in declared}
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
     search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    if by is not None and search.depth:
+        msg = "by compares groups, and depth is that of a tree of regions: pass only one of them"
+        raise OptionError(msg)
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed_dependent(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]

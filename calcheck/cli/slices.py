@@ -29,7 +29,8 @@ from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.regions.cut import Cut
-from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.region_search import search_regions
+from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import GROUP_METRICS, by_groups, file_columns
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report
-    from calcheck.studies.region_search import RegionSink
+    from calcheck.studies.searched_rows import RegionSink
 
 
 def _slices(file: str, **given: Any) -> None:
@@ -51,6 +52,9 @@ def _slices(file: str, **given: Any) -> None:
     options, search = build(SliceOptions, given), build(SearchOptions, given)
     if options.by and search.columns:
         msg = "--by compares groups, and --columns are those in which regions are searched: pass only one of them"
+        raise OptionError(msg)
+    if options.by and search.depth:
+        msg = "--by compares groups, and --depth is that of a tree of regions: pass only one of them"
         raise OptionError(msg)
     if options.by and given["pointwise"]:
         msg = "--pointwise writes the clusters and the regions of a search: omit --by, or use the --filter of a group"

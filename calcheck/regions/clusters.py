@@ -37,7 +37,7 @@ class InCluster(Condition):
 
     def __str__(self) -> str:
         """Return the condition in words."""
-        return f"cluster {self.value} of {self.column}"
+        return f"{'' if self.operator == EQUAL else 'not in '}cluster {self.value} of {self.column}"
 
     @property
     def is_option(self) -> bool:

@@ -374,3 +374,21 @@ def _finding(label: str, results: Mapping[str, Result]) -> Finding:
     first = next(each for each in results.values() if each.verdict == "fail")
     text = sentence(label, int(first.slice["rows"]), describe_faults(results))
     return Finding(topic="where", state="fault", fault=first.direction, text=text)
+
+
+def with_p_values(findings: Sequence[Finding], results: Sequence[Result], count: str) -> tuple[Finding, ...]:
+    """Return findings with the p-values of their regions; ``count`` says over what."""
+    p_values = [each.p_value_adjusted for each in _first_failures(results)]
+    return tuple(
+        replace(finding, text=f"{finding.text}; p = {p_value:.2g} over {count}")
+        for finding, p_value in zip(findings, p_values, strict=True)
+    )
+
+
+def _first_failures(results: Sequence[Result]) -> list[Result]:
+    """Return the first failure of each region."""
+    found: dict[str, Result] = {}
+    for result in results:
+        if result.verdict == "fail":
+            found.setdefault(str(result.slice["group"]), result)
+    return list(found.values())

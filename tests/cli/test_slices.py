@@ -118,6 +118,8 @@ def test_the_table_names_groups_and_commands(calcheck, preds):
         (("--by", "sex", "--pointwise", "rows.csv"), "--pointwise writes the clusters and the regions of a search"),
         (("--bins", "1"), "--bins must be between 2 and 32, got 1"),
         (("--most", "0"), "--most must be at least 1, got 0"),
+        (("--depth", "6"), "--depth must be between 1 and 5, got 6"),
+        (("--depth", "3", "--by", "sex"), "--depth is that of a tree of regions: pass only one of them"),
         (("--min-rows", "700"), "no region has 700 rows: there are 600, pass a smaller --min-rows"),
         (("--no-null",), "0 replicates cannot show a fault at a confidence of 0.95"),
         (("--by", "height"), "height"),
@@ -235,6 +237,27 @@ def test_a_cluster_of_an_embedding_is_a_region_whose_rows_are_written(sliced, em
     assert named["settings"]["columns"] == ["age", "embedding"]
     for without in (("--columns", "age"), ("--embedding-clusters", "0")):
         assert "embedding" not in sliced(embedded, *without, "--replicates", "39")["settings"]["columns"]
+
+
+def test_a_tree_is_printed_as_indented_rules_with_the_verdicts_of_its_leaves(sliced, calcheck, preds):
+    options = (preds, "--depth", "2", "--replicates", "39")
+    report = sliced(*options)
+    root, *nodes = report["settings"]["tree"]
+    assert (root["rule"], root["rows"], root["group"]) == ("all rows", 600, None)
+    assert {node["rule"] for node in nodes if node["parent"] == 0} == {"sex=f", "sex!=f"}
+    leaf = next(each for each in report["results"] if each["slice"]["filter"].startswith("--filter sex=f"))
+    assert leaf["low"] < leaf["value"] < leaf["high"]
+    ended = calcheck("slices", *options, "--resamples", "100")
+    assert "tree of sex, age, day, mean, std" in ended.out
+    lines = ended.out.splitlines()
+    assert next(line for line in lines if line.startswith("· sex=f")).split()[3:5] == ["zms", f"{leaf_zms(report):.4g}"]
+    assert any(line.startswith("· sex!=f") and "no fault found" in line for line in lines)
+
+
+def leaf_zms(report):
+    """Return the mean squared z-score of the first leaf of one sex."""
+    found = by_group(report, "zms")
+    return next(each["value"] for name, each in found.items() if name.startswith("sex=f"))
 
 
 def test_rules_about_a_search_see_clusters(calcheck, embedded):

@@ -19,7 +19,8 @@ from calcheck.regions.binning import column_values, quantile_bins, texts
 from calcheck.regions.cut import Cut
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import dispersion, factor_of_dispersion, normal_dispersion, row_scores
-from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.region_search import search_regions
+from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups
 from tests.simulations import band, sets
 
