@@ -21,6 +21,7 @@ from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, r
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
 from calcheck.metrics import DEFAULT_METRICS, METRICS, canonical_name
+from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
@@ -55,7 +56,7 @@ from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
-    from calcheck.report import Report
+    from calcheck.report import Report, Skipped
     from calcheck.results import RowResults
     from calcheck.studies.monitor_state import MonitorState
     from calcheck.studies.sweep_settings import SweptSetting
@@ -109,6 +110,12 @@ class DependentOptions(Options, total=False):
     time: str | None
 
 
+class WeightedOptions(DependentOptions, total=False):
+    """Keywords for sampling weights, dependent rows, a run, and reading."""
+
+    weights: str | None
+
+
 class RecalibrationArguments(Options, total=False):
     """Keywords for a recalibration, a run, and reading."""
 
@@ -130,7 +137,7 @@ class MonitorArguments(Options, total=False):
     alarm_level: float
 
 
-class SearchArguments(DependentOptions, total=False):
+class SearchArguments(WeightedOptions, total=False):
     """Keywords for a search of regions, a run, and reading."""
 
     columns: str | Sequence[str] | None
@@ -190,7 +197,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    **options: Unpack[DependentOptions],
+    **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
 
@@ -213,6 +220,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         Whether results hold the curves of their pictures, for :meth:`InteractiveReport.pictures` and notebooks.
     plot_by : sequence of str
         One or two columns along which pictures show metrics of rows; by default the predicted standard deviation.
+    weights : str, optional
+        Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a
+        perfect model. Metrics without a weighted form are skipped unless they are named.
     seed : int
         Seed of all random numbers, >= 0 (default 0).
     confidence, fdr : float
@@ -249,7 +259,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, run, columns = _parsed_dependent(metrics, options)
+    chosen, without, run, columns = _parsed_weighted(metrics, options, {"at": at is not None, "pictures": pictures})
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
     worst, best = _count("worst", worst), _count("best", best)
@@ -265,7 +275,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         report = evaluation.evaluate(
             source, chosen, at=points, subsample=subsample, run=run, worst=worst, best=best, sink=sink
         )
-    return InteractiveReport.from_report(conclude(_require_results(report)), rows)
+    report = conclude(replace(_require_results(report), skipped=(*report.skipped, *without)))
+    return InteractiveReport.from_report(report, rows)
 
 
 @keyword_messages()
@@ -274,7 +285,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
-    **options: Unpack[DependentOptions],
+    **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
 
@@ -287,6 +298,8 @@ def compare(
         Metrics to compute; by default all that apply to all models.
     permutations : int, optional
         Number of permutations of the paired tests.
+    weights : str, optional
+        Column of sampling weights, as for :func:`evaluate`, which are the same for all models.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 
@@ -312,11 +325,12 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, run, columns = _parsed_dependent(metrics, options)
+    chosen, without, run, columns = _parsed_weighted(metrics, options)
     opened = _models(models, chosen, columns, run.dependence.columns)
     permutations = None if permutations is None else _count("permutations", permutations)
+    report = _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run))
     return InteractiveReport.from_report(
-        _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)),
+        replace(report, skipped=(*report.skipped, *without)),
         build=comparison_document,
         draw=lambda report: [comparison_picture(report)],
     )
@@ -492,6 +506,8 @@ def slices(
     depth : int
         Depth of a tree that summarizes instead, from 1 to 5: there are results of its leaves, and ``settings["tree"]``
         has its nodes.
+    weights : str, optional
+        Column of sampling weights of groups, as for :func:`evaluate`.
     refit : bool
         Whether metrics of groups that are no means over rows, such as cce and ence, are computed on the rows of each
         group alone. By default, cce has one fit to all rows, whose values are averaged in each group.
@@ -536,7 +552,11 @@ def slices(
         msg = "by compares groups, and depth is that of a tree of regions: pass only one of them"
         raise OptionError(msg)
     further = {name: value for name, value in options.items() if name not in declared}
-    chosen, run, columns = _parsed_dependent(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    if by is None and further.get("weights") is not None:
+        msg = "a search has no weighted form: compare groups (by), or omit weights"
+        raise OptionError(msg)
+    named_metrics = group_metrics() if metrics is None else metrics
+    chosen, _, run, columns = _parsed_weighted(named_metrics, further)  # type: ignore[arg-type]
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
     source = _source(
@@ -786,6 +806,32 @@ def _parsed_dependent(
     further = {name: value for name, value in options.items() if name not in DEPENDENCE}
     chosen, run, columns = _parsed(metrics, further)  # type: ignore[arg-type]
     return chosen, replace(run, dependence=RowDependence(**stated)), columns
+
+
+def _parsed_weighted(
+    metrics: Metrics | None, options: WeightedOptions, unweighted: Mapping[str, bool] | None = None
+) -> tuple[list[AnyMetric], list[Skipped], Run, dict[str, Any]]:
+    """Return the metrics with their weights, those without a weighted form, the run, and the keywords of reading.
+
+    Parameters
+    ----------
+    metrics, options
+        Those of a function.
+    unweighted : mapping
+        Which keywords are given that do not apply to weighted means.
+    """
+    weights = _checked(Option("weights", str, None), options.pop("weights", None), "weights")
+    chosen, run, columns = _parsed_dependent(metrics, options)
+    if weights is None:
+        return chosen, [], run, columns
+    stated = {name: getattr(run.dependence, name) is not None for name in DEPENDENCE}
+    for name, given in {**stated, **(unweighted or {})}.items():
+        if given:
+            msg = f"{name} does not apply to weighted means (weights): pass only one of them"
+            raise OptionError(msg)
+    if metrics is None:
+        return *weighted_forms(chosen, weights), run, columns
+    return [weighted(each, weights) for each in chosen], [], run, columns
 
 
 def _setting(name: str, value: Any) -> Any:

@@ -51,7 +51,7 @@ DEPENDENCE = [*parameters(RowDependence, "Inference")]
 WEIGHTS = [*parameters(WeightOptions, "Rows")]
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
-    *("cluster", "block", "time"),
+    *("cluster", "block", "time", "plot_by", "validation"),
 )
 """Options that do not apply to weighted means."""
 SEED = [*parameters(SeedOptions, "Computation")]
@@ -88,8 +88,24 @@ def require_groups(given: dict[str, Any], by: Sequence[Any] | None) -> None:
         raise OptionError(msg)
 
 
-def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[Any]]:
+def weigh_applicable(
+    metrics: Sequence[Metric[Any]], given: dict[str, Any], named: Sequence[str] | None, *, plots: bool = False
+) -> tuple[list[Metric[Any]], list[Skipped]]:
+    """Return weighted metrics, and those without a weighted form, which are skipped unless they are named."""
+    column = build(WeightOptions, given).weights
+    if named or column is None:
+        return weigh(metrics, given, plots=plots), []
+
+    from calcheck.metrics._weights import weighted_forms
+
+    weigh([], given, plots=plots)
+    return weighted_forms(metrics, column)
+
+
+def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool = False) -> list[Metric[Any]]:
     """Return metrics whose means are weighted by the column that the command names, if it names one.
+
+    Commands whose pictures show weighted means have ``plots``.
 
     Raises
     ------
@@ -103,7 +119,7 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[
     from calcheck.metrics._weights import weighted
 
     for name in UNWEIGHTED:
-        if given.get(name):
+        if given.get(name) and not (plots and name == "plot"):
             msg = f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them"
             raise OptionError(msg)
     return [weighted(metric, weights) for metric in metrics]

@@ -16,11 +16,13 @@ from calcheck.cli.common import (
     LEVEL,
     SEED,
     SIGNIFICANCE,
+    WEIGHTS,
     files_argument,
     open_source,
     require_outputs,
     run_context,
     select_metrics,
+    weigh_applicable,
 )
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, PlotOptions, ReportOptions
 from calcheck.cli.output import deliver, draw
@@ -59,11 +61,13 @@ def _compare(files: list[str], **given: Any) -> None:
         replace(metric, discretise=True) if isinstance(metric, Nll) and options.discretise else metric
         for metric in select_metrics(options.metrics, given["settings"], given[LEVEL])
     ]
+    metrics, without = weigh_applicable(metrics, given, options.metrics, plots=True)
     sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
     with run_context(given) as run:
         report = compare(models, metrics, swaps=options.permutations, run=run)
+    report = replace(report, skipped=(*report.skipped, *without))
     if not report.results:
         msg = f"no metric applies to {', '.join(names)}. {skip_reasons(report)}"
         raise FileError(msg)
@@ -183,6 +187,7 @@ compare_command = make_command(
         ),
         *parameters(ComparisonOptions, "Comparison"),
         *COLUMNS,
+        *WEIGHTS,
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,

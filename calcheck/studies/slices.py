@@ -22,6 +22,7 @@ from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
+from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.regions.clusters import EMBEDDING
@@ -304,17 +305,29 @@ class _Groups:
             inference,
             p_value_adjusted=p_value,
             verdict=self._verdict(inference, p_value),
-            warnings=(*warnings, *computed.rows.warnings, *inference.warnings),
+            warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
         )
         inference = replace(inference, direction=computed.direction(inference))
         value = computed.value if math.isfinite(computed.value) else None
-        return Result.from_inference(computed.metric.result(value, group.slice), inference)
+        rows = group.slice | _effective_rows(computed.rows)
+        return Result.from_inference(computed.metric.result(value, rows), inference)
 
     def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
         """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
         if p_value is None or inference.verdict == "none":
             return "none"
         return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def _effective_rows(found: RowResults) -> dict[str, float]:
+    """Return the effective number of rows of weighted means; nothing for others."""
+    weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
+    return {} if weights is None else {"effective_rows": effective_count(weights)}
+
+
+def _own_warnings(found: RowResults) -> tuple[Message, ...]:
+    """Return the warnings of a metric, without the effective number of rows, which the slice states."""
+    return tuple(each for each in found.warnings if each.code != "weighted")
 
 
 def row_terms(found: RowResults) -> dict[str, Values]:
