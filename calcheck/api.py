@@ -21,6 +21,7 @@ from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, r
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
 from calcheck.metrics import DEFAULT_METRICS, METRICS, canonical_name
+from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
@@ -48,13 +49,14 @@ from calcheck.studies.monitor import observe, window_metrics
 from calcheck.studies.monitor_report import monitor_report
 from calcheck.studies.monitor_state import MonitorOptions
 from calcheck.studies.recalibrate import RecalibrationOptions, judges
-from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.region_search import search_regions
+from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
 from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
-    from calcheck.report import Report
+    from calcheck.report import Report, Skipped
     from calcheck.results import RowResults
     from calcheck.studies.monitor_state import MonitorState
     from calcheck.studies.sweep_settings import SweptSetting
@@ -108,6 +110,12 @@ class DependentOptions(Options, total=False):
     time: str | None
 
 
+class WeightedOptions(DependentOptions, total=False):
+    """Keywords for sampling weights, dependent rows, a run, and reading."""
+
+    weights: str | None
+
+
 class RecalibrationArguments(Options, total=False):
     """Keywords for a recalibration, a run, and reading."""
 
@@ -129,13 +137,16 @@ class MonitorArguments(Options, total=False):
     alarm_level: float
 
 
-class SearchArguments(DependentOptions, total=False):
+class SearchArguments(WeightedOptions, total=False):
     """Keywords for a search of regions, a run, and reading."""
 
     columns: str | Sequence[str] | None
     bins: int
+    embedding_clusters: int
     min_rows: int | None
     most: int
+    depth: int | None
+    refit: bool
 
 
 @keyword_messages()
@@ -186,7 +197,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    **options: Unpack[DependentOptions],
+    **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
 
@@ -209,6 +220,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         Whether results hold the curves of their pictures, for :meth:`InteractiveReport.pictures` and notebooks.
     plot_by : sequence of str
         One or two columns along which pictures show metrics of rows; by default the predicted standard deviation.
+    weights : str, optional
+        Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a
+        perfect model. Metrics without a weighted form are skipped unless they are named.
     seed : int
         Seed of all random numbers, >= 0 (default 0).
     confidence, fdr : float
@@ -245,7 +259,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, run, columns = _parsed_dependent(metrics, options)
+    chosen, without, run, columns = _parsed_weighted(metrics, options, {"at": at is not None, "pictures": pictures})
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
     worst, best = _count("worst", worst), _count("best", best)
@@ -261,7 +275,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         report = evaluation.evaluate(
             source, chosen, at=points, subsample=subsample, run=run, worst=worst, best=best, sink=sink
         )
-    return InteractiveReport.from_report(conclude(_require_results(report)), rows)
+    report = conclude(replace(_require_results(report), skipped=(*report.skipped, *without)))
+    return InteractiveReport.from_report(report, rows)
 
 
 @keyword_messages()
@@ -270,7 +285,7 @@ def compare(
     metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
-    **options: Unpack[DependentOptions],
+    **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
 
@@ -283,6 +298,8 @@ def compare(
         Metrics to compute; by default all that apply to all models.
     permutations : int, optional
         Number of permutations of the paired tests.
+    weights : str, optional
+        Column of sampling weights, as for :func:`evaluate`, which are the same for all models.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 
@@ -308,11 +325,12 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, run, columns = _parsed_dependent(metrics, options)
+    chosen, without, run, columns = _parsed_weighted(metrics, options)
     opened = _models(models, chosen, columns, run.dependence.columns)
     permutations = None if permutations is None else _count("permutations", permutations)
+    report = _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run))
     return InteractiveReport.from_report(
-        _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)),
+        replace(report, skipped=(*report.skipped, *without)),
         build=comparison_document,
         draw=lambda report: [comparison_picture(report)],
     )
@@ -473,16 +491,26 @@ def slices(
         ``"age:30/50/70"``, and dates by period, ``"date:month"``. ``"mean"`` and ``"std"`` are the predicted ones. By
         default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
-        Metrics by group, which are means over rows, or metrics that describe regions; by default bias, pit-dispersion,
-        coverage and zms.
+        Metrics by group, which are means over rows, or cce, unless ``refit``; or metrics that describe regions. By
+        default bias, pit-dispersion, coverage and zms.
     columns : str or sequence of str
         Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
     bins : int
         Number of quantile bins per column of a search, from 2 to 32.
+    embedding_clusters : int
+        Number of clusters of an embedding, from 0 to 50, each of which is a category of a search.
     min_rows : int
         Minimum number of rows of a group that is judged, or of a region.
     most : int
         Maximum number of regions to return.
+    depth : int
+        Depth of a tree that summarizes instead, from 1 to 5: there are results of its leaves, and ``settings["tree"]``
+        has its nodes.
+    weights : str, optional
+        Column of sampling weights of groups, as for :func:`evaluate`.
+    refit : bool
+        Whether metrics of groups that are no means over rows, such as cce and ence, are computed on the rows of each
+        group alone. By default, cce has one fit to all rows, whose values are averaged in each group.
     **options
         Keywords of the run and of reading, as for :func:`evaluate`.
 
@@ -490,7 +518,8 @@ def slices(
     -------
     InteractiveReport
         One result per metric and group or region, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f",
-        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions.
+        "rows": 207}``; ``p_value_adjusted`` is over all groups and metrics, or all regions. After a search,
+        ``rows("regions")`` has the number of the first region that each row is in, or 0, and its ``cluster``.
 
     Raises
     ------
@@ -511,23 +540,44 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
+    refit = _checked(Option("refit", bool, default=False), options.pop("refit", False), "refit")
+    if refit and by is None:
+        msg = "refit applies to groups: also pass by, the columns that form them"
+        raise OptionError(msg)
     declared = {each.field: each for each in options_of(SearchOptions)}
     given = {name: value for name, value in options.items() if name in declared}
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed and value is not None}
     search = SearchOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
+    if by is not None and search.depth:
+        msg = "by compares groups, and depth is that of a tree of regions: pass only one of them"
+        raise OptionError(msg)
     further = {name: value for name, value in options.items() if name not in declared}
-    chosen, run, columns = _parsed_dependent(group_metrics() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    if by is None and further.get("weights") is not None:
+        msg = "a search has no weighted form: compare groups (by), or omit weights"
+        raise OptionError(msg)
+    named_metrics = group_metrics() if metrics is None else metrics
+    chosen, _, run, columns = _parsed_weighted(named_metrics, further)  # type: ignore[arg-type]
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
     named = tuple(cut.column for cut in cuts) or search.columns
     source = _source(
-        data, columns, chosen, also=(*file_columns(named or ()), *run.dependence.columns), narrow=named is None
+        data,
+        columns,
+        chosen,
+        also=(*file_columns(named or ()), *run.dependence.columns),
+        narrow=named is None,
+        inputs=not cuts and search.reads_embedding,
     )
+    rows: list[PointwiseResults] = []
+
+    def keep(shown: Predictions, found: dict[str, Any]) -> None:
+        rows.append(PointwiseResults("regions", found, shown.row_numbers(), source))
+
     with source.error_names():
         if cuts:
-            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, run=run)
+            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, refit=refit, run=run)
         else:
-            report = search_regions(source, options=search, metrics=chosen, run=run)
-    return InteractiveReport.from_report(_require_results(report), build=slices_document)
+            report = search_regions(source, options=search, metrics=chosen, run=run, sink=keep)
+    return InteractiveReport.from_report(_require_results(report), rows, build=slices_document)
 
 
 @keyword_messages()
@@ -758,6 +808,32 @@ def _parsed_dependent(
     return chosen, replace(run, dependence=RowDependence(**stated)), columns
 
 
+def _parsed_weighted(
+    metrics: Metrics | None, options: WeightedOptions, unweighted: Mapping[str, bool] | None = None
+) -> tuple[list[AnyMetric], list[Skipped], Run, dict[str, Any]]:
+    """Return the metrics with their weights, those without a weighted form, the run, and the keywords of reading.
+
+    Parameters
+    ----------
+    metrics, options
+        Those of a function.
+    unweighted : mapping
+        Which keywords are given that do not apply to weighted means.
+    """
+    weights = _checked(Option("weights", str, None), options.pop("weights", None), "weights")
+    chosen, run, columns = _parsed_dependent(metrics, options)
+    if weights is None:
+        return chosen, [], run, columns
+    stated = {name: getattr(run.dependence, name) is not None for name in DEPENDENCE}
+    for name, given in {**stated, **(unweighted or {})}.items():
+        if given:
+            msg = f"{name} does not apply to weighted means (weights): pass only one of them"
+            raise OptionError(msg)
+    if metrics is None:
+        return *weighted_forms(chosen, weights), run, columns
+    return [weighted(each, weights) for each in chosen], [], run, columns
+
+
 def _setting(name: str, value: Any) -> Any:
     """Return a setting of a run, with its type checked."""
     if name == "memory" and isinstance(value, str):
@@ -787,6 +863,7 @@ def _source(
     also: Sequence[str] = (),
     *,
     narrow: bool = False,
+    inputs: bool = False,
 ) -> Source:
     """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
     if isinstance(data, (Source, Predictions)) and columns:
@@ -796,7 +873,7 @@ def _source(
     source = source if isinstance(source, Source) else read(source, **columns)
     if not isinstance(source, FileSource):
         return source
-    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also)
+    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], also: Sequence[str] = ()) -> list[Model]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
@@ -56,6 +56,15 @@ class Condition:
         exact = (each for each in found if each.column in columns)
         stripped = (cls(each.column.strip(), each.operator, each.value.strip()) for each in found)
         return next(exact, next((each for each in stripped if each.column in columns), found[0]))
+
+    def opposite(self) -> Condition:
+        """Return the condition of the other rows, for one with ``=`` or ``!=``."""
+        return replace(self, operator={EQUAL: DIFFERENT, DIFFERENT: EQUAL}[self.operator])
+
+    @property
+    def is_option(self) -> bool:
+        """Whether ``--filter`` can state the condition."""
+        return True
 
     def __str__(self) -> str:
         """Return the condition as it is written."""

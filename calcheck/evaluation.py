@@ -124,7 +124,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
-        metric, own = _adapted(metric, source)
+        metric, own = adapt_metric(metric, source)
         if reason := inapplicable_reason(type(metric), own.predictions()):
             skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
             continue
@@ -158,7 +158,12 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
 
 def with_needed_columns(
-    source: FileSource, metrics: Sequence[Metric[Any]], *, narrow: bool = False, also: Sequence[str] = ()
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    *,
+    narrow: bool = False,
+    also: Sequence[str] = (),
+    inputs: bool = False,
 ) -> FileSource:
     """Return a source that reads what metrics need.
 
@@ -172,13 +177,15 @@ def with_needed_columns(
         Whether the other scalar columns are read too, to be shown beside results.
     also : sequence of str
         Additional columns to read.
+    inputs : bool
+        Whether inputs and embeddings are read also if no metric needs them.
     """
     return replace(
         source,
         contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
         grouping=True,
-        inputs=any("x" in metric.info.needs for metric in metrics),
+        inputs=inputs or any("x" in metric.info.needs for metric in metrics),
         repeated=all(metric.info.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )
@@ -287,7 +294,7 @@ def _simulate(
     simulate_dependent_null(computed, simulation, clusters, run)
 
 
-def _adapted(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
+def adapt_metric(metric: Metric[Any], source: Source) -> tuple[Metric[Any], Source]:
     """Return a metric with its defaults for the predictions, and the source of what it compares."""
     metric = metric.with_defaults(source.predictions())
     return metric, metric.outcomes(source) if isinstance(metric, ComparesOutcomes) else source

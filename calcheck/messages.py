@@ -66,6 +66,7 @@ Code = Literal[
     "ranking-changes",
     "streamed",
     "outside-range",
+    "sampled-rows",
 ]
 """Codes of messages. Their texts may change between versions; the codes do not."""
 

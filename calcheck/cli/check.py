@@ -18,6 +18,7 @@ from calcheck.cli.common import (
     WEIGHTS,
     files_argument,
     open_source,
+    require_groups,
     require_nothing_skipped,
     run_context,
     select_metrics,
@@ -28,6 +29,7 @@ from calcheck.cli.options import (
     AgainstOptions,
     GateReportOptions,
     GroupOptions,
+    RefitOptions,
     RowOptions,
     RuleOptions,
     SummaryOptions,
@@ -61,18 +63,20 @@ class SlicePlan:
 
     metrics: tuple[Metric[Any], ...]
     cuts: tuple[Cut, ...]
+    refit: bool = False
 
     def weighed(self, given: dict[str, Any]) -> SlicePlan:
-        """Return the same with sampling weights, if these are asked for."""
+        """Return the same with sampling weights, and refitted, if these are asked for."""
         from calcheck.cli.slices import weigh_slices
 
-        return replace(self, metrics=tuple(weigh_slices(self.metrics, given, self.cuts)))
+        metrics = tuple(weigh_slices(self.metrics, given, self.cuts))
+        return replace(self, metrics=metrics, refit=build(RefitOptions, given).refit)
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
         from calcheck.cli.slices import slice_source
 
-        found = slice_source(source, self.metrics, self.cuts, run)
+        found = slice_source(source, self.metrics, self.cuts, run, refit=self.refit)
         require_nothing_skipped(found, source)
         return replace(report, results=(*report.results, *found.results))
 
@@ -168,7 +172,9 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
         reports = [state_report(file, requirements.rules, given) for file in states]
         _deliver(reports, output, summary, monitored=True)
     else:
-        slices = requirements.slices(build(GroupOptions, given).by, options.metrics, settings, given[LEVEL])
+        by = build(GroupOptions, given).by
+        require_groups(given, by)
+        slices = requirements.slices(by, options.metrics, settings, given[LEVEL])
         slices = slices and slices.weighed(given)
         metrics = weigh(requirements.metrics(() if slices else options.metrics, settings, given[LEVEL]), given)
         sources = [_open(file, given, metrics, slices) for file in files]
@@ -188,7 +194,9 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
     from calcheck.studies.slices import file_columns
 
     columns = file_columns([cut.column for cut in slices.cuts])
-    return open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns)
+    return open_source(
+        file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns, inputs=not slices.cuts
+    )
 
 
 def _checked(
@@ -259,6 +267,7 @@ check_command = make_command(
         *parameters(RuleOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
         *parameters(GroupOptions, "Rules"),
+        *parameters(RefitOptions, "Rules"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *WEIGHTS,

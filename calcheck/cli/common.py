@@ -12,6 +12,7 @@ from calcheck.cli.options import (
     EngineOptions,
     InputOptions,
     NullOptions,
+    RefitOptions,
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
@@ -50,7 +51,7 @@ DEPENDENCE = [*parameters(RowDependence, "Inference")]
 WEIGHTS = [*parameters(WeightOptions, "Rows")]
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
-    *("cluster", "block", "time"),
+    *("cluster", "block", "time", "plot_by", "validation"),
 )
 """Options that do not apply to weighted means."""
 SEED = [*parameters(SeedOptions, "Computation")]
@@ -80,8 +81,31 @@ def select_metrics(
     return [settings.metric(name, {LEVEL: levels} if levels else {}) for name in named]
 
 
-def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[Any]]:
+def require_groups(given: dict[str, Any], by: Sequence[Any] | None) -> None:
+    """Raise if metrics are to be fitted to groups, and no columns form groups."""
+    if build(RefitOptions, given).refit and not by:
+        msg = "--refit applies to groups: also pass the columns that form them, e.g. --by sex"
+        raise OptionError(msg)
+
+
+def weigh_applicable(
+    metrics: Sequence[Metric[Any]], given: dict[str, Any], named: Sequence[str] | None, *, plots: bool = False
+) -> tuple[list[Metric[Any]], list[Skipped]]:
+    """Return weighted metrics, and those without a weighted form, which are skipped unless they are named."""
+    column = build(WeightOptions, given).weights
+    if named or column is None:
+        return weigh(metrics, given, plots=plots), []
+
+    from calcheck.metrics._weights import weighted_forms
+
+    weigh([], given, plots=plots)
+    return weighted_forms(metrics, column)
+
+
+def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool = False) -> list[Metric[Any]]:
     """Return metrics whose means are weighted by the column that the command names, if it names one.
+
+    Commands whose pictures show weighted means have ``plots``.
 
     Raises
     ------
@@ -95,7 +119,7 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> list[Metric[
     from calcheck.metrics._weights import weighted
 
     for name in UNWEIGHTED:
-        if given.get(name):
+        if given.get(name) and not (plots and name == "plot"):
             msg = f"{flag_of(name)} does not apply to weighted means (--weights): pass only one of them"
             raise OptionError(msg)
     return [weighted(metric, weights) for metric in metrics]
@@ -116,12 +140,13 @@ def open_source(
     *,
     narrow: bool,
     also: Sequence[str] = (),
+    inputs: bool = False,
 ) -> FileSource:
-    """Return the source of a file, with the columns that the metrics need and additional columns."""
+    """Return the source of a file, with the columns that the metrics need, additional columns, and inputs."""
     from calcheck.evaluation import with_needed_columns
 
     named = row_dependence(given).columns
-    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named))
+    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named), inputs=inputs)
 
 
 def row_dependence(given: dict[str, Any]) -> RowDependence:

@@ -17,11 +17,13 @@ from calcheck.cli.common import (
     LEVEL,
     SEED,
     SIGNIFICANCE,
+    WEIGHTS,
     files_argument,
     open_source,
     require_outputs,
     run_context,
     select_metrics,
+    weigh_applicable,
 )
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, PlotOptions, ReportOptions
 from calcheck.cli.output import deliver, draw
@@ -59,6 +61,7 @@ def _compare(files: list[str], **given: Any) -> None:
         replace(metric, discretise=True) if isinstance(metric, Nll) and options.discretise else metric
         for metric in select_metrics(options.metrics, given["settings"], given[LEVEL])
     ]
+    metrics, without = weigh_applicable(metrics, given, options.metrics, plots=True)
     folders = files_by_folder(files) if options.by_folder else {"": files}
     names = {folder: model_names(group, options.names) for folder, group in folders.items()}
     sources = {folder: open_models(group, given, metrics) for folder, group in folders.items()}
@@ -72,6 +75,7 @@ def _compare(files: list[str], **given: Any) -> None:
             report = compare_datasets(models, metrics, swaps=options.permutations, run=run)
         else:
             report = compare(models[""], metrics, swaps=options.permutations, run=run)
+    report = replace(report, skipped=(*report.skipped, *without))
     if not report.results:
         msg = f"no metric applies to {', '.join(report.settings['models'])}. {skip_reasons(report)}"
         raise FileError(msg)
@@ -214,6 +218,7 @@ compare_command = make_command(
         ),
         *parameters(ComparisonOptions, "Comparison"),
         *COLUMNS,
+        *WEIGHTS,
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,

@@ -17,11 +17,12 @@ from calcheck.cli.common import (
     SEED,
     WEIGHTS,
     open_source,
+    require_groups,
     require_nothing_skipped,
     require_outputs,
     run_context,
     select_metrics,
-    weigh,
+    weigh_applicable,
 )
 from calcheck.cli.next_commands import next_commands
 from calcheck.cli.options import (
@@ -31,8 +32,8 @@ from calcheck.cli.options import (
     PlotOptions,
     PointwiseOptions,
     PruneOptions,
+    RefitOptions,
     RowOptions,
-    WeightOptions,
 )
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from calcheck.evaluation import Sink
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report, Skipped
+    from calcheck.report import Report
 
 NOT_BY_GROUP = (
     "subsample",
@@ -76,28 +77,14 @@ def _evaluate(file: str, **given: Any) -> None:
         _require_groups_only(given)
         report_slices(file, given, by, named)
         return
-    metrics, without = _weigh(select_metrics(named, given["settings"], given[LEVEL]), given, named)
+    require_groups(given, by)
+    metrics, without = weigh_applicable(select_metrics(named, given["settings"], given[LEVEL]), given, named)
     source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
     report_to, pointwise = require_outputs(given, source)
     report = evaluate_file(file, source, metrics, given, sink=pointwise.take)
     pointwise.write()
     report = replace(report, skipped=(*report.skipped, *without))
     deliver(report, report_to, partial(report_document, brief=build(BriefOptions, given).brief))
-
-
-def _weigh(
-    metrics: list[Metric[Any]], given: dict[str, Any], named: Sequence[str] | None
-) -> tuple[list[Metric[Any]], list[Skipped]]:
-    """Return weighted metrics, and those without a weighted form, which are skipped unless they are named."""
-    if named or not build(WeightOptions, given).weights:
-        return weigh(metrics, given), []
-
-    from calcheck.metrics._weights import NO_WEIGHTED_FORM, has_weighted_form
-    from calcheck.report import Skipped
-
-    without = [metric.info.name for metric in metrics if not has_weighted_form(metric)]
-    metrics = weigh([metric for metric in metrics if has_weighted_form(metric)], given)
-    return metrics, [Skipped(metric=name, code="inapplicable", reason=NO_WEIGHTED_FORM) for name in without]
 
 
 def _require_groups_only(given: dict[str, Any]) -> None:
@@ -207,6 +194,7 @@ evaluate_command = make_command(
         FILE,
         *parameters(MetricSelectionOptions, "Metrics"),
         *parameters(GroupOptions, "Metrics"),
+        *parameters(RefitOptions, "Metrics"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
         *WEIGHTS,

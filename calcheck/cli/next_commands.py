@@ -91,6 +91,8 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
     columns = [name for name in columns if name != "mean" or name in report.input.columns.values()]
     recalibrate = ["calcheck", "recalibrate", file, *_given_options("recalibrate", given), "--by", ",".join(columns)]
+    if not failed.slice["filter"] and "score" in failed.slice:  # a region that no filter states
+        return (f"{shlex.join(['calcheck', 'slices', file, *_given_options('slices', given)])} --pointwise rows.csv",)
     return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
 
 

@@ -554,6 +554,17 @@ class GroupOptions:
 
 
 @dataclass(frozen=True)
+class RefitOptions:
+    """Option for metrics of groups that are no means over rows."""
+
+    refit: bool = option(
+        default=False,
+        text="With --by, compute metrics that are no means over rows, such as cce and ence, on the rows of each group"
+        " alone. Default: cce has one fit to all rows, whose values are averaged in each group.",
+    )
+
+
+@dataclass(frozen=True)
 class SliceOptions:
     """Options for slices of the rows."""
 
@@ -566,8 +577,8 @@ class SliceOptions:
     )
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics by group, which must be means over rows, or metrics that describe regions. Default: bias, "
-        "pit-dispersion, coverage and zms.",
+        "Metrics by group, which must be means over rows, or cce, unless --refit; or metrics that describe regions. "
+        "Default: bias, pit-dispersion, coverage and zms.",
         metavar="NAMES",
     )
 

@@ -45,6 +45,11 @@ class Pointwise:
             same = known is None or bool((known == values).all())
             self._columns[name if same else f"{metric.info.name.replace('-', '_')}_{name}"] = values
 
+    def add(self, shown: Predictions, columns: dict[str, NDArray[Any]]) -> None:
+        """Add columns of all rows."""
+        self._shown = shown
+        self._columns |= columns
+
     def write(self) -> None:
         """Write all results in row order, with the other columns of the rows."""
         from calcheck.pointwise import with_input_columns

@@ -13,15 +13,17 @@ from calcheck.cli.common import (
     INFERENCE,
     LEVEL,
     SEED,
+    WEIGHTS,
     files_argument,
     make_run,
     open_source,
     run_context,
     select_metrics,
+    weigh_applicable,
 )
 from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.evaluate import evaluate_file, stream_reason
-from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions
+from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions, WeightOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver_text
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.pages.report import ModelReport
+    from calcheck.report import Skipped
 
 
 def _report(files: list[str], **given: Any) -> None:
@@ -52,12 +55,14 @@ def _report(files: list[str], **given: Any) -> None:
     if options.validation is not None and len(files) > 1:
         msg = "--validation has the validation rows of one model: pass one FILE"
         raise OptionError(msg)
-    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL])
+    named = build(MetricSelectionOptions, given).metrics
+    metrics, without = weigh_applicable(select_metrics(named, given["settings"], given[LEVEL]), given, named)
     sources = [replace(source, inputs=True) for source in open_models(files, given, metrics, narrow=True)]
     reads = [name for source in sources for name in source.reads()]
     require_writable([options.output] if options.output not in STDOUT else [], reads)
     models = [
-        _model(name, file, source, metrics, given) for name, file, source in zip(names, files, sources, strict=True)
+        _model(name, file, source, metrics, given, without)
+        for name, file, source in zip(names, files, sources, strict=True)
     ]
     if options.validation is not None:
         models = [_recalibrated(models[0], options.validation, sources[0], given)]
@@ -68,13 +73,20 @@ def _report(files: list[str], **given: Any) -> None:
 
 
 def _model(
-    name: str, file: str, source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]
+    name: str,
+    file: str,
+    source: FileSource,
+    metrics: Sequence[Metric[Any]],
+    given: dict[str, Any],
+    without: Sequence[Skipped],
 ) -> ModelReport:
-    """Return what the page shows of a model."""
+    """Return what the page shows of a model; ``without`` are metrics that have no weighted form."""
     from calcheck.render.pages.models import model_report
     from calcheck.render.pages.report import DRAWN, ModelReport
 
-    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=DRAWN)
+    curves = frozenset[str]() if build(WeightOptions, given).weights else DRAWN
+    report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=curves)
+    report = replace(report, skipped=(*report.skipped, *without))
     if stream_reason(source, metrics, given) is not None:
         return ModelReport(name, report, no_map="the rows are processed in batches")
     rows, by = _rows(source, metrics, given), build(PageOptions, given).plot_by or ()
@@ -115,6 +127,7 @@ report_command = make_command(
         *parameters(MetricSelectionOptions, "Metrics"),
         *COLUMNS,
         *parameters(RowOptions, "Rows"),
+        *WEIGHTS,
         *INFERENCE,
         *STATES,
         *SEED,

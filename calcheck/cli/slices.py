@@ -16,6 +16,7 @@ from calcheck.cli.common import (
     SEED,
     WEIGHTS,
     open_source,
+    require_groups,
     require_nothing_skipped,
     require_outputs,
     run_context,
@@ -23,12 +24,13 @@ from calcheck.cli.common import (
     weigh,
 )
 from calcheck.cli.next_commands import slice_commands
-from calcheck.cli.options import PlotOptions, SliceOptions
+from calcheck.cli.options import PlotOptions, PointwiseOptions, RefitOptions, SliceOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.regions.cut import Cut
-from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.region_search import search_regions
+from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import GROUP_METRICS, by_groups, file_columns
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report
+    from calcheck.studies.searched_rows import RegionSink
 
 
 def _slices(file: str, **given: Any) -> None:
@@ -49,6 +52,12 @@ def _slices(file: str, **given: Any) -> None:
     options, search = build(SliceOptions, given), build(SearchOptions, given)
     if options.by and search.columns:
         msg = "--by compares groups, and --columns are those in which regions are searched: pass only one of them"
+        raise OptionError(msg)
+    if options.by and search.depth:
+        msg = "--by compares groups, and --depth is that of a tree of regions: pass only one of them"
+        raise OptionError(msg)
+    if options.by and given["pointwise"]:
+        msg = "--pointwise writes the clusters and the regions of a search: omit --by, or use the --filter of a group"
         raise OptionError(msg)
     report_slices(file, given, options.by, options.metrics, search)
 
@@ -79,12 +88,24 @@ def report_slices(
     search = search or SearchOptions()
     cuts = cuts_of(by)
     metrics = weigh_slices(select_metrics(named or GROUP_METRICS, given["settings"], given[LEVEL]), given, cuts)
+    require_groups(given, cuts)
+    refit = build(RefitOptions, given).refit
     columns = tuple(cut.column for cut in cuts) or search.columns
-    source = open_source(file, given, metrics, narrow=columns is None, also=file_columns(columns or ()))
-    report_to, _ = require_outputs(given, source)
+    source = open_source(
+        file,
+        given,
+        metrics,
+        narrow=columns is None,
+        also=file_columns(columns or ()),
+        inputs=not cuts and search.reads_embedding,
+    )
+    report_to, pointwise = require_outputs(given, source)
     plot = build(PlotOptions, given).plot
     with run_context(given, source) as run:
-        report = slice_source(source, metrics, cuts, replace(run, curves=bool(plot)), search)
+        report = slice_source(
+            source, metrics, cuts, replace(run, curves=bool(plot)), search, refit=refit, sink=pointwise.add
+        )
+    pointwise.write()
     if named or not report.results:
         require_nothing_skipped(report, source)
     report = _with_commands(report, file, given, cuts)
@@ -113,13 +134,20 @@ def weigh_slices(metrics: Sequence[Metric[Any]], given: dict[str, Any], cuts: Se
 
 
 def slice_source(
-    source: Source, metrics: Sequence[Metric[Any]], cuts: Sequence[Cut], run: Run, search: SearchOptions | None = None
+    source: Source,
+    metrics: Sequence[Metric[Any]],
+    cuts: Sequence[Cut],
+    run: Run,
+    search: SearchOptions | None = None,
+    *,
+    refit: bool = False,
+    sink: RegionSink | None = None,
 ) -> Report:
     """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
     search = search or SearchOptions()
     if cuts:
-        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, run=run)
-    return search_regions(source, options=search, metrics=metrics, run=run)
+        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, refit=refit, run=run)
+    return search_regions(source, options=search, metrics=metrics, run=run, sink=sink)
 
 
 def _with_commands(report: Report, file: str, given: dict[str, Any], cuts: Sequence[Cut]) -> Report:
@@ -136,6 +164,7 @@ slices_command = make_command(
     [
         FILE,
         *parameters(SliceOptions, "Slices"),
+        *parameters(RefitOptions, "Slices"),
         *parameters(SearchOptions, "Slices"),
         *COLUMNS,
         *WEIGHTS,
@@ -143,6 +172,7 @@ slices_command = make_command(
         *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
+        *parameters(PointwiseOptions, "Output"),
         *SEED,
         *ENGINE,
     ],

@@ -44,6 +44,7 @@ class RandomStream(IntEnum):
     SIGNS = 11
     DATA_SETS = 12
     MULTIPLIERS = 13
+    KMEANS = 14
     PERMUTATIONS = 20
     RANDOMIZATION = 21
 

@@ -64,10 +64,20 @@ class NullSimulator:
         The number of inputs that are tested one by one; such tests need more replicates.
     numbers : range, optional
         The numbers of the replicates; by default 0 to R - 1.
+    keys : (n,), optional
+        Keys of the rows, which seed their random numbers; by default those of :func:`row_keys`.
     """
 
-    def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0, numbers: range | None = None) -> None:
-        self.rows, self.run, self._inputs = rows, run, inputs
+    def __init__(
+        self,
+        rows: Predictions,
+        run: Run,
+        *,
+        inputs: int = 0,
+        numbers: range | None = None,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> None:
+        self.rows, self.run, self._inputs, self._own_keys = rows, run, inputs, keys
         count = _default_count(rows, inputs, run.limits) if run.replicates is None else run.replicates
         self._first = range(count)
         self.numbers = self._first if numbers is None else numbers
@@ -85,7 +95,16 @@ class NullSimulator:
         """Return the same replicates with another representation of the distributions, such as one in memory."""
         y = self.rows.y
         rows = self.rows if y is None else self.rows.with_targets(y, predictive)
-        return NullSimulator(rows, self.run, inputs=self._inputs, numbers=self.numbers)
+        return NullSimulator(rows, self.run, inputs=self._inputs, numbers=self.numbers, keys=self._own_keys)
+
+    def take(self, chosen: NDArray[np.intp]) -> NullSimulator:
+        """Return the same replicates of some of the rows only, given by their numbers."""
+        return NullSimulator(self.rows.take(chosen), self.run, numbers=self.numbers, keys=self._keys[chosen])
+
+    @property
+    def _keys(self) -> NDArray[np.uint64]:
+        """The keys of the rows, (n,)."""
+        return _cached_row_keys(self.rows, replicate_seed(self.run)) if self._own_keys is None else self._own_keys
 
     def for_inputs(self, inputs: int) -> NullSimulator:
         """Return a simulator with enough replicates for tests at ``inputs`` inputs."""
@@ -109,14 +128,16 @@ class NullSimulator:
         """Return the next replicates, which double the total number, up to ``most``; None if that is reached."""
         stop = self.numbers.stop
         numbers = range(stop, min(2 * stop, most))
-        return NullSimulator(self.rows, self.run, inputs=self._inputs, numbers=numbers) if numbers else None
+        if not numbers:
+            return None
+        return NullSimulator(self.rows, self.run, inputs=self._inputs, numbers=numbers, keys=self._own_keys)
 
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the replicates; each iteration yields the same ones."""
         rows, size = self.rows, max(1, self.run.limits.block_targets // len(self.rows))
         if rows.y is None or rows.predictive is None:
             return
-        rng = RowRandom(_keys(rows, replicate_seed(self.run)))
+        rng = RowRandom(self._keys)
         for start in range(0, len(self), size):
             for y, predictive in rows.predictive.replicates(rows.y, rng, self.numbers[start : start + size]):
                 yield rows.with_targets(y, predictive)
@@ -142,7 +163,7 @@ def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predi
 
 
 @cached
-def _keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
+def _cached_row_keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
     """Return the keys of rows, cached per seed."""
     return row_keys(rows, seed)
 
@@ -260,19 +281,10 @@ def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation:
     Metrics that have a null distribution already, or whose values are no evidence against a model, are skipped.
     Replicates are added for metrics with an open verdict.
     """
-    quiet, data = run.quiet(), InMemory(simulation.rows)
 
     def values_of(waiting: Sequence[FittedMetric[InferableMetric]], data_sets: NullSimulator) -> list[NullDistribution]:
-        values = np.empty((len(waiting), len(data_sets)))
         stage = f"{waiting[0].metric.info.name if len(waiting) == 1 else f'{len(waiting)} metrics'}: replicates"
-        for number, rows in enumerate(data_sets):
-            replicate = InMemory(rows)
-            with np.errstate(all="ignore"):
-                values[:, number] = [each.replicate_value(replicate, quiet) for each in waiting]
-            run.progress(stage, (number + 1) / len(data_sets))
-        with np.errstate(all="ignore"):
-            data_values = [_quick_statistic(each, data, quiet) for each in waiting]
-        return [NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
+        return replicate_values(waiting, data_sets, run, stage)
 
     waiting = [each for each in computed if each.null is None and each.metric.alternative != "none"]
     if not waiting or not len(simulation):
@@ -280,6 +292,21 @@ def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation:
     for each, found in zip(waiting, values_of(waiting, simulation), strict=True):
         each.null = found
     add_replicates(waiting, simulation, run, values_of, costly=False)
+
+
+def replicate_values(
+    computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, run: Run, stage: str
+) -> list[NullDistribution]:
+    """Return the null distributions of metrics from replicates, one replicate at a time."""
+    quiet, values = run.quiet(), np.empty((len(computed), len(simulation)))
+    for number, rows in enumerate(simulation):
+        replicate = InMemory(rows)
+        with np.errstate(all="ignore"):
+            values[:, number] = [each.replicate_value(replicate, quiet) for each in computed]
+        run.progress(stage, (number + 1) / len(simulation))
+    with np.errstate(all="ignore"):
+        data_values = [_quick_statistic(each, InMemory(simulation.rows), quiet) for each in computed]
+    return [NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
 
 
 def _quick_statistic(computed: FittedMetric[InferableMetric], data: Source, run: Run) -> float | None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.inference.metric_protocol import InferableMetric
+    from calcheck.inference.null_distribution import FittedMetric
     from calcheck.report import Alternative
 
     Values = NDArray[np.float64]
@@ -80,3 +82,33 @@ def step_down_p_values(extremes: Values) -> Values:
     p_values = np.empty(len(order))
     p_values[order] = np.maximum.accumulate(reached[::-1])[::-1]
     return p_values
+
+
+def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:
+    """Return the p-values of results adjusted for their number; None for those without a null distribution.
+
+    Metrics of other outcomes than the targets have other replicates. They are adjusted alone, and all p-values are
+    multiplied by the number of such families (Bonferroni).
+    """
+    families: dict[str, list[int]] = {}
+    for place, each in enumerate(computed):
+        if each.null is not None and np.isfinite(each.value) and np.isfinite(each.null.values).any():
+            families.setdefault("" if each.shares_replicates else each.metric.info.name, []).append(place)
+    found: list[float | None] = [None] * len(computed)
+    for places in families.values():
+        for place, p_value in zip(places, _step_down([computed[place] for place in places]), strict=True):
+            found[place] = min(1.0, len(families) * float(p_value))
+    return found
+
+
+def _step_down(computed: Sequence[FittedMetric[InferableMetric]]) -> Values:
+    """Return adjusted p-values, by the replicates that all metrics have: the first ones."""
+    tested = [
+        (np.append(each.compared_value, each.null.values), each.metric.alternative)
+        for each in computed
+        if each.null is not None
+    ]
+    fewest = min(len(values) for values, _ in tested)
+    statistics = np.stack([values[:fewest] for values, _ in tested])
+    relative = relative_to_limits(statistics, [alternative for _, alternative in tested])
+    return step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme

@@ -414,9 +414,10 @@ class FileSource(Source):
         return numbers, [field.name for field in fields if is_vector(field.type)]
 
     def feature_columns(self) -> list[str]:
-        """Return the columns with one value per row that are inputs or have no role."""
+        """Return the columns with one value per row that are inputs or have no role, without those of an embedding."""
         roles = self.roles
         used = {*roles.target, *columns_of(roles.predictive), *roles.keys, roles.id}
+        used |= set(roles.x) if roles.has_embedding else set()
         return [name for name in roles.narrow if name not in used]
 
     def explicit(self) -> list[str]:

@@ -9,8 +9,11 @@ from calcheck.errors import DataError, OptionError
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
 from calcheck.messages import Message
 from calcheck.metrics.base import Metric
+from calcheck.report import Skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
 
 WEIGHT = "weight"  # Name of the term of the weights
+ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision
 FIXED = "fixed "  # Prefix of the names of what is no mean
 NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over rows: omit --weights"
 
@@ -79,6 +83,31 @@ def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
     made = type(base.__name__, (WeightedMetric, base), members)
     found: Metric[Any] = made(**{each.name: getattr(metric, each.name) for each in fields(metric)})
     return found
+
+
+def weighted_forms(metrics: Sequence[Metric[Any]], column: str) -> tuple[list[Metric[Any]], list[Skipped]]:
+    """Return the metrics that have a weighted form, weighted by a column; and the others, which are skipped."""
+    found = [weighted(metric, column) for metric in metrics if has_weighted_form(metric)]
+    without = [metric.info.name for metric in metrics if not has_weighted_form(metric)]
+    return found, [Skipped(metric=name, code="inapplicable", reason=NO_WEIGHTED_FORM) for name in without]
+
+
+def require_same_weights(metrics: Sequence[Metric[Any]], models: Mapping[str, Predictions]) -> None:
+    """Raise unless the rows of several models, in the same order, have the same weights.
+
+    Raises
+    ------
+    DataError
+        They differ, or a model has none.
+    """
+    first, *others = models
+    for column in dict.fromkeys(metric.weights for metric in metrics if isinstance(metric, WeightedMetric)):
+        own = row_weights(models[first], column)
+        for name in others:
+            apart = abs(row_weights(models[name], column) - own) > ROUNDING * own
+            if apart.any():
+                msg = f"the weights {column!r} of {first} and {name} differ in {int(apart.sum()):,} rows, first in row"
+                raise DataError(f"{msg} {int(apart.argmax())}. Models are compared with the same weights")
 
 
 def normalized(means: Means) -> Means:

@@ -72,11 +72,14 @@ class Binning:
 
 def label_of(conditions: Iterable[Condition]) -> str:
     """Return conditions in words: ``age>60 and sex=f``."""
-    return " and ".join(f"{each.column} is missing" if _is_missing(each) else str(each) for each in conditions)
+    return " and ".join(words_of(each) for each in conditions)
 
 
-def _is_missing(condition: Condition) -> bool:
-    return condition.operator == EQUAL and not condition.value
+def words_of(condition: Condition) -> str:
+    """Return a condition in words: ``age>60``, ``age is missing``."""
+    if condition.value or condition.operator not in (EQUAL, DIFFERENT):
+        return str(condition)
+    return f"{condition.column} is {'' if condition.operator == EQUAL else 'not '}missing"
 
 
 def bin_column(column: str, raw: Values, cut: Cut) -> Binning:

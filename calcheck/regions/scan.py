@@ -131,9 +131,8 @@ class Scan:
         ----------
         Walther (2010), "Optimal and fast detection of spatial clusters with scan statistics", Annals of Statistics 38.
         """
-        n = len(self.columns[0].codes)
-        penalty = np.sqrt(2 * np.log(np.e * n / np.maximum(rows, 1)))
-        return np.where(np.asarray(rows) >= self.min_rows, np.abs(deviations) - penalty, -np.inf)
+        found = excess_of(deviations, rows, len(self.columns[0].codes))
+        return np.where(np.asarray(rows) >= self.min_rows, found, -np.inf)
 
     def deviations(self, scores: Iterable[Values]) -> Deviations:
         """Return the deviations of all regions.
@@ -160,7 +159,7 @@ class Scan:
         largest = np.full(count, -np.inf)
         for place, pair in enumerate(self.pairs):
             sums = self.in_regions(np.concatenate([part[place] for part in parts], axis=2), pair)
-            deviations = _standardize(sums.reshape(*rows[place].shape[:2], count, 2), variances[place][:, :, None])
+            deviations = standardize(sums.reshape(*rows[place].shape[:2], count, 2), variances[place][:, :, None])
             largest = np.maximum(largest, self.excess(deviations, rows[place][..., None]).max(axis=(0, 1, 3)))
         return Deviations(self, data, squares / count, tuple(each[..., 0] for each in rows), largest)
 
@@ -215,9 +214,7 @@ class Deviations:
 
     def p_values(self, excess: Values) -> Values:
         """Return the probability that a perfect model has as large an excess in any region, for each excess."""
-        ordered = np.sort(self.largest)
-        smaller = np.searchsorted(ordered, excess - TIED * np.abs(np.nan_to_num(excess)))
-        return np.asarray((len(ordered) - smaller) / len(ordered))
+        return p_values_of(excess, self.largest)
 
     def most_deviating(self, level: float, most: int) -> list[Region]:
         """Return the regions that deviate most; at least the first one.
@@ -249,7 +246,7 @@ class Deviations:
         """Return the number of rows, and the deviation of a score, by cell of a pair of columns, (k, l) each."""
         columns = np.column_stack([np.ones(len(self.scores)), self.scores[:, score], self.variances[:, score]])
         rows, total, variance = np.moveaxis(self.scan.sums(columns)[self.scan.pairs.index(pair)], 2, 0)
-        return rows.astype(np.intp), _standardize(total, variance)
+        return rows.astype(np.intp), standardize(total, variance)
 
     def _excess(self, deviations: list[Values], weights: Values) -> list[Values]:
         """Return the excess of deviations of the rows of each region with weight 1."""
@@ -260,7 +257,7 @@ class Deviations:
         """Return the deviations of the rows of each region with weight 1, (1 + r, 1 + s, 2) for each pair."""
         sums = self.scan.by_region(weights[:, None] * self.scores)
         variances = self.scan.by_region(weights[:, None] * self.variances)
-        return [_standardize(total, variance) for total, variance in zip(sums, variances, strict=True)]
+        return [standardize(total, variance) for total, variance in zip(sums, variances, strict=True)]
 
     def _largest(self, new: Values, whole: list[Values], level: float) -> Region:
         """Return the region whose new rows have the largest excess, if all its rows are significant.
@@ -289,7 +286,27 @@ class Deviations:
         )
 
 
-def _standardize(sums: Values, variances: Values) -> Values:
+def excess_of(deviations: Values | float, rows: Values | float, n: int) -> Values:
+    """Return deviations less the penalty for regions of ``rows`` of ``n`` rows: see :meth:`Scan.excess`."""
+    return np.asarray(np.abs(deviations) - np.sqrt(2 * np.log(np.e * n / np.maximum(rows, 1))))
+
+
+def p_values_of(excess: Values, largest: Values) -> Values:
+    """Return the share of data sets whose largest excess is at least as large, for each excess.
+
+    Parameters
+    ----------
+    excess : array
+        Excesses of the data.
+    largest : (N,)
+        The largest excess of the data, then of each replicate.
+    """
+    ordered = np.sort(largest)
+    smaller = np.searchsorted(ordered, excess - TIED * np.abs(np.nan_to_num(excess)))
+    return np.asarray((len(ordered) - smaller) / len(ordered))
+
+
+def standardize(sums: Values, variances: Values) -> Values:
     """Return sums in units of their standard deviations; 0 where there is no variance."""
     return np.divide(sums, np.sqrt(variances), out=np.zeros_like(sums), where=variances > 0)
 

@@ -32,6 +32,8 @@ def describe_faults(results: Mapping[str, Result]) -> str:
     if "coverage" in failed:
         words.append(coverage_text(failed["coverage"]))
     words += [text for name, each in failed.items() if (text := _location(name, each))]
+    if "cce" in failed:
+        words.append("predicted distributions differ from those of the targets at the same inputs")
     if words:
         return "; ".join(words)
     return f"{', '.join(failed)} {'fails' if len(failed) == 1 else 'fail'}"
@@ -71,6 +73,6 @@ def sentence(label: str, rows: int, faults: str) -> str:
 
 def filter_options(conditions: Sequence[Condition]) -> str:
     """Return conditions as options that select the same rows, to be pasted into a shell; empty if no option can."""
-    if any(each.column.startswith(f"{COMPUTED} ") for each in conditions):
+    if any(each.column.startswith(f"{COMPUTED} ") or not each.is_option for each in conditions):
         return ""
     return " ".join(f"--filter {shlex.quote(str(each))}" for each in conditions)

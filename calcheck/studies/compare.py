@@ -12,6 +12,7 @@ from calcheck.execution.context import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.lazy_inputs import same_inputs
 from calcheck.messages import Message
+from calcheck.metrics._weights import require_same_weights
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
 from calcheck.studies.align import align_models, incomparable_reason
@@ -177,6 +178,8 @@ def evaluate_models(
     models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
     evaluated: Evaluated = {}
     reports, sources = [], align_models(models)
+    aligned = {model.name: source.predictions() for model, source in zip(models, sources, strict=True)}
+    require_same_weights(metrics, aligned)
     reasons = {metric.info.name: incomparable_reason(metric, sources) for metric in metrics}
     metrics = [metric for metric in metrics if not reasons[metric.info.name]]
     skipped = [Skipped(metric=name, code="inapplicable", reason=reason) for name, reason in reasons.items() if reason]

@@ -3,92 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric, run_settings
 from calcheck.execution.context import Run
-from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.p_values import cannot_reject, rejects
-from calcheck.inference.verdict_basis import Basis
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import inapplicable_reason
-from calcheck.options import option
-from calcheck.predictions import InMemory
-from calcheck.regions.binning import label_of
-from calcheck.regions.columns import PREDICTED, name_of, search_columns, values_of
+from calcheck.inference.p_values import rejects
+from calcheck.regions.columns import name_of, values_of
 from calcheck.regions.maps import region_map
 from calcheck.regions.scan import Scan
-from calcheck.regions.scores import SCORES, factor_of_dispersion, row_scores
-from calcheck.regions.sentences import filter_options
-from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped
-from calcheck.studies.slices import fault_findings, group_metrics
+from calcheck.regions.scores import factor_of_dispersion
+from calcheck.report import Conclusion, Finding, Report
+from calcheck.studies.searched_rows import FoundRegion, SearchedRows, SearchOptions
+from calcheck.studies.slices import fault_findings, group_metrics, with_p_values
+from calcheck.studies.tree_search import TreeSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.regions.scan import Deviations, Region
-    from calcheck.report import Curve
+    from calcheck.report import Curve, Result
+    from calcheck.studies.searched_rows import RegionSink
 
-FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
 SHARE = 0.1  # Share of the rows of the region for which the size of faults that would be found is stated
 NEARLY_ALWAYS = 1.6448536269514722  # Normal quantile at 95 %
-MOST_COLUMNS, MOST_BINS = 40, 32
-DIRECTIONS = {"dispersion": ("too-wide", "too-narrow"), "bias": ("predictions-too-high", "predictions-too-low")}
-"""What a negative and a positive score mean."""
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of a search for regions.
-
-    Parameters
-    ----------
-    columns : tuple of str, optional
-        Columns, and ``"mean"`` and ``"std"`` for the predicted ones; by default all inputs and columns without a role.
-    bins : int
-        Number of quantile bins per column.
-    min_rows : int, optional
-        Minimum number of rows of a region; by default 50, or 2 % of the rows if that is more.
-    most : int
-        Maximum number of regions in the report.
-
-    Raises
-    ------
-    OptionError
-        A number is out of range.
-    """
-
-    columns: tuple[str, ...] | None = option(
-        None,
-        "Columns in which to search regions. Default: the inputs and all columns without a role, and mean and std, the"
-        " predicted ones. Columns that were computed from targets must be left out.",
-        metavar="COLUMNS",
-    )
-    bins: int = option(10, "Number of quantile bins per column of numbers or dates.")
-    min_rows: int | None = option(
-        None,
-        "Minimum number of rows of a group that is judged, 30 by default; or of a region, 50 by default, or 2 % of the"
-        " rows if that is more.",
-        metavar="ROWS",
-    )
-    most: int = option(5, "Maximum number of regions to report.")
-
-    def __post_init__(self) -> None:
-        for name, least, most in (("bins", 2, MOST_BINS), ("most", 1, None), ("min_rows", 1, None)):
-            value = getattr(self, name)
-            if value is not None and (value < least or (most is not None and value > most)):
-                limits = f"at least {least}" if most is None else f"between {least} and {most}"
-                msg = f"--{name.replace('_', '-')} must be {limits}, got {value}"
-                raise OptionError(msg)
 
 
 def search_regions(
@@ -97,6 +40,7 @@ def search_regions(
     options: SearchOptions | None = None,
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
+    sink: RegionSink | None = None,
 ) -> Report:
     """Return the regions of the inputs where a model deviates most from a perfect one.
 
@@ -110,6 +54,9 @@ def search_regions(
         Metrics that describe the regions; by default :func:`group_metrics`.
     run : Run, optional
         Seed, confidence and replicates.
+    sink : callable, optional
+        Receives the rows, and columns of each row by name: ``region``, the number of the first region in the report
+        that it is in, or 0; and ``cluster``, the number of its cluster of the embedding.
 
     Returns
     -------
@@ -118,7 +65,8 @@ def search_regions(
         "--filter 'age>60' --filter 'bmi<=24'", "rows": 412, "score": "dispersion"}``; if none is found, for the region
         that deviates most. ``p_value_adjusted`` is over all regions and both scores, and belongs to the metrics of the
         fault. The conclusion says what is wrong where, or what size of fault would have been found. If curves are
-        requested, the first result has the map of its region.
+        requested, the first result has the map of its region. With a depth, there are results of each leaf of a tree,
+        whose nodes are in the settings.
 
     Raises
     ------
@@ -136,158 +84,90 @@ def search_regions(
     if run is not None and run.dependence.is_stated:
         msg = "regions are searched among independent rows only: with --cluster, --time or --block, name groups (--by)"
         raise OptionError(msg)
-    study = _Search(source, options or SearchOptions(), run or Run())
-    return study.report(group_metrics() if metrics is None else metrics)
+    options = options or SearchOptions()
+    searched = SearchedRows(source, options, run or Run(), group_metrics() if metrics is None else metrics)
+    study = TreeSearch(searched, options.depth) if options.depth else RegionSearch(searched)
+    report = study.report()
+    if sink is not None:
+        sink(searched.rows, searched.row_columns([each.rows for each in study.regions]))
+    return report
 
 
-class _Search:
-    """A scan of the regions of a source."""
+class RegionSearch:
+    """A scan of the regions of some rows."""
 
-    def __init__(self, source: Source, options: SearchOptions, run: Run) -> None:
-        self.source, self.options, self.run = source, options, run
-        self.rows = source.predictions()
-        self._require_distributions()
-        self.simulation = NullSimulator(self.rows, run)
-        if cannot_reject(len(self.simulation), "greater", run.confidence):
-            msg = f"{len(self.simulation)} replicates cannot show a fault at a confidence of {run.confidence:g}"
-            raise OptionError(f"{msg}: pass a larger --replicates")
-
-    def _require_distributions(self) -> None:
-        """Raise unless the distributions are fully specified and there is one target per row."""
-        predictive = self.rows.distributions()
-        open_ = predictive.quantile_levels is not None or predictive.interval_levels is not None
-        if open_ or not predictive.shape_is_known:
-            remedy = "compare groups with --by" if open_ else "state it with --error-dist"
-            msg = f"a search needs the whole distribution of each row, which the file does not state: {remedy}"
-            raise DataError(msg)
-        if predictive.targets > 1 or self.rows.repeated:
-            msg = "a search needs one target per row"
-            raise DataError(msg)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that are searched.
-
-        Raises
-        ------
-        DataError
-            There are none, or too many.
-        """
-        named = self.options.columns
-        if named is None:
-            known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
-            predicted = () if self.rows.distributions().n_draws is not None else PREDICTED
-            named = tuple(dict.fromkeys([*(name for name in known if name in self.rows.columns), *predicted]))
-        if not named:
-            msg = "there are no columns to search: add columns of inputs to the file"
-            raise DataError(msg)
-        if len(named) > MOST_COLUMNS:
-            msg = f"there are {len(named)} columns, at most {MOST_COLUMNS} can be searched: name some with --columns"
-            raise DataError(msg)
-        return named
-
-    @property
-    def min_rows(self) -> int:
-        """Minimum number of rows of a region."""
-        if self.options.min_rows is not None:
-            return self.options.min_rows
-        return max(FEWEST_ROWS, math.ceil(FEWEST_SHARE * len(self.rows)))
+    def __init__(self, searched: SearchedRows) -> None:
+        self.searched, self.run = searched, searched.run
 
     @cached_property
     def scan(self) -> Scan:
         """The regions."""
-        binnings = search_columns(self.source, self.columns, self.options.bins, self.min_rows)
-        return Scan(tuple(each for each in binnings if len(each.bins) > 1) or tuple(binnings[:1]), self.min_rows)
+        return Scan(self.searched.binnings, self.searched.min_rows)
 
     @cached_property
     def deviations(self) -> Deviations:
         """The deviations of all regions."""
-        found = self.scan.deviations(self._scores())
+        found = self.scan.deviations(self.searched.scores("regions: replicates"))
         if not found.regions:
-            msg = f"no region has {self.min_rows} rows: there are {len(self.rows)}, pass a smaller --min-rows"
+            least, rows = self.searched.min_rows, len(self.searched.rows)
+            msg = f"no region has {least} rows: there are {rows}, pass a smaller --min-rows"
             raise DataError(msg)
         return found
 
-    def _scores(self) -> Iterator[NDArray[np.float64]]:
-        yield row_scores(self.rows)
-        for number, replicate in enumerate(self.simulation):
-            yield row_scores(replicate)
-            self.run.progress("regions: replicates", (number + 1) / len(self.simulation))
+    @cached_property
+    def _most_deviating(self) -> list[Region]:
+        return self.deviations.most_deviating(1 - self.run.confidence, self.searched.options.most)
 
-    def report(self, metrics: Sequence[Metric[Any]]) -> Report:
+    @cached_property
+    def regions(self) -> list[FoundRegion]:
+        """The regions that deviate most."""
+        return [
+            FoundRegion(
+                self.scan.conditions(each),
+                np.flatnonzero(self.scan.mask(each)),
+                each.score,
+                each.deviation,
+                each.p_value,
+            )
+            for each in self._most_deviating
+        ]
+
+    def report(self) -> Report:
         """Return the report, with metrics that describe the regions."""
         from calcheck.version import __version__
 
-        regions = self.deviations.most_deviating(1 - self.run.confidence, self.options.most)
-        applicable = [each.with_defaults(self.rows) for each in metrics if not self._reason(each)]
-        results = [result for region in regions for result in self._results(region, applicable)]
+        first, searched = self.regions[0], self.searched
+        results = [result for region in self.regions for result in searched.results(region)]
         if results and self.run.curves:
-            results[0] = replace(results[0], curves=self._map(regions[0]))
+            results[0] = replace(results[0], curves=self._map(self._most_deviating[0]))
         return Report(
             calcheck=__version__,
-            input=self.source.input_info(),
+            input=searched.source.input_info(),
             settings={
-                **run_settings(self.run, subsample=None, replicates=self.run.replicates),
-                "columns": list(self.columns),
-                "bins": self.options.bins,
-                "min_rows": self.min_rows,
+                **searched.settings(),
                 "regions": self.deviations.regions,
-                "p_value": regions[0].p_value,
+                "p_value": first.p_value,
                 "detectable": self._detectable(),
             },
             results=tuple(results),
-            skipped=tuple(
-                Skipped(metric=each.info.name, code="inapplicable", reason=reason)
-                for each in metrics
-                if (reason := self._reason(each))
-            ),
-            conclusion=self._conclude(regions[0], results),
+            skipped=searched.skipped,
+            conclusion=self._conclude(first, results),
         )
-
-    def _reason(self, metric: Metric[Any]) -> str:
-        return inapplicable_reason(type(metric), self.rows)
-
-    def _results(self, region: Region, metrics: Sequence[Metric[Any]]) -> Iterator[Result]:
-        """Yield the metrics of a region; those of its fault have the p-value and the verdict."""
-        conditions = self.scan.conditions(region)
-        rows = np.flatnonzero(self.scan.mask(region))
-        inside = InMemory(self.rows.take(rows))
-        subset = {
-            "group": label_of(conditions) or "all rows",
-            "filter": filter_options(conditions),
-            "rows": len(rows),
-            "score": SCORES[region.score],
-        }
-        direction = DIRECTIONS[SCORES[region.score]][int(region.deviation > 0)]
-        for metric in metrics:
-            with np.errstate(all="ignore"):
-                found = metric.evaluate(metric.fit(inside, self.run), inside, self.run)
-                value = fitted_metric(metric, None, found, Basis("none")).value
-            inference = Inference(warnings=data_warnings(self.source, self.rows.predictive))
-            if direction in (metric.info.above, metric.info.below):
-                fails = rejects(region.p_value, self.run.confidence)
-                inference = replace(
-                    inference,
-                    p_value_adjusted=region.p_value,
-                    verdict="fail" if fails else "pass",
-                    direction=direction if fails else None,
-                )
-            yield Result.from_inference(metric.result(value if math.isfinite(value) else None, subset), inference)
 
     def _map(self, region: Region) -> tuple[Curve, ...]:
         """Return the map of the columns of a region, and its outline."""
-        known = {name_of(self.source, name): name for name in self.columns}
+        known = {name_of(self.searched.source, name): name for name in self.searched.columns}
         names = [self.scan.columns[place].column for place in (region.first, region.second)]
         if not all(name in known for name in names):  # A single column
             return ()
-        return region_map(self.deviations, region, [values_of(self.source, known[name]) for name in names])
+        return region_map(self.deviations, region, [values_of(self.searched.source, known[name]) for name in names])
 
     def _detectable(self) -> dict[str, float | int | None]:
         """Return which faults in 10 % of the rows are found with a probability of one half, and of 95 %.
 
         They are factors by which the deviations of normal distributions are too small.
         """
-        rows = max(self.min_rows, round(SHARE * len(self.rows)))
+        rows = max(self.searched.min_rows, round(SHARE * len(self.searched.rows)))
         limit = float(np.quantile(self.deviations.largest[1:], self.run.confidence)) - float(
             self.scan.excess(0.0, rows)
         )
@@ -295,12 +175,12 @@ class _Search:
         half, nearly = (factor_of_dispersion(score) for score in scores)
         return {"rows": rows, "half": half, "nearly_always": nearly}
 
-    def _conclude(self, first: Region, results: Sequence[Result]) -> Conclusion:
+    def _conclude(self, first: FoundRegion, results: Sequence[Result]) -> Conclusion:
         """Return what is wrong where, or what was searched and would have been found."""
         count = f"{self.deviations.regions:,} regions"
         if rejects(first.p_value, self.run.confidence):
-            return Conclusion(answer="no", findings=_with_p_values(fault_findings(results), results, count))
-        label = results[0].slice["group"] if results else "all rows"
+            return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
+        label = first.slice["group"]
         text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
         findings = [Finding(topic="where", state="right", text=f"{text}{first.p_value:.2g}")]
         if sizes := _sizes(self._detectable()):
@@ -315,21 +195,3 @@ def _sizes(found: dict[str, float | int | None]) -> str:
         return ""
     text = f"uncertainties {half:.3g} times too small in {found['rows']:,} rows would be found in half of all files"
     return f"{text}, {nearly:.3g} times in 95 %" if nearly is not None else text
-
-
-def _with_p_values(findings: Sequence[Finding], results: Sequence[Result], count: str) -> tuple[Finding, ...]:
-    """Return findings with the p-values of their regions."""
-    p_values = [each.p_value_adjusted for each in _first_failures(results)]
-    return tuple(
-        replace(finding, text=f"{finding.text}; p = {p_value:.2g} over {count}")
-        for finding, p_value in zip(findings, p_values, strict=True)
-    )
-
-
-def _first_failures(results: Sequence[Result]) -> list[Result]:
-    """Return the first failure of each region."""
-    found: dict[str, Result] = {}
-    for result in results:
-        if result.verdict == "fail":
-            found.setdefault(str(result.slice["group"]), result)
-    return list(found.values())

@@ -10,27 +10,30 @@ import numpy as np
 
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
-from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric, noticed_dependence, run_settings
+from calcheck.errors import DataError, NumericalError, OptionError
+from calcheck.evaluation import adapt_metric, data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import rejects
-from calcheck.inference.step_down import relative_to_limits, step_down_p_values
+from calcheck.inference.step_down import adjusted_by_family
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
+from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory
+from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.columns import PREDICTED, cut_columns
 from calcheck.regions.groups import partitions
 from calcheck.regions.sentences import describe_faults, filter_options, sentence
 from calcheck.report import Conclusion, Finding, Report, Result, Skipped
-from calcheck.results import NullDistribution
+from calcheck.results import IntervalInference, NullDistribution
 from calcheck.statistics.groups import Means
 from calcheck.studies.dependent_groups import clusters_within, dependent_group_values
+from calcheck.studies.fitted_groups import FittedRows, groups_of_fit, refitted_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,13 +49,14 @@ if TYPE_CHECKING:
     from calcheck.regions.cut import Cut
     from calcheck.regions.groups import Partition
     from calcheck.report import Inference, Verdict
-    from calcheck.results import IntervalInference, RowResults
+    from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
 
 GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
 FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
-NO_MEAN = "is no mean over rows, so that the replicates of all rows have no values by group: use evaluate --filter"
+NO_MEAN = "is no mean over rows: pass --refit, which computes it on the rows of each group alone"
+NO_CLUSTERS = "has a null distribution for independent rows only: omit --cluster, --time and --block"
 
 
 def group_metrics() -> list[Metric[Any]]:
@@ -62,7 +66,7 @@ def group_metrics() -> list[Metric[Any]]:
 
 def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns to read, besides targets and predictions."""
-    return tuple(dict.fromkeys(column for column in columns if column not in PREDICTED))
+    return tuple(dict.fromkeys(column for column in columns if column not in (*PREDICTED, EMBEDDING)))
 
 
 def by_groups(
@@ -71,6 +75,7 @@ def by_groups(
     *,
     metrics: Sequence[Metric[Any]] | None = None,
     min_rows: int | None = None,
+    refit: bool = False,
     run: Run | None = None,
 ) -> Report:
     """Return metrics of all rows, of the groups of each column, and of the groups of all columns together.
@@ -82,9 +87,12 @@ def by_groups(
     by : sequence of Cut
         The columns, and how they are cut.
     metrics : sequence of Metric, optional
-        Metrics to compute, which are functions of means over rows; by default :func:`group_metrics`.
+        Metrics to compute, which are functions of means over rows or have a value at each input (cce), which is
+        averaged over the group; by default :func:`group_metrics`.
     min_rows : int, optional
         Minimum number of rows of a group that is judged; by default 30.
+    refit : bool
+        Whether metrics that are no means over rows are computed on the rows of each group alone.
     run : Run, optional
         Seed, confidence, resamples and replicates.
 
@@ -105,7 +113,7 @@ def by_groups(
     if min_rows is not None and min_rows < 1:
         msg = f"--min-rows must be at least 1, got {min_rows}"
         raise OptionError(msg)
-    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows)
+    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit)
     return study.report(group_metrics() if metrics is None else metrics)
 
 
@@ -128,8 +136,8 @@ class _Group:
 class _Groups:
     """Metrics of groups, of the data and of all replicates."""
 
-    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int) -> None:
-        self.source, self.run, self.min_rows = source, run, min_rows
+    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int, *, refit: bool) -> None:
+        self.source, self.run, self.min_rows, self.refit = source, run, min_rows, refit
         self.rows = source.predictions()
         if not by:
             msg = "there are no columns to form groups: name at least one"
@@ -145,14 +153,10 @@ class _Groups:
         from calcheck.version import __version__
 
         tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
-        nulls = self._null_values([metric for metric, _ in tested])
-        computed = [
-            [
-                self._computed(group, metric, basis, null[number])
-                for (metric, basis), null in zip(tested, nulls, strict=True)
-            ]
-            for number, group in enumerate(self.groups)
-        ]
+        means = [each for each in tested if _is_mean(each)]
+        of_means = iter(self._means(means))
+        by_metric = [next(of_means) if _is_mean(each) else self._fitted(each) for each in tested]
+        computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
         results = tuple(self._results(computed))
         return Report(
             calcheck=__version__,
@@ -161,6 +165,7 @@ class _Groups:
                 **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
+                "refit": self.refit,
                 "adjustment": "step-down maxT",
             },
             results=results,
@@ -168,21 +173,49 @@ class _Groups:
             conclusion=_conclude(results),
         )
 
-    def _tested(self, metric: Metric[Any]) -> tuple[Metric[Any], Basis] | None:
-        """Return a metric with the basis of its verdicts; None, with a reason in the report, if it does not apply."""
-        reason = inapplicable_reason(type(metric), self.rows)
-        if not reason and isinstance(metric, RowMetric):
-            metric = metric.with_defaults(self.rows)
-            try:
-                found = metric.evaluate(None, self.source, self.run)
-            except DataError as error:
-                self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
-                return None
-            if row_terms(found) and not found.fixed:
-                stated = StatedShape.from_predictive(self.rows.predictive)
-                return metric, basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
-        self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason or NO_MEAN))
+    def _tested(self, metric: Metric[Any]) -> FittedRows | None:
+        """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
+        metric, own = adapt_metric(metric, self.source)
+        reason = inapplicable_reason(type(metric), own.predictions()) or self._unsupported(metric)
+        if reason:
+            self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                fit = metric.fit(own, self.run)
+                found = metric.evaluate(fit, own, self.run)
+        except (DataError, NumericalError) as error:
+            self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
+            return None
+        stated = StatedShape.from_predictive(own.predictions().predictive)
+        basis = basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
+        tested = FittedRows(metric, basis, own, fit, found, self.refit)
+        if self.refit or tested.has_rows or _is_mean(tested):
+            return tested
+        self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=NO_MEAN))
         return None
+
+    def _unsupported(self, metric: Metric[Any]) -> str:
+        """Return why a metric has no groups of rows that depend on each other; "" if it has."""
+        return NO_CLUSTERS if self.clusters is not None and not isinstance(metric, RowMetric) else ""
+
+    def _means(self, tested: Sequence[FittedRows]) -> list[list[FittedMetric[Metric[Any]]]]:
+        """Return metrics that are functions of means over rows, by metric and group."""
+        nulls = self._null_values([each.metric for each in tested])
+        return [
+            [self._computed(group, each.metric, each.basis, null) for group, null in zip(self.groups, own, strict=True)]
+            for each, own in zip(tested, nulls, strict=True)
+        ]
+
+    def _fitted(self, tested: FittedRows) -> list[FittedMetric[Metric[Any]]]:
+        """Return a metric with a fit by group."""
+        own = tested.source is self.source
+        simulation = self.simulation if own else NullSimulator(tested.source.predictions(), self.run)
+        by_group = groups_of_fit if tested.has_rows else refitted_groups
+        found = list(by_group(tested, [each.rows for each in self.groups], simulation, self.run, self.min_rows))
+        for each in found:
+            each.shares_replicates = own
+        return found
 
     def _null_values(self, metrics: Sequence[Metric[Any]]) -> Sequence[Sequence[Values | None]]:
         """Return the values of perfect models by metric and group, (R,) each; None where there are too few clusters."""
@@ -221,7 +254,7 @@ class _Groups:
 
     def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
         """Yield the results of each group, with adjusted p-values."""
-        adjusted = iter(_adjusted([each for line in computed for each in line]))
+        adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
         warnings = (
             *data_warnings(self.source, self.rows.predictive),
             *noticed_dependence(self.source, self.run),
@@ -229,11 +262,17 @@ class _Groups:
         )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
             with np.errstate(all="ignore"):
-                inferred = self._inferred(group, [(each.metric, each.rows, each.basis) for each in line])
-                for each, interval in zip(line, inferred, strict=True):
+                for each, interval in zip(line, self._intervals(group, line), strict=True):
                     inference: Inference = compare_with_null(each, interval, self.run)
                     yield self._result(group, each, inference, next(adjusted), warnings)
             self.run.progress("groups: intervals", (number + 1) / len(self.groups))
+
+    def _intervals(self, group: _Group, line: Sequence[FittedMetric[Metric[Any]]]) -> Iterator[IntervalInference]:
+        """Yield the intervals of the metrics of a group; none for those without a value."""
+        known = [each for each in line if each.rows.columns or each.rows.terms]
+        found = iter(self._inferred(group, [(each.metric, each.rows, each.basis) for each in known]))
+        for each in line:
+            yield next(found) if each in known else IntervalInference()
 
     def _inferred(self, group: _Group, found: Sequence[MetricRows]) -> Sequence[IntervalInference]:
         """Return the intervals of the metrics of a group; none if it has too few clusters."""
@@ -266,17 +305,29 @@ class _Groups:
             inference,
             p_value_adjusted=p_value,
             verdict=self._verdict(inference, p_value),
-            warnings=(*warnings, *inference.warnings),
+            warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
         )
         inference = replace(inference, direction=computed.direction(inference))
         value = computed.value if math.isfinite(computed.value) else None
-        return Result.from_inference(computed.metric.result(value, group.slice), inference)
+        rows = group.slice | _effective_rows(computed.rows)
+        return Result.from_inference(computed.metric.result(value, rows), inference)
 
     def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
         """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
         if p_value is None or inference.verdict == "none":
             return "none"
         return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def _effective_rows(found: RowResults) -> dict[str, float]:
+    """Return the effective number of rows of weighted means; nothing for others."""
+    weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
+    return {} if weights is None else {"effective_rows": effective_count(weights)}
+
+
+def _own_warnings(found: RowResults) -> tuple[Message, ...]:
+    """Return the warnings of a metric, without the effective number of rows, which the slice states."""
+    return tuple(each for each in found.warnings if each.code != "weighted")
 
 
 def row_terms(found: RowResults) -> dict[str, Values]:
@@ -286,6 +337,12 @@ def row_terms(found: RowResults) -> dict[str, Values]:
     values = {name: term.values for name, term in found.terms.items() if term.groups is None}
     known = {name: each for name, each in values.items() if each is not None}
     return known if len(known) == len(found.terms) else {}
+
+
+def _is_mean(tested: FittedRows) -> bool:
+    """Return whether a metric is a function of means over rows, without a fit."""
+    found = tested.rows
+    return isinstance(tested.metric, RowMetric) and bool(row_terms(found)) and not found.fixed
 
 
 def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
@@ -305,24 +362,6 @@ def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Va
 def _statistic(metric: Metric[Any], means: Means) -> Values:
     """Return what is compared with replicates, as a function of means."""
     return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
-
-
-def _adjusted(computed: Sequence[FittedMetric[Metric[Any]]]) -> list[float | None]:
-    """Return the p-values of results adjusted for their number; None for those without a null distribution."""
-    tested = [
-        (place, np.append(each.tested_value, each.null.values), each.metric.alternative)
-        for place, each in enumerate(computed)
-        if each.null is not None and np.isfinite(each.value) and np.isfinite(each.null.values).any()
-    ]
-    found: list[float | None] = [None] * len(computed)
-    if not tested:
-        return found
-    places, statistics, alternatives = zip(*tested, strict=True)
-    relative = relative_to_limits(np.stack(statistics), alternatives)
-    p_values = step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme
-    for place, p_value in zip(places, p_values, strict=True):
-        found[place] = float(p_value)
-    return found
 
 
 def _conclude(results: Sequence[Result]) -> Conclusion | None:
@@ -348,3 +387,21 @@ def _finding(label: str, results: Mapping[str, Result]) -> Finding:
     first = next(each for each in results.values() if each.verdict == "fail")
     text = sentence(label, int(first.slice["rows"]), describe_faults(results))
     return Finding(topic="where", state="fault", fault=first.direction, text=text)
+
+
+def with_p_values(findings: Sequence[Finding], results: Sequence[Result], count: str) -> tuple[Finding, ...]:
+    """Return findings with the p-values of their regions; ``count`` says over what."""
+    p_values = [each.p_value_adjusted for each in _first_failures(results)]
+    return tuple(
+        replace(finding, text=f"{finding.text}; p = {p_value:.2g} over {count}")
+        for finding, p_value in zip(findings, p_values, strict=True)
+    )
+
+
+def _first_failures(results: Sequence[Result]) -> list[Result]:
+    """Return the first failure of each region."""
+    found: dict[str, Result] = {}
+    for result in results:
+        if result.verdict == "fail":
+            found.setdefault(str(result.slice["group"]), result)
+    return list(found.values())

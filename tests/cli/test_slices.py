@@ -113,8 +113,13 @@ def test_the_table_names_groups_and_commands(calcheck, preds):
     [
         (("--by", "sex", "--columns", "age"), "pass only one of them"),
         (("--columns", "height"), "height"),
+        (("--columns", "embedding"), "there is no embedding, in whose clusters regions are searched. Pass --embedding"),
+        (("--embedding-clusters", "51"), "--embedding-clusters must be between 0 and 50, got 51"),
+        (("--by", "sex", "--pointwise", "rows.csv"), "--pointwise writes the clusters and the regions of a search"),
         (("--bins", "1"), "--bins must be between 2 and 32, got 1"),
         (("--most", "0"), "--most must be at least 1, got 0"),
+        (("--depth", "6"), "--depth must be between 1 and 5, got 6"),
+        (("--depth", "3", "--by", "sex"), "--depth is that of a tree of regions: pass only one of them"),
         (("--min-rows", "700"), "no region has 700 rows: there are 600, pass a smaller --min-rows"),
         (("--no-null",), "0 replicates cannot show a fault at a confidence of 0.95"),
         (("--by", "height"), "height"),
@@ -205,12 +210,101 @@ def test_the_picture_of_a_search_has_a_map_with_the_outline_of_the_region(sliced
     assert "standard errors" not in plot.read_text()
 
 
+@pytest.fixture
+def embedded(tmp_path):
+    """Return the path of predictions with an embedding, whose uncertainties are too small in one of its clusters."""
+    rng = np.random.default_rng(8)
+    group = rng.integers(0, 4, 800)
+    embedding = (8 * np.eye(4)[group] + rng.normal(size=(800, 4))).astype(np.float32)
+    y = np.where(group == 2, 2.0, 1.0) * rng.normal(size=800)
+    data = {"y": y, "mean": np.zeros(800), "std": np.ones(800), "age": rng.random(800)}
+    return write(tmp_path / "embedded.parquet", data | {"embedding": embedding})
+
+
+def test_a_cluster_of_an_embedding_is_a_region_whose_rows_are_written(sliced, embedded, tmp_path):
+    options = (embedded, "--embedding-clusters", "4", "--replicates", "39")
+    report = sliced(*options, "--pointwise", tmp_path / "rows.csv")
+    first = report["results"][0]["slice"]
+    assert first["group"].startswith("cluster ")
+    assert report["settings"]["embedding_clusters"]["count"] == 4
+    assert report["conclusion"]["next"] == [f"calcheck slices {embedded} --pointwise rows.csv"]
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    assert lines[0] == '"region","cluster","y","mean","std","age"'
+    assert sum(line.startswith("1,") for line in lines) == first["rows"]
+    found = package.slices(embedded, embedding_clusters=4, replicates=39).rows("regions")
+    assert (found["region"] == 1).sum() == first["rows"]
+    named = sliced(*options, "--columns", "age,embedding")
+    assert named["settings"]["columns"] == ["age", "embedding"]
+    for without in (("--columns", "age"), ("--embedding-clusters", "0")):
+        assert "embedding" not in sliced(embedded, *without, "--replicates", "39")["settings"]["columns"]
+
+
+def test_a_tree_is_printed_as_indented_rules_with_the_verdicts_of_its_leaves(sliced, calcheck, preds):
+    options = (preds, "--depth", "2", "--replicates", "39")
+    report = sliced(*options)
+    root, *nodes = report["settings"]["tree"]
+    assert (root["rule"], root["rows"], root["group"]) == ("all rows", 600, None)
+    assert {node["rule"] for node in nodes if node["parent"] == 0} == {"sex=f", "sex!=f"}
+    leaf = next(each for each in report["results"] if each["slice"]["filter"].startswith("--filter sex=f"))
+    assert leaf["low"] < leaf["value"] < leaf["high"]
+    ended = calcheck("slices", *options, "--resamples", "100")
+    assert "tree of sex, age, day, mean, std" in ended.out
+    lines = ended.out.splitlines()
+    assert next(line for line in lines if line.startswith("· sex=f")).split()[3:5] == ["zms", f"{leaf_zms(report):.4g}"]
+    assert any(line.startswith("· sex!=f") and "no fault found" in line for line in lines)
+
+
+def leaf_zms(report):
+    """Return the mean squared z-score of the first leaf of one sex."""
+    found = by_group(report, "zms")
+    return next(each["value"] for name, each in found.items() if name.startswith("sex=f"))
+
+
+def test_rules_about_a_search_see_clusters(calcheck, embedded):
+    ended = calcheck("check", embedded, "--replicates", "39", "--fail-on", "slices.min_p < 0.03")
+    assert (ended.code, "of embedding" in ended.out) == (1, True)
+
+
 def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
     rng = np.random.default_rng(0)
     data = {"y": rng.normal(size=60), **{f"sample_{each}": rng.normal(size=60) for each in range(5)}}
     ended = calcheck("slices", write(tmp_path / "draws.parquet", data), "--by", "std:3")
     assert ended.code == 2
     assert "the std of draws does not form groups" in ended.err
+
+
+def test_cce_by_group_has_one_fit_to_all_rows_or_one_to_each_group(sliced, calcheck, preds):
+    by_sex = (preds, "--by", "sex", "--inputs", "age", "--metrics", "cce", "--replicates", "39")
+    shared, alone = sliced(*by_sex), sliced(*by_sex, "--refit")
+    assert (shared["settings"]["refit"], alone["settings"]["refit"]) == (False, True)
+    filtered = calcheck("cce", preds, "--filter", "sex=f", "--inputs", "age", "--no-null", "--format", "json")
+    (expected,) = json.loads(filtered.out)["results"]
+    assert by_group(alone, "cce")["sex=f"]["value"] == pytest.approx(expected["value"])
+    assert by_group(shared, "cce")["sex=f"]["value"] != by_group(alone, "cce")["sex=f"]["value"]
+    assert by_group(shared, "cce")["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 40)
+
+
+def test_metrics_that_are_no_means_over_rows_need_a_fit_to_each_group(sliced, calcheck, preds):
+    refused = calcheck("slices", preds, "--by", "sex", "--metrics", "ence")
+    assert (refused.code, "ence is no mean over rows: pass --refit" in refused.err) == (2, True)
+    report = sliced(preds, "--by", "sex", "--metrics", "ence,zms", "--refit", "--replicates", "39")
+    assert by_group(report, "ence")["sex=f"]["direction"] == "wrong-in-bins"
+    plain = by_group(sliced(preds, "--by", "sex", "--replicates", "39"), "zms")["sex=f"]
+    assert {plain[name] == by_group(report, "zms")["sex=f"][name] for name in ("value", "p_value")} == {True}
+    refused = calcheck("slices", preds, "--by", "sex", "--metrics", "ence", "--refit", "--cluster", "age")
+    assert "has a null distribution for independent rows only: omit --cluster" in refused.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "check", "slices"])
+def test_a_fit_to_each_group_needs_groups(calcheck, preds, command):
+    ended = calcheck(command, preds, "--refit")
+    assert (ended.code, "--refit applies to groups" in ended.err) == (2, True)
+
+
+def test_rules_refer_to_cce_of_a_group(calcheck, preds):
+    arguments = ("check", preds, "--by", "sex", "--inputs", "age", "--metrics", "cce", "--replicates", "39")
+    for rule, code in (("p_value_adjusted < 0.05", 1), ("value > 0.9", 0)):
+        assert calcheck(*arguments, "--fail-on", f"slices['sex=f'].cce.{rule}").code == code
 
 
 def test_python_takes_frames_and_returns_one_line_per_group_and_metric():

@@ -1,5 +1,6 @@
 """The search of regions: scores by hand, regions one by one, the level it promises, and the faults it finds."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -18,7 +19,8 @@ from calcheck.regions.binning import column_values, quantile_bins, texts
 from calcheck.regions.cut import Cut
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import dispersion, factor_of_dispersion, normal_dispersion, row_scores
-from calcheck.studies.region_search import SearchOptions, search_regions
+from calcheck.studies.region_search import search_regions
+from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups
 from tests.simulations import band, sets
 
@@ -179,6 +181,52 @@ def test_some_group_of_a_right_model_fails_in_five_percent_of_data_sets():
         failures += any(each.verdict == "fail" for each in report.results)
     low, high = band(SETS, 0.1)
     assert low <= failures <= high
+
+
+def test_some_cluster_or_region_of_a_right_model_is_found_in_five_percent_of_data_sets():
+    options = SearchOptions(min_rows=15, bins=4, embedding_clusters=6)
+    p_values = []
+    for seed in range(SETS):
+        rng = np.random.default_rng(seed)
+        rows = right("gaussian", rng, 150)
+        centers = rng.normal(size=(4, 8))
+        rows = replace(rows, x=centers[rng.integers(0, 4, 150)] + 0.5 * rng.normal(size=(150, 8)))
+        report = search_regions(InMemory(rows), options=options, metrics=[], run=Run(replicates=19, seed=seed))
+        p_values.append(report.settings["p_value"])
+        assert report.settings["columns"][-1] == "embedding"
+    low, high = band(SETS, 0.05)
+    assert low <= np.sum(np.array(p_values) <= 0.05) <= high
+
+
+def test_a_fault_in_a_cluster_of_an_embedding_is_found():
+    rng = np.random.default_rng(6)
+    group = rng.integers(0, 8, 2000)
+    x = 10 * np.eye(8)[group] + rng.normal(size=(2000, 8))
+    age = rng.random(2000)
+    wrong = (group == 5) & (age > 0.3)
+    rows = Predictions(
+        y=np.where(wrong, 1.8, 1.0) * rng.normal(size=2000),
+        predictive=Gaussian(np.zeros(2000), np.ones(2000)),
+        x=x,
+        columns={"age": age},
+    )
+    given = {}
+    report = search_regions(
+        InMemory(rows),
+        options=SearchOptions(embedding_clusters=8),
+        run=Run(replicates=99),
+        sink=lambda _, columns: given.update(columns),
+    )
+    found = report.results[0].slice
+    number = given["cluster"][wrong][0]
+    assert found["group"].startswith("age>0.") or found["group"].startswith(f"cluster {number}")
+    assert f"cluster {number} of embedding" in found["group"]
+    assert found["filter"] == ""
+    assert np.mean(wrong[given["region"] == 1]) > 0.95
+    assert np.mean(given["region"][wrong] == 1) > 0.85
+    clusters = report.settings["embedding_clusters"]
+    assert clusters["count"] == 8
+    assert group[clusters["central_rows"][number - 1]] == 5
 
 
 @pytest.mark.parametrize(("factor", "direction"), [(1.5, "too-narrow"), (0.6, "too-wide")])

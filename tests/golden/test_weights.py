@@ -15,8 +15,11 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
 from calcheck.predictions import InMemory, Predictions
+from calcheck.studies.align import Model
+from calcheck.studies.compare import compare
 from tests.families import calibrated
 from tests.shorthand import rows_of
+from tests.simulations import band, sets
 
 PLAIN = Run(resamples=0, replicates=0)
 FORMS = [name for name, metric in METRICS.items() if has_weighted_form(metric())]
@@ -105,6 +108,44 @@ def test_a_right_model_with_unequal_weights_fails_in_five_percent_of_data_sets()
         found = with_weights(rows, rng.pareto(2.0, 60))
         failures += result(metric, found, Run(resamples=0, replicates=39, seed=seed)).p_value <= 0.05
     assert failures <= 11  # 99 % limit of a binomial
+
+
+def models(rows, shift, weights):
+    """Return a model, and another one whose predictions are shifted, both with weights."""
+    moved = replace(rows, predictive=Gaussian(rows.predictive.mean() + shift, rows.predictive.spread()))
+    named = {"a": with_weights(rows, weights), "b": with_weights(moved, weights)}
+    return [Model(name, InMemory(each)) for name, each in named.items()]
+
+
+def difference(found, metric, run):
+    return compare(found, [metric], run=run, swaps=199).results[2]
+
+
+@pytest.mark.parametrize("name", ["mae", "crps", "zms", "ece"])
+def test_equal_weights_do_not_change_the_comparison_of_models(name):
+    rows, run = calibrated("gaussian", n=60), Run(resamples=200, replicates=0)
+    found = models(rows, 0.4, np.full(60, 2.0))
+    plain, weighed = (difference(found, each, run) for each in (METRICS[name](), weighted(METRICS[name](), "w")))
+    for field in ("value", "low", "high", "p_value"):
+        assert_allclose(getattr(weighed, field), getattr(plain, field), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_without_weight_do_not_tell_models_apart():
+    rng = np.random.default_rng(3)
+    rows = Predictions(y=rng.normal(size=200), predictive=Gaussian(np.zeros(200), np.ones(200)))
+    shift, run = np.where(np.arange(200) < 100, 2.0, 0.01 * rng.normal(size=200)), Run(resamples=400, replicates=0)
+    for weights, least, most in ((np.arange(200) < 100, 0.0, 0.01), (np.arange(200) >= 100, 0.01, 1.0)):
+        assert least < difference(models(rows, shift, weights), weighted(METRICS["mae"](), "w"), run).p_value <= most
+
+
+def test_equally_good_models_with_unequal_weights_differ_in_five_percent_of_data_sets():
+    rng, metric, failures, count = np.random.default_rng(6), weighted(METRICS["mae"](), "w"), 0, sets(240)
+    for seed in range(count):
+        y, noise = rng.normal(size=(2, 80))
+        rows = Predictions(y=y, predictive=Gaussian(0.5 * noise, np.ones(80)))
+        found = models(rows, -noise, rng.uniform(0.2, 3.0, 80))  # errors of both models have the same distribution
+        failures += difference(found, metric, Run(resamples=199, replicates=0, seed=seed)).p_value <= 0.05
+    assert failures <= band(count, 0.05)[1]
 
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0], [np.nan, 1.0], [0.0, 0.0], ["a", "b"]])

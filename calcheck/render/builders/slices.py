@@ -8,6 +8,7 @@ from calcheck.render.builders.groups import ADJUSTED_LEGEND, adjusted, group_tab
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.builders.rejection import results_by
 from calcheck.render.builders.report import ANSWERS, EXPECTED_LEGEND, FINDINGS
+from calcheck.render.builders.tree import TREE_LEGEND, tree_table
 from calcheck.render.cells import ABSENT, name_with_unit, notes, number
 from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Table, row_of
 
@@ -30,8 +31,8 @@ def slices_document(report: Report) -> Document:
 
 
 def is_search(report: Report) -> bool:
-    """Return whether regions were searched."""
-    return "regions" in report.settings
+    """Return whether regions were searched, or a tree was grown."""
+    return "regions" in report.settings or "tree" in report.settings
 
 
 def _group_blocks(report: Report) -> Iterator[Block]:
@@ -49,8 +50,8 @@ def _region_blocks(report: Report) -> Iterator[Block]:
     if report.conclusion is not None:
         yield _answer(REGIONS_QUESTION, report.conclusion)
     if report.results:
-        yield _regions(report)
-    yield Legend(REGIONS_LEGEND)
+        yield tree_table(report) if "tree" in report.settings else _regions(report)
+    yield Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
     yield from note_blocks(notes(report))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.report import Report
 
+NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
 WORST = 20  # number of rows in the list of the worst
 
 
@@ -63,6 +64,8 @@ def model_report(
     """
     if reason := inapplicable_reason(Coverage, rows):
         return ModelReport(name, report, no_map=f"coverage {reason}")
+    if is_weighted(report):
+        return ModelReport(name, report, no_map=NO_WEIGHTS, worst=_worst_rows(rows, run))
     x, y = named_variables(rows, plot_by) if plot_by else default_variables(rows, inputs)
     level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
     return ModelReport(
@@ -73,6 +76,11 @@ def model_report(
         predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
         worst=_worst_rows(rows, run),
     )
+
+
+def is_weighted(report: Report) -> bool:
+    """Return whether the means of a report are weighted."""
+    return any(message.code == "weighted" for result in report.results for message in result.warnings)
 
 
 def _worst_rows(rows: Predictions, run: Run) -> list[dict[str, Any]]:

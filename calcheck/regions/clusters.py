@@ -1,0 +1,117 @@
+"""Clusters of an embedding as bins in which regions are searched: k-means on the inputs alone."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.cluster.vq import kmeans2, vq
+
+from calcheck.conditions import EQUAL, Condition
+from calcheck.distributions.row_random import hash_rows
+from calcheck.execution.bottom_k import sample_inputs
+from calcheck.lazy_inputs import blocks
+from calcheck.regions.binning import Binning
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from calcheck.lazy_inputs import Inputs
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+
+EMBEDDING = "embedding"
+"""Name of the embedding among the columns of a search."""
+SAMPLE_ROWS = 1 << 14  # Rows to which the clusters are fitted
+ITERATIONS = 20
+BLOCK_ROWS = 1 << 13  # Rows that are assigned together
+
+
+@dataclass(frozen=True)
+class InCluster(Condition):
+    """Condition that a row is in a cluster, which no option can state."""
+
+    def __str__(self) -> str:
+        """Return the condition in words."""
+        return f"{'' if self.operator == EQUAL else 'not in '}cluster {self.value} of {self.column}"
+
+    @property
+    def is_option(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingClusters:
+    """Clusters of the rows.
+
+    Parameters
+    ----------
+    binning : Binning
+        The clusters as bins, which are in no order.
+    central : (k,)
+        The row nearest to the center of each cluster.
+    """
+
+    binning: Binning
+    central: NDArray[np.intp]
+
+    def details(self, rows: Predictions) -> dict[str, Any]:
+        """Return the number of clusters, their sizes, and the numbers of the rows nearest to their centers."""
+        sizes = np.bincount(self.binning.codes, minlength=len(self.central))
+        central = rows.row_numbers()[self.central]
+        return {"count": len(sizes), "rows": sizes.tolist(), "central_rows": central.tolist()}
+
+
+def cluster_embedding(x: Inputs, count: int, rng: Generator) -> EmbeddingClusters:
+    """Return clusters of an embedding by k-means, the largest one first.
+
+    The centers are fitted to a sample of 16,384 rows, which does not depend on the order of the rows; then each row
+    belongs to the nearest center. Memory is that of the sample, and of one block of rows.
+
+    Parameters
+    ----------
+    x : (n, d)
+        The embedding, in memory or lazy.
+    count : int
+        Number of clusters k; fewer if there are fewer different rows.
+    rng : Generator
+        Chooses the first centers.
+
+    References
+    ----------
+    Arthur, Vassilvitskii (2007), "k-means++: the advantages of careful seeding", SODA.
+    """
+    centers = _fit(sample_inputs(x, SAMPLE_ROWS), count, rng)
+    codes, distances = np.empty(len(x), dtype=np.intp), np.empty(len(x))
+    for rows, block in blocks(x):
+        codes[rows], distances[rows] = _assign(block, centers)
+    found, codes = np.unique(codes, return_inverse=True)
+    order = np.argsort(-np.bincount(codes), kind="stable")
+    codes = np.argsort(order)[codes]
+    nearest = np.lexsort((distances, codes))
+    central = nearest[np.searchsorted(codes[nearest], np.arange(len(found)))]
+    bins = tuple((InCluster(EMBEDDING, EQUAL, str(number + 1)),) for number in range(len(found)))
+    return EmbeddingClusters(Binning(EMBEDDING, codes, bins), central)
+
+
+def _fit(sample: NDArray[np.floating[Any]], count: int, rng: Generator) -> Values:
+    """Return the centers of clusters of a sample, (k, d)."""
+    sample = sample[np.argsort(hash_rows([sample], 1), kind="stable")].astype(np.float64)
+    distinct = np.unique(sample, axis=0)
+    if len(distinct) <= count:
+        return np.asarray(distinct)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its center
+        centers, _ = kmeans2(sample, count, iter=ITERATIONS, minit="++", seed=rng)
+    return np.asarray(centers)
+
+
+def _assign(x: NDArray[np.floating[Any]], centers: Values) -> tuple[NDArray[np.intp], Values]:
+    """Return the nearest center of each row, and the distance from it, (b,) each."""
+    parts = [vq(x[start : start + BLOCK_ROWS].astype(np.float64), centers) for start in range(0, len(x), BLOCK_ROWS)]
+    codes, distances = zip(*parts, strict=True)
+    return np.concatenate(codes).astype(np.intp), np.concatenate(distances)

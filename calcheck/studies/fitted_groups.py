@@ -1,0 +1,181 @@
+"""Metrics with a fit, by groups of the rows: one fit to all rows, or one to each group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError, NumericalError
+from calcheck.evaluation import fitted_metric
+from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.null_distribution import FittedMetric, SimulatesNull, replicate_values
+from calcheck.inference.verdicts import null_statistic_of
+from calcheck.messages import Message
+from calcheck.predictions import InMemory
+from calcheck.results import NullDistribution, RowResults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.inference.verdict_basis import Basis
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+
+    Values = NDArray[np.float64]
+    Fitted = FittedMetric[Metric[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """A metric of all rows, which has groups.
+
+    Parameters
+    ----------
+    metric : Metric
+        The metric.
+    basis : Basis
+        The basis of its verdicts.
+    source : Source
+        What it compares: the rows, or another outcome of them.
+    fit : Any
+        Its fit to all rows.
+    rows : RowResults
+        Its results by row.
+    refit : bool
+        Whether it is fitted to the rows of each group alone.
+    """
+
+    metric: Metric[Any]
+    basis: Basis
+    source: Source
+    fit: Any
+    rows: RowResults
+    refit: bool
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has a value at the input of each row, from one fit to all rows."""
+        return self.metric.info.conditional and not self.refit
+
+
+def groups_of_fit(
+    found: FittedRows, groups: Sequence[NDArray[np.intp]], simulation: NullSimulator, run: Run, fewest: int
+) -> Iterator[Fitted]:
+    """Yield the means by group of a metric that has a value at each input, from one fit to all rows.
+
+    Replicates are those of the same fit, with the kernel on targets of the data, so that rows of other groups do not
+    matter. If values are known at a sample of the rows only, as for a Nyström approximation, means are over the sample.
+
+    Parameters
+    ----------
+    found : FittedRows
+        The metric of all rows.
+    groups : sequence of (m,)
+        The rows of each group.
+    simulation : NullSimulator
+        Replicates of all rows.
+    run : Run
+        Seed and progress.
+    fewest : int
+        Minimum number of rows with values of a group that has a null distribution.
+    """
+    rows = found.rows
+    (name, values), *_ = rows.columns.items()
+    numbers = np.arange(rows.n) if rows.numbers is None else rows.numbers
+    null = _null_of(found, simulation, run)
+    for group in groups:
+        inside = np.flatnonzero(np.isin(numbers, group))
+        if not len(inside):
+            yield _undefined(found, len(group), "none of the rows of the group is in the sample with values")
+            continue
+        warnings = rows.warnings if len(inside) == len(group) else (*rows.warnings, _sampled(len(values)))
+        part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=warnings)
+        computed = fitted_metric(found.metric, None, part, found.basis)
+        if null is not None and len(inside) >= fewest:
+            data_value, *replicates = null.means(inside)
+            computed.null = NullDistribution(np.array(replicates), data_value)
+        yield computed
+
+
+def _sampled(count: int) -> Message:
+    return Message("sampled-rows", f"values by group are means over a sample of {count:,} rows")
+
+
+@dataclass(frozen=True, eq=False)
+class _PointwiseNull:
+    """Values of the data and of R replicates at inputs, (1 + R, m), and what is added to their means, (1 + R,)."""
+
+    at_inputs: Values
+    correction: Values
+
+    def means(self, inside: NDArray[np.intp]) -> Values:
+        """Return the means over some inputs, (1 + R,): of the data, then of the replicates."""
+        return np.asarray(self.at_inputs[:, inside].mean(axis=1) + self.correction)
+
+
+def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _PointwiseNull | None:
+    """Return the values of data and replicates at inputs; None without a null distribution."""
+    metric = found.metric
+    if found.basis.kind != "p" or not len(simulation) or not isinstance(metric, SimulatesNull):
+        return None
+    null = metric.null_distribution(found.fit, simulation, run)
+    at_inputs = None if null is None else null.at_sample if null.at_inputs is None else null.at_inputs
+    if null is None or at_inputs is None:
+        return None
+    correction = np.zeros(len(at_inputs))
+    if found.rows.fixed:  # means are corrected by an estimate for all rows
+        value = fitted_metric(metric, None, found.rows, found.basis).value
+        correction = np.append(value, null.values) - at_inputs.mean(axis=1)
+    return _PointwiseNull(at_inputs, correction)
+
+
+def refitted_groups(
+    found: FittedRows, groups: Sequence[NDArray[np.intp]], simulation: NullSimulator, run: Run, fewest: int
+) -> Iterator[Fitted]:
+    """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates.
+
+    Parameters
+    ----------
+    found, groups, simulation, run, fewest
+        As for :func:`groups_of_fit`.
+    """
+    quiet = run.quiet()
+    for number, group in enumerate(groups):
+        try:
+            computed = _refitted(found, group, quiet)
+            if found.basis.kind == "p" and len(simulation) and len(group) >= fewest:
+                computed.null = _own_null(computed, simulation.take(group), quiet)
+            yield computed
+        except (DataError, NumericalError) as error:
+            yield _undefined(found, len(group), f"no value: {error}")
+        run.progress(f"{found.metric.info.name}: groups", (number + 1) / len(groups))
+
+
+def _refitted(found: FittedRows, group: NDArray[np.intp], run: Run) -> Fitted:
+    metric, source = found.metric, InMemory(found.source.predictions().take(group))
+    with np.errstate(all="ignore"):
+        fit = metric.fit(source, run)
+        rows = metric.evaluate(fit, source, run)
+        computed = fitted_metric(metric, fit, rows, found.basis)
+        if isinstance(metric, HasNullStatistic):
+            computed.tested = null_statistic_of(metric, rows).estimate()
+    return computed
+
+
+def _own_null(computed: Fitted, simulation: NullSimulator, run: Run) -> NullDistribution | None:
+    """Return the null distribution by the metric's own method, if it has one, else from replicates one by one."""
+    metric = computed.metric
+    found = metric.null_distribution(computed.fit, simulation, run) if isinstance(metric, SimulatesNull) else None
+    return replicate_values([computed], simulation, run, "")[0] if found is None else found
+
+
+def _undefined(found: FittedRows, count: int, reason: str) -> Fitted:
+    """Return a metric without a value in a group of ``count`` rows."""
+    rows = RowResults({}, count=count, warnings=(Message("no-value", reason),))
+    return FittedMetric(found.metric, None, rows, np.nan, found.basis)
