@@ -25,6 +25,7 @@ from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
+from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
@@ -401,6 +402,27 @@ def test_every_replicate_has_the_value_that_it_has_alone(kernel, family, name, o
         assert kernel == "laplace"
         return
     assert_allclose(np.append(found.data_value, found.values), [alone(each) for each in (rows, *simulation)], rtol=3e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"lambda_model": 0.03}, {"draws": 2, "trials": 2}, {"estimator": "unbiased"}])
+@pytest.mark.parametrize("at", [False, True])
+def test_replicates_are_exact_where_the_kernel_on_inputs_has_a_low_rank(options, at):
+    """A single smooth input: columns are then reduced to the rank of the kernel."""
+    rng, run = np.random.default_rng(6), Run(replicates=19)
+    x = rng.uniform(0, 6, (80, 1))
+    rows = replace(null_case("gaussian", n=80), x=x)
+    metric = Cce(kernel_y="laplace", **options)
+    points = InMemory(Predictions(x=rng.uniform(0, 6, (9, 1)), has_embedding=False)) if at else None
+
+    def fitted(each):
+        fit = metric.fit(InMemory(each), run)
+        return metric.at_inputs(fit, points) if at else fit
+
+    simulation = NullSimulator(rows, run)
+    found = metric.null_distribution(fitted(rows), simulation, run)
+    alone = [metric.evaluate(fitted(each), InMemory(each), run).columns[metric.column] for each in (rows, *simulation)]
+    assert_allclose(np.append(found.data_value, found.values), np.mean(alone, axis=1), rtol=1e-6, atol=1e-12)
+    assert_allclose(found.at_inputs, alone, rtol=1e-5, atol=1e-9)
 
 
 @every_kernel
