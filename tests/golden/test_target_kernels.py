@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.joint_gaussian import JointGaussian
 from calcheck.distributions.laplace import Laplace
@@ -356,6 +357,11 @@ def test_kernels_without_moments_or_means_are_refused():
     joint = JointGaussian(np.zeros((4, 2)), np.tile(np.eye(2), (4, 1, 1)))
     with pytest.raises(DataError, match="laplace kernel on targets has no closed form for joint-gaussian"):
         cce(x, np.stack([y, y**2], axis=1), joint, kernel_y="laplace", has_embedding=False)
+    cauchy = Cauchy(np.zeros(4), np.ones(4))
+    with pytest.raises(DataError, match="scaled by the deviation of the predictions, but a cauchy distribution has no"):
+        cce(x, y, cauchy, kernel_y="laplace", has_embedding=False)
+    with pytest.raises(DataError, match="cauchy distributions, at most 16,777,216 fit: their tails are too heavy"):
+        cce(x, y, cauchy, kernel_y="laplace", gamma_y=1.0, has_embedding=False)
     with pytest.raises(OptionError, match="polynomial of degree 30 has 46,376 monomials of 4 target columns"):
         MonomialFeatures(np.ones(4), 30, 1.0)
 
@@ -451,3 +457,15 @@ def test_two_models_are_compared_by_the_difference_of_their_values(kernel):
             value(name, both.take(slice(s, s + 18)), kernel_y=kernel, standardize="none", **options) for s in (0, 18)
         )
         assert_allclose(metric.influences(both, Run()).sum(), 2 * (other - one), rtol=1e-8)
+
+
+@every_kernel
+def test_two_models_are_compared_by_the_difference_of_mean_squared_cce(kernel):
+    first, second = null_case("gaussian"), null_case("gaussian", seed=32)
+    both = concat([first, replace(second, y=first.y, x=first.x)])
+    options = {"kernel_y": kernel, "gamma_y": 0.5}
+    one, other = (
+        np.mean(cce(part.x, part.y, part.predictive, has_embedding=False, **options) ** 2)
+        for part in (both.take(slice(start, start + 18)) for start in (0, 18))
+    )
+    assert_allclose(Cce(**options).influences(both, Run()).sum(), 2 * (other - one), rtol=1e-8)
