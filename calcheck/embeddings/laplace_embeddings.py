@@ -215,8 +215,8 @@ def _require_room(predictive: Predictive, points: int) -> None:
     if len(predictive) * points > MAX_VALUES:
         msg = (
             f"a laplace kernel on targets needs {points:,} points for each of {len(predictive):,}"
-            f" {predictive.display_name} distributions, at most {MAX_VALUES // len(predictive):,} fit. Pass --kernel-y"
-            " rbf, or --subsample"
+            f" {predictive.display_name} distributions, at most {MAX_VALUES // len(predictive):,} fit: their tails are"
+            " too heavy, or their widths too different. Pass --kernel-y rbf, a smaller --gamma-y, or fewer rows"
         )
         raise DataError(msg)
 

@@ -6,11 +6,13 @@ Tens of thousands of columns are smoothed with one factor; see :mod:`calcheck.em
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
 from calcheck.embeddings.smoother import smoother
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.linalg.eigenbasis import psd_root, truncated_eigenbasis
@@ -98,7 +100,7 @@ def embed_replicates(
     for number, each in enumerate(chain([data], replicates)):
         if each.gamma is not None:
             with one_blas_thread():  # many small products
-                queue.append(work.columns(number, each))
+                queue.append(work.columns(number, each, reduce=not unbiased))
             queued += queue[-1].values.size
         if queued >= BLOCK_VALUES:
             work.smooth(queue, results, unbiased=unbiased)
@@ -161,14 +163,18 @@ class _Work:
         """Return the number of columns and the method of the smoother."""
         return {"columns": self._widest, **self._smoothers[0].details}
 
-    def columns(self, number: int, each: DataSet) -> _Columns:
-        """Return the columns of a data set in the principal directions with respect to both kernels."""
+    def columns(self, number: int, each: DataSet, *, reduce: bool) -> _Columns:
+        """Return the columns of a data set in the principal directions with respect to both kernels.
+
+        With ``reduce``, only the norms of smoothed columns are kept, and not their own.
+        """
         observed, model, of_replicate, of_data = self._features.rescaled(each)
         parts = [observed, *model] if self._separate else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
         if of_replicate is None or of_data is None:
-            self._widest = max(self._widest, features.shape[2])
-            return _Columns(number, features, None)
+            values = self._in_range(features) if reduce else features
+            self._widest = max(self._widest, values.shape[2])
+            return _Columns(number, values, None)
         flat = features.reshape(-1, features.shape[2])
         few = flat if len(flat) < flat.shape[1] else psd_root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
         norms = of_replicate, of_data
@@ -179,6 +185,25 @@ class _Work:
         self._widest = max(self._widest, len(sizes))
         values = features @ np.asarray(sum(norm @ each for norm, each in zip(norms, directions, strict=True)))
         return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)))
+
+    def _in_range(self, features: Values) -> Values:
+        """Return fewer columns whose smoothed norms are those of features (n, trials, q), as K has a low rank.
+
+        Only the part in the range of K matters, and rotations of the columns leave norms unchanged.
+        """
+        n, trials, columns = features.shape
+        if columns <= trials * n // MIN_ROWS_PER_LANDMARK or self._range is None:
+            return features
+        inside = (self._range.T @ features.reshape(n, -1)).reshape(-1, columns)  # (r trials, q)
+        few = np.asarray(np.linalg.qr(inside.T, mode="r")).T
+        return np.asarray((self._range @ few.reshape(self._range.shape[1], -1)).reshape(n, trials, -1))
+
+    @cached_property
+    def _range(self) -> Values | None:
+        """An orthonormal basis of the range of K, (n, r); None if its rank is not low."""
+        x = np.asarray(self._ridge.backend.to_numpy(self._ridge.x), dtype=np.float64)
+        found = low_rank_kernel(self._ridge.kernel, x, x[:1], len(x) // MIN_ROWS_PER_LANDMARK or 1)
+        return np.linalg.qr(found.rows)[0] if found.missed <= RESIDUAL_TOLERANCE else None
 
     @property
     def _separate(self) -> bool:

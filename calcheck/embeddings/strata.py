@@ -47,12 +47,12 @@ class Strata:
     labels : (n,)
         Whether a row is from the first sample.
     by : str
-        How groups are formed: equal inputs, consecutive inputs, or similar propensity scores.
+        How groups are formed: equal inputs, consecutive inputs, or similar propensity scores; or all rows.
     """
 
     group: NDArray[np.intp]
     labels: Labels
-    by: Literal["equal inputs", "input", "propensity"]
+    by: Literal["equal inputs", "input", "propensity", "all rows"]
 
     @property
     def exchangeable(self) -> int:
@@ -91,6 +91,11 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
     if x.shape[1] == 1:
         return Strata(_neighbors(x[:, 0]), labels, "input")
     return Strata(_neighbors(propensity(features(), labels)), labels, "propensity")
+
+
+def one_stratum(labels: Labels) -> Strata:
+    """Return a single group of all rows: exact if the samples have equal joint distributions."""
+    return Strata(np.zeros(len(labels), dtype=np.intp), labels, "all rows")
 
 
 def _neighbors(score: Values) -> NDArray[np.intp]:

@@ -148,7 +148,11 @@ class LaplaceTargets(TargetKernel):
         return np.asarray(self.unit_gamma(y, predictive) / y.shape[-1])
 
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:
-        deviation = np.sqrt(_variances(y, predictive.load()))
+        try:
+            deviation = np.sqrt(_variances(y, predictive.load()))
+        except DataError as error:
+            msg = f"--kernel-y laplace is scaled by the deviation of the predictions, but {error}. Pass --kernel-y rbf"
+            raise DataError(msg) from error
         if not (np.isfinite(deviation) & (deviation > 0)).all():
             msg = "the predictions have no finite positive deviation, which is the scale of --kernel-y laplace"
             raise DataError(msg)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.strata import Strata
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
@@ -52,10 +53,17 @@ class SamplesFit:
 
 
 class OfSamples:
-    """A metric of two samples: p comes from exchanging rows with similar inputs.
+    """A metric of two samples, with p from exchanging their rows.
 
     Scales are those of both samples together, so that permutations of the labels do not change them.
+
+    Attributes
+    ----------
+    exchanges_similar_inputs : bool
+        Whether only rows with similar inputs are exchanged, for a distance of distributions given the inputs.
     """
+
+    exchanges_similar_inputs: ClassVar[bool] = False
 
     if TYPE_CHECKING:
         info: ClassVar[MetricInfo]
@@ -105,12 +113,11 @@ class OfSamples:
         """Return the metric of permuted samples."""
         import numpy as np
 
-        from calcheck.embeddings.strata import NO_OVERLAP, permutation_warnings, strata
+        from calcheck.embeddings.strata import NO_OVERLAP, permutation_warnings
         from calcheck.execution.prefetch import one_blas_thread
 
-        x = np.asarray(fit.inputs.scaling(simulation.rows.inputs()), dtype=np.float64)
-        groups = strata(x, fit.labels, lambda: _features(fit.inputs.kernel, x))
-        details = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable}
+        groups = self._groups(fit, simulation.rows)
+        details = {"labels": _labels(groups.by), "exchangeable": groups.exchangeable}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
         values = []
@@ -119,9 +126,19 @@ class OfSamples:
                 values.append(fit.distance.of_division(labels))
                 run.progress("permutations", len(values) / len(simulation))
         own = fit.distance.of_division(fit.labels)
-        return NullDistribution(
-            np.array(values), data_value=own, details=details, warnings=permutation_warnings(groups)
-        )
+        warnings = permutation_warnings(groups)
+        return NullDistribution(np.array(values), data_value=own, details=details, warnings=warnings)
+
+    def _groups(self, fit: SamplesFit, rows: Predictions) -> Strata:
+        """Return the groups of rows that are exchanged: all rows, or those with similar inputs."""
+        import numpy as np
+
+        from calcheck.embeddings.strata import one_stratum, strata
+
+        if not self.exchanges_similar_inputs:
+            return one_stratum(fit.labels)
+        x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
+        return strata(x, fit.labels, lambda: _features(x))
 
     def influences(self, both: Predictions, run: Run) -> Values:
         """Raise an error: two samples are not compared with two others.
@@ -134,11 +151,24 @@ class OfSamples:
         raise NotImplementedError
 
 
-def _features(kernel: Kernel, x: Values) -> Values:
-    """Return Z, (n, q), with the kernel of inputs (n, d) approximated by Z Z^T."""
-    from calcheck.embeddings.permutation_null import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
+def _labels(by: str) -> str:
+    """Return how labels are permuted, for the report."""
+    return "permuted over all rows" if by == "all rows" else f"permuted by {by}"
 
-    return low_rank_kernel(kernel, x, x[:1], min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK))).rows
+
+def _features(x: Values) -> Values:
+    """Return features of inputs (n, d) for propensities, (n, q): those of a cubic kernel on standardized inputs.
+
+    A local kernel would tell the samples apart row by row, and leave nothing to exchange.
+    """
+    from calcheck.embeddings.permutation_null import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
+    from calcheck.kernels.functions import Polynomial
+
+    spread = x.std(axis=0)
+    scaled = (x - x.mean(axis=0)) / (spread + (spread == 0))
+    cubic = Polynomial(degree=3, gamma=1 / x.shape[1], coef0=1.0)
+    landmarks = min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK))
+    return low_rank_kernel(cubic, scaled, scaled[:1], landmarks).rows
 
 
 def info_of_samples(info: MetricInfo, interpretation: str) -> MetricInfo:

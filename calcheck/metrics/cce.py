@@ -80,9 +80,10 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     negative and is 0 on average for a perfect model (it is not unbiased for other models). Above 2,048 rows the noise
     is estimated with random signs, and details give its error.
 
-    Prediction intervals state only how often targets are inside. The outcome is then whether a target is inside, its
-    distribution has the level as probability, and gamma_y is log 2 by default: CCE(x) is the absolute difference
-    between the smoothed share of targets inside and the smoothed level.
+    Prediction intervals state only how often targets are inside. The outcome is then whether a target is inside, and
+    its distribution has the level as probability. By default, gamma_y is such that the kernel distance between inside
+    and outside is 1 (log 2 for rbf): CCE(x) is the absolute difference between the smoothed share of targets inside and
+    the smoothed level.
 
     Raises
     ------
@@ -144,7 +145,10 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     def with_defaults(self, rows: Predictions) -> Self:
         """Return the metric; for prediction intervals with a kernel in which outcomes 0 and 1 have the distance 1."""
         intervals = rows.predictive is not None and rows.predictive.interval_levels is not None
-        return replace(self, gamma_y=log(2)) if intervals and self.gamma_y is None else self
+        if not intervals or self.gamma_y is not None:
+            return self
+        powers = (1 + self.coef0**self.degree) ** (1 / self.degree) - self.coef0
+        return replace(self, gamma_y=powers if self.kernel_y == "polynomial" else log(2))
 
     def outcomes(self, source: Source) -> Source:
         """Return, for prediction intervals, whether targets are inside as targets, with the probability of that."""

@@ -145,6 +145,8 @@ class Cmmd(JointMetric["RidgeNorms"]):
 class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
     """Squared conditional maximum mean discrepancy of two samples, whose inputs may differ."""
 
+    exchanges_similar_inputs: ClassVar[bool] = True
+
     info: ClassVar[MetricInfo] = info_of_samples(
         Cmmd.info, "0 means equal distributions given the inputs; noise and different inputs make it larger."
     )

@@ -78,8 +78,8 @@ class Fid(GenerativeMetric[FidFit]):
     Covariances carry the factor n / (n - 1). The trace of the matrix root is the sum of singular values of a product of
     triangular factors, which is accurate for singular covariances. Time O(n (d + t)^2 + (d + t)^3).
     With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
-    row has one. Scales are then those of both samples together. p comes from exchanging
-    rows with similar inputs, as for mcmd.
+    row has one. Scales are then those of both samples together. p comes from exchanging any rows, which is exact for
+    independent rows: it is for inputs and targets together.
 
     References
     ----------

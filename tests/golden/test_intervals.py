@@ -128,6 +128,17 @@ def test_cce_of_intervals_is_the_difference_of_smoothed_coverage_from_the_level(
     assert "the level 0.9" in found.warnings[0].text
 
 
+@pytest.mark.parametrize("shape", [{}, {"degree": 2, "coef0": 0.5}])
+def test_cce_of_intervals_is_the_same_for_every_kernel_on_targets(shape):
+    """The kernel distance between inside and outside is 1 for all of them."""
+    rng = np.random.default_rng(8)
+    rows = inside_rows(rng.random(60) < 0.8, x=rng.normal(size=(60, 1)))
+    options = {"kernel_x": "rbf", "gamma_x": 0.5, "normalize": "none", **shape}
+    expected = result("cce", rows, **options).value
+    for kernel in ("laplace", "polynomial"):
+        assert_allclose(result("cce", rows, kernel_y=kernel, **options).value, expected, rtol=1e-10)
+
+
 def test_cce_of_intervals_detects_coverage_that_depends_on_inputs():
     """The coverage is 1 and 0.8 in two halves of the inputs, and 0.9 over all rows: only cce fails."""
     rng = np.random.default_rng(2)

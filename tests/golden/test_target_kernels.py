@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.joint_gaussian import JointGaussian
 from calcheck.distributions.laplace import Laplace
@@ -25,6 +26,7 @@ from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
+from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
@@ -355,6 +357,11 @@ def test_kernels_without_moments_or_means_are_refused():
     joint = JointGaussian(np.zeros((4, 2)), np.tile(np.eye(2), (4, 1, 1)))
     with pytest.raises(DataError, match="laplace kernel on targets has no closed form for joint-gaussian"):
         cce(x, np.stack([y, y**2], axis=1), joint, kernel_y="laplace", has_embedding=False)
+    cauchy = Cauchy(np.zeros(4), np.ones(4))
+    with pytest.raises(DataError, match="scaled by the deviation of the predictions, but a cauchy distribution has no"):
+        cce(x, y, cauchy, kernel_y="laplace", has_embedding=False)
+    with pytest.raises(DataError, match="cauchy distributions, at most 16,777,216 fit: their tails are too heavy"):
+        cce(x, y, cauchy, kernel_y="laplace", gamma_y=1.0, has_embedding=False)
     with pytest.raises(OptionError, match="polynomial of degree 30 has 46,376 monomials of 4 target columns"):
         MonomialFeatures(np.ones(4), 30, 1.0)
 
@@ -403,6 +410,27 @@ def test_every_replicate_has_the_value_that_it_has_alone(kernel, family, name, o
     assert_allclose(np.append(found.data_value, found.values), [alone(each) for each in (rows, *simulation)], rtol=3e-5)
 
 
+@pytest.mark.parametrize("options", [{}, {"lambda_model": 0.03}, {"draws": 2, "trials": 2}, {"estimator": "unbiased"}])
+@pytest.mark.parametrize("at", [False, True])
+def test_replicates_are_exact_where_the_kernel_on_inputs_has_a_low_rank(options, at):
+    """A single smooth input: columns are then reduced to the rank of the kernel."""
+    rng, run = np.random.default_rng(6), Run(replicates=19)
+    x = rng.uniform(0, 6, (80, 1))
+    rows = replace(null_case("gaussian", n=80), x=x)
+    metric = Cce(kernel_y="laplace", **options)
+    points = InMemory(Predictions(x=rng.uniform(0, 6, (9, 1)), has_embedding=False)) if at else None
+
+    def fitted(each):
+        fit = metric.fit(InMemory(each), run)
+        return metric.at_inputs(fit, points) if at else fit
+
+    simulation = NullSimulator(rows, run)
+    found = metric.null_distribution(fitted(rows), simulation, run)
+    alone = [metric.evaluate(fitted(each), InMemory(each), run).columns[metric.column] for each in (rows, *simulation)]
+    assert_allclose(np.append(found.data_value, found.values), np.mean(alone, axis=1), rtol=1e-6, atol=1e-12)
+    assert_allclose(found.at_inputs, alone, rtol=1e-5, atol=1e-9)
+
+
 @every_kernel
 def test_replicates_of_repeated_targets_have_the_values_that_they_have_alone(kernel):
     rows = group_rows(sampled_rows(*sampled_case(33, draws=4, targets=3, d=2)))
@@ -429,3 +457,15 @@ def test_two_models_are_compared_by_the_difference_of_their_values(kernel):
             value(name, both.take(slice(s, s + 18)), kernel_y=kernel, standardize="none", **options) for s in (0, 18)
         )
         assert_allclose(metric.influences(both, Run()).sum(), 2 * (other - one), rtol=1e-8)
+
+
+@every_kernel
+def test_two_models_are_compared_by_the_difference_of_mean_squared_cce(kernel):
+    first, second = null_case("gaussian"), null_case("gaussian", seed=32)
+    both = concat([first, replace(second, y=first.y, x=first.x)])
+    options = {"kernel_y": kernel, "gamma_y": 0.5}
+    one, other = (
+        np.mean(cce(part.x, part.y, part.predictive, has_embedding=False, **options) ** 2)
+        for part in (both.take(slice(start, start + 18)) for start in (0, 18))
+    )
+    assert_allclose(Cce(**options).influences(both, Run()).sum(), 2 * (other - one), rtol=1e-8)
