@@ -126,7 +126,7 @@ def trained(loss: Loss, x: torch.Tensor, y: torch.Tensor, epochs: int, width: in
 
 
 def draws_of(loss: Loss, train: Rows, x: np.ndarray, epochs: int, seed: int) -> np.ndarray:
-    """Train on standardized rows, and return draws at other inputs, (m, l), in the unit of the targets."""
+    """Train on standardized rows, and return draws at other inputs, (m, l) or (m, l, t), in the unit of the targets."""
     torch.manual_seed(seed)
     inputs, targets, at = (
         torch.tensor(standardized(values, by), dtype=torch.float32)
@@ -135,7 +135,7 @@ def draws_of(loss: Loss, train: Rows, x: np.ndarray, epochs: int, seed: int) -> 
     generator = trained(loss, inputs, targets, epochs)
     with torch.no_grad():
         draws = generator(at, SAVED).double().numpy()
-    return train.y.mean() + train.y.std(ddof=1) * draws
+    return train.y.mean(axis=0) + train.y.std(axis=0, ddof=1) * draws
 
 
 def unconditional(train: Rows, n: int, rng: np.random.Generator) -> np.ndarray:

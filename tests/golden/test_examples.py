@@ -10,9 +10,11 @@ from pathlib import Path
 from runpy import run_path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import csv
 
 from tests.tables import generator_table
 
@@ -107,6 +109,33 @@ def test_generators_are_reproducible():
         once, again, other = (example["draws_of"](loss, train, train.x, 2, seed) for seed in (0, 0, 1))
         assert_array_equal(once, again)
         assert np.abs(once - other).max() > 0.1
+
+
+def test_generators_read_csv_and_parquet_alike_and_split_all_rows(tmp_path):
+    """Of 50 rows 40 are trained on and 10 tested; at most 20 rows are 16 and 4."""
+    example = run_path(str(EXAMPLES / "generators.py"))
+    table = pa.table({"x0": np.arange(50.0), "x1": np.zeros(50), "y": np.arange(50.0)})
+    parts = {}
+    for name, write in (("a.csv", csv.write_csv), ("b.parquet", pq.write_table)):
+        write(table, tmp_path / name)
+        path = example["data_file"](tmp_path, name[0])
+        assert path == tmp_path / name
+        parts[name] = example["read"](path, np.random.default_rng(0), 50)
+        assert [len(part.y) for part in example["read"](path, np.random.default_rng(0), 20)] == [16, 4]
+    for one, other in zip(*parts.values(), strict=True):
+        assert_array_equal(one.x, other.x)
+        assert_array_equal(one.y, one.x[:, 0])
+    assert [len(part.y) for part in parts["a.csv"]] == [40, 10]
+    assert example["data_file"](tmp_path, "c") is None
+
+
+def test_generators_of_several_targets_draw_vectors():
+    example = run_path(str(EXAMPLES / "generators.py"))
+    rng = np.random.default_rng(0)
+    train = example["Rows"](rng.normal(size=(60, 2)), rng.normal((0, 100, -100), 0.1, (60, 3)))
+    draws = example["draws_of"](example["LOSSES"]["A-CGM"], train, train.x[:7], 1, 0)
+    assert draws.shape == (7, 50, 3)
+    assert_allclose(draws.mean(axis=(0, 1)), (0, 100, -100), atol=0.3)
 
 
 def test_generators_without_data_are_refused_in_one_line(run_example, tmp_path, capfd):

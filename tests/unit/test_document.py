@@ -56,7 +56,7 @@ def rendered(document, name):
 
 def document_of(text):
     """Return a document with a text in every place that takes one."""
-    columns = (Column(text), Column(text, "right", better=text, unit=text))
+    columns = (Column(text), Column(text, "right", better=text, unit=text, group=text))
     rows = (
         (Cell(text), Cell(text, "best", text)),
         (Cell(text), Cell(text, "second")),
@@ -143,7 +143,7 @@ def test_no_text_is_a_command_in_latex(text):
     """Groups are closed, cells stay apart, and there are no commands but those of the format."""
     shown = rendered(document_of(text), "latex")
     typeset = "\n".join(line for line in shown.splitlines() if not line.startswith("%"))
-    commands = r"begin|end|multicolumn|toprule|midrule|bottomrule|textbf|boldmath|underline|times|zeta|pm"
+    commands = r"begin|end|multicolumn|toprule|midrule|cmidrule|bottomrule|textbf|boldmath|underline|times|zeta|pm"
     escapes = r"text(?:backslash|asciitilde|asciicircum|less|greater|bar|superscript|tt)"
     assert set(re.findall(r"\\([a-zA-Z]+)", typeset)) <= {
         each for each in re.findall(r"\\([a-zA-Z]+)", typeset) if re.fullmatch(f"{commands}|{escapes}", each)
@@ -224,6 +224,17 @@ def test_a_terminal_splits_wide_tables_and_repeats_the_keys(page, width, parts):
     assert text.count("model") == parts
     assert all(f"m{place}" in text for place in range(12))
     assert all(len(line) <= width for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("width", "heads"), [(60, ["one", "one two", "two"]), (200, ["one two"])])
+def test_groups_of_columns_have_their_head_in_each_part_of_a_table(page, width, heads):
+    """Ten columns of 11 characters, five in each group; a line of 60 characters takes four beside the keys."""
+    page(width)
+    names = [f"column{place:>5}" for place in range(10)]
+    columns = [Column(name, "right", group="one" if place < 5 else "two") for place, name in enumerate(names)]
+    table = Table((Column("model"), *columns), (row_of("a", *"0123456789"),), overflow="split", keys=1)
+    lines = rendered(Document((table,)), "table").splitlines()
+    assert [" ".join(line.split()) for line in lines if set(line.split()) & {"one", "two"}] == heads
 
 
 @pytest.mark.parametrize(("width", "shown"), [(60, 3), (80, 4), (100, 5)])
