@@ -94,7 +94,7 @@ def groups_of_fit(
         if not len(inside):
             yield _undefined(found, len(group), "none of the rows of the group is in the sample with values")
             continue
-        warnings = rows.warnings if len(inside) == len(group) else (*rows.warnings, _sampled(len(values)))
+        warnings = (*rows.warnings, *_sampled(len(values), len(inside), len(group), fewest))
         part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=warnings)
         computed = fitted_metric(found.metric, None, part, found.basis)
         if null is not None and len(inside) >= fewest:
@@ -103,8 +103,12 @@ def groups_of_fit(
         yield computed
 
 
-def _sampled(count: int) -> Message:
-    return Message("sampled-rows", f"values by group are means over a sample of {count:,} rows")
+def _sampled(count: int, inside: int, rows: int, fewest: int) -> Iterator[Message]:
+    """Yield warnings about a group of which only some rows are in the sample with values."""
+    if inside < rows:
+        yield Message("sampled-rows", f"values by group are means over a sample of {count:,} rows")
+    if inside < fewest <= rows:
+        yield Message("few-rows", f"groups with fewer than {fewest} rows in the sample are not judged (--min-rows)")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,9 @@ from calcheck.regions.maps import region_map
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import factor_of_dispersion
 from calcheck.report import Conclusion, Finding, Report
+from calcheck.studies.fault_findings import fault_findings, with_p_values
 from calcheck.studies.searched_rows import FoundRegion, SearchedRows, SearchOptions
-from calcheck.studies.slices import fault_findings, group_metrics, with_p_values
+from calcheck.studies.slices import group_metrics
 from calcheck.studies.tree_search import TreeSearch
 
 if TYPE_CHECKING:

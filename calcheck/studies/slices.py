@@ -28,15 +28,16 @@ from calcheck.predictions import InMemory
 from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.columns import PREDICTED, cut_columns
 from calcheck.regions.groups import partitions
-from calcheck.regions.sentences import describe_faults, filter_options, sentence
-from calcheck.report import Conclusion, Finding, Report, Result, Skipped
+from calcheck.regions.sentences import filter_options
+from calcheck.report import Report, Result, Skipped
 from calcheck.results import IntervalInference, NullDistribution
 from calcheck.statistics.groups import Means
 from calcheck.studies.dependent_groups import clusters_within, dependent_group_values
+from calcheck.studies.fault_findings import conclude_groups
 from calcheck.studies.fitted_groups import FittedRows, groups_of_fit, refitted_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -170,7 +171,7 @@ class _Groups:
             },
             results=results,
             skipped=tuple(self.skipped),
-            conclusion=_conclude(results),
+            conclusion=conclude_groups(results),
         )
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
@@ -362,46 +363,3 @@ def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Va
 def _statistic(metric: Metric[Any], means: Means) -> Values:
     """Return what is compared with replicates, as a function of means."""
     return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
-
-
-def _conclude(results: Sequence[Result]) -> Conclusion | None:
-    """Return what is wrong in which groups; None if no group is judged."""
-    if all(result.verdict == "none" for result in results):
-        return None
-    findings = fault_findings(results)
-    if findings:
-        return Conclusion(answer="no", findings=findings)
-    text = "no group differs from a perfect model by more than chance"
-    return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
-
-
-def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:
-    """Return what is wrong in each group or region that fails."""
-    found: dict[str, dict[str, Result]] = {}
-    for result in results:
-        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
-    return tuple(_finding(label, by_metric) for label, by_metric in found.items() if describe_faults(by_metric))
-
-
-def _finding(label: str, results: Mapping[str, Result]) -> Finding:
-    first = next(each for each in results.values() if each.verdict == "fail")
-    text = sentence(label, int(first.slice["rows"]), describe_faults(results))
-    return Finding(topic="where", state="fault", fault=first.direction, text=text)
-
-
-def with_p_values(findings: Sequence[Finding], results: Sequence[Result], count: str) -> tuple[Finding, ...]:
-    """Return findings with the p-values of their regions; ``count`` says over what."""
-    p_values = [each.p_value_adjusted for each in _first_failures(results)]
-    return tuple(
-        replace(finding, text=f"{finding.text}; p = {p_value:.2g} over {count}")
-        for finding, p_value in zip(findings, p_values, strict=True)
-    )
-
-
-def _first_failures(results: Sequence[Result]) -> list[Result]:
-    """Return the first failure of each region."""
-    found: dict[str, Result] = {}
-    for result in results:
-        if result.verdict == "fail":
-            found.setdefault(str(result.slice["group"]), result)
-    return list(found.values())

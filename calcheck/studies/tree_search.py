@@ -14,8 +14,8 @@ from calcheck.regions.scores import SCORES
 from calcheck.regions.sentences import describe_faults
 from calcheck.regions.tree import Trees
 from calcheck.report import Conclusion, Finding, Report
+from calcheck.studies.fault_findings import by_group, fault_findings, with_p_values
 from calcheck.studies.searched_rows import FoundRegion, SearchedRows
-from calcheck.studies.slices import fault_findings, with_p_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,10 +167,7 @@ class TreeSearch:
 
 def _verdicts(results: Sequence[Result]) -> dict[str, str]:
     """Return what is wrong in each group, in words."""
-    found: dict[str, dict[str, Result]] = {}
-    for result in results:
-        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
-    return {group: describe_faults(by_metric) or NO_FAULT for group, by_metric in found.items()}
+    return {group: describe_faults(by_metric) or NO_FAULT for group, by_metric in by_group(results).items()}
 
 
 def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:

@@ -1,5 +1,7 @@
 """Metrics with a fit, by groups: values and replicates by the closed form, the level they promise, and refitting."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -130,6 +132,16 @@ def test_groups_of_an_approximation_are_means_over_the_rows_that_were_evaluated(
     whole = evaluate(InMemory(rows), [metric], run=run).results[0]
     assert_allclose(found_in(report, "all rows").value, whole.value, rtol=1e-12)
     assert found_in(report, "all rows").p_value == whole.p_value
+
+
+def test_a_group_with_few_rows_in_the_sample_is_not_judged():
+    rows, run = forecasts(4, 400), Run(replicates=39, limits=Limits(evaluated_rows=128))
+    rows = replace(rows, columns={"kind": np.where(np.arange(400) < 60, "few", "many")})
+    metric = Cce(kernel_x="rbf", gamma_x=0.3, normalize="none", solver="nystroem", landmarks=64)
+    report = by_groups(InMemory(rows), BY_KIND, metrics=[metric], min_rows=50, run=run)
+    few, many = (found_in(report, name) for name in ("kind=few", "kind=many"))
+    assert (few.verdict, few.p_value_adjusted, many.verdict) == ("none", None, "pass")
+    assert "groups with fewer than 50 rows in the sample are not judged" in str(few.warnings)
 
 
 def test_metrics_of_other_outcomes_are_a_family_of_their_own():
