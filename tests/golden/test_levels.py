@@ -91,6 +91,7 @@ def test_small_perfect_ensembles_are_not_rejected_more_often(family):
         assert count <= limits(100, 6)[1], (name, count)
 
 
+@pytest.mark.slow  # a reason for the design, and no promise
 @pytest.mark.parametrize(("draws", "least"), [(1, 1.0), (2, 0.4)])
 def test_replicates_drawn_from_the_draws_would_reject_perfect_models(draws, least):
     """Therefore draws are swapped: with targets chosen among the draws, MAE rejects a perfect model."""
