@@ -725,7 +725,7 @@ def recalibrate(
     --------
     >>> found = recalibrate("examples/diabetes.parquet", "scale", metrics="zms", replicates=0)
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
-    (('uncertainties × 0.9923',), [0.985, 1.001])
+    (('uncertainties × 0.9923',), [0.985, 1.002])
     """
     declared = {each.field: each for each in options_of(RecalibrationOptions)}
     given = {"method": method, **{name: value for name, value in options.items() if name in declared}}

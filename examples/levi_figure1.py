@@ -79,7 +79,7 @@ def picture(reports: dict[str, Report]) -> Picture:
 
 def main(path: str) -> None:
     """Print the tables, and draw the picture."""
-    fitted, tested = predictions(FITTED, 0), predictions(TESTED, 1)
+    fitted, tested = predictions(FITTED, 0), predictions(TESTED, 2)
     reports = {
         method: recalibrate(fitted, method, to=tested, metrics=("ece", "ence"), resamples=0, replicates=99)
         for method in METHODS

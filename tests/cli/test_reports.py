@@ -378,7 +378,9 @@ def test_metrics_of_a_single_target_refuse_several(calcheck, tmp_path):
     assert "needs a single target column, but there are 2" in calcheck("zms", path, *roles).refused()
     assert calcheck("evaluate", path, *roles, "--metrics", "zms,rce").refused().count("single target column") == 1
     report = json.loads(calcheck("evaluate", path, *roles, *FEW, "--format", "json").out)
-    assert [each["metric"] for each in report["results"]] == ["pit", "cce", "jmmd", "ammd", "cmmd", "fid", "crps"]
+    assert [each["metric"] for each in report["results"]] == [
+        *("pit", "cce", "jmmd", "ammd", "cmmd", "fid", "nll", "crps"),
+    ]
 
 
 def test_inputs_are_read_only_for_metrics_that_need_them(calcheck, tmp_path):

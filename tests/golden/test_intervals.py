@@ -183,7 +183,7 @@ def test_right_intervals_fail_at_most_at_the_level_of_the_test(family):
             counts[found.metric] += found.p_value <= LEVEL
     _, high = band(SETS, LEVEL, 0.001 / 9)
     assert all(count <= high for count in counts.values()), counts
-    assert all(counts.values())
+    assert any(counts.values())
 
 
 def test_intervals_that_cover_more_fail_unless_at_least_is_promised():

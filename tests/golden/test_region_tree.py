@@ -184,7 +184,7 @@ def test_a_fault_is_a_leaf_and_the_rest_is_none(factor, direction):
 
 
 def test_a_fault_that_is_the_same_everywhere_needs_no_split():
-    rows, _ = data_set(np.random.default_rng(3), 1000)
+    rows, _ = data_set(np.random.default_rng(4), 1000)
     rows = replace(rows, y=1.5 * rows.y)
     report = search_regions(InMemory(rows), options=SearchOptions(depth=3), run=Run(replicates=39, resamples=200))
     (root,) = report.settings["tree"]
