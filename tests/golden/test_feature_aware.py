@@ -52,8 +52,7 @@ def test_metrics_of_draws_equal_those_of_pooled_samples(targets, standardize):
             assert_allclose(value("ammd", rows, **given, **options), expected, **LIMITS)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, EPSILON, 1.0])
-@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize(("epsilon", "joint"), [(0.0, False), (EPSILON, False), (1.0, False), (EPSILON, True)])
 def test_normal_distributions_equal_a_sum_of_two_closed_forms(epsilon, joint):
     """(1 - epsilon) times the RBF kernel of all columns, and epsilon times that of y."""
     x, y, draws = sampled_case(2, d=2, columns=COLUMNS)
