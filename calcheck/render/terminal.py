@@ -151,10 +151,11 @@ def _wrapping(table: Table, column: Column, cells: Sequence[Cell]) -> dict[str, 
 
 
 def _wraps(table: Table, column: Column, cells: Sequence[Cell]) -> bool:
-    """Return whether the texts of a column continue on further lines."""
+    """Return whether the texts of a column continue on further lines, which would make it narrower."""
     if column.align == "right" or table.overflow == "split":
         return False
-    return table.overflow == "fold" or any(" " in cell.text for cell in cells)
+    longest_word = max((len(word) for cell in cells for word in cell.text.split()), default=0)
+    return table.overflow == "fold" or any(len(cell.text) > longest_word for cell in cells)
 
 
 def _heads(table: Table) -> list[Text]:

@@ -237,6 +237,20 @@ def test_groups_of_columns_have_their_head_in_each_part_of_a_table(page, width, 
     assert [" ".join(line.split()) for line in lines if set(line.split()) & {"one", "two"}] == heads
 
 
+def test_texts_are_wrapped_before_a_head_is_cut(page):
+    """The texts of the second column would not become narrower by wrapping, as one word is as long as the longest."""
+    page(60)
+    columns = (Column("group"), Column("metric"), *(Column(f"number {place}", "right") for place in "123"))
+    rows = [
+        row_of("a>1 and a<=22", "bias [y]", *["1"] * 3, "pass"),
+        row_of("a>22", "dispersion", *["2"] * 3, "fail"),
+    ]
+    table = Table((*columns, Column("verdict")), tuple(rows), overflow="omit", keys=3)
+    lines = rendered(Document((table,)), "table").splitlines()
+    assert lines[0].split()[-1] == "verdict"
+    assert [line.split()[0] for line in lines[2:5]] == ["a>1", "a<=22", "a>22"]
+
+
 @pytest.mark.parametrize(("width", "shown"), [(60, 3), (80, 4), (100, 5)])
 def test_a_terminal_counts_the_columns_it_omits(page, width, shown):
     """A column takes 15 characters with its mark, and 2 for the gap: 7 + 17 k - 2 characters for k columns."""
