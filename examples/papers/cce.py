@@ -13,6 +13,7 @@ residuals       correlation of CCE with the absolute error
 variance        deviation of CCE over draws, and over data sets of 100 and 1,000 rows
 3, 4            series of disturbed predictions, best and worst inputs: on text embeddings in --data FOLDER, a Parquet
                 file test.parquet with the columns id, y, mean, std and embedding
+losses          CCE and NLL at each input, on the same file
 
 Expected numbers of lambda, gamma and 12b are means over 200 data sets, by explicit inverses of every matrix.
 """
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import misfit
@@ -351,6 +353,21 @@ def figure_4(setting: Setting) -> None:
             print(f"{name:<8} {row['id']!s:>10} {row['cce']:>8.4f} {error:>8.4f} {row['std']:>8.4f}")
 
 
+def losses(setting: Setting) -> None:
+    """Print quantiles of CCE and NLL over the inputs of text predictions, and their rank correlation."""
+    if not (path := setting.file("test.parquet")):
+        return
+    out = setting.folder / "rows.parquet"
+    options = ("--metrics", "cce,nll", "--no-null", "--no-bootstrap", "--pointwise")
+    calcheck("evaluate", path, *options, out)
+    rows = sine_counts.pq.read_table(out)
+    values = {name: rows[name].to_numpy() for name in ("cce", "nll")}
+    levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+    cells = {name: [[float(each)] for each in np.quantile(column, levels)] for name, column in values.items()}
+    show_values("CCE and NLL, text", f"calcheck evaluate FILE {' '.join(options)} OUT", levels, cells)
+    print(f"rank correlation {spearmanr(*values.values()).statistic:.2f}")
+
+
 FIGURES = {
     "1": figure_1,
     "2": figure_2,
@@ -367,6 +384,7 @@ FIGURES = {
     "boundaries": boundaries,
     "residuals": residuals,
     "variance": variance,
+    "losses": losses,
 }
 
 if __name__ == "__main__":
