@@ -12,7 +12,7 @@ targets and a few draws a row, on inputs and targets standardized by the trainin
 and, to know what a model scores that sees no input, targets of random training rows: unconditional.
 
     python examples/generators.py [--data FOLDER] [--datasets a,b] [--rows N] [--methods a,b] [--epochs N] [--seed N]
-                                  [--out FOLDER]
+                                  [--all-rows] [--out FOLDER]
 
 The data are CSV or Parquet files with columns x… and y: those of ../shared/data/uci beside this repository, or of any
 other folder. At most 1,000 rows of each are used, at random, unless --rows says how many. For every data set and method
@@ -93,6 +93,11 @@ def split(data: Rows, rng: np.random.Generator, most: int) -> tuple[Rows, Rows]:
     return Rows(data.x[train], data.y[train]), Rows(data.x[test], data.y[test])
 
 
+def joined(train: Rows, test: Rows) -> Rows:
+    """Return the rows of both parts."""
+    return Rows(np.concatenate([train.x, test.x]), np.concatenate([train.y, test.y]))
+
+
 class Generator(torch.nn.Module):
     """G(x, xi): standardized inputs (n, d) become standardized draws (n, l) of one target, or (n, l, t)."""
 
@@ -162,6 +167,8 @@ def compared(path: Path, folder: Path, chosen: argparse.Namespace) -> dict[str, 
     """Train every method on a data set, save its draws at the test rows, and return its scores."""
     rng = np.random.default_rng(chosen.seed)
     train, test = read(path, rng, chosen.rows)
+    if chosen.all_rows:
+        test = joined(train, test)
     found = {}
     for name in chosen.methods:
         if name == FLOOR:
@@ -192,6 +199,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--methods", type=lambda text: text.split(","), default=list(names), help=",".join(names))
     parser.add_argument("--epochs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--all-rows", action="store_true", help="judge on all rows, those of the training included")
     parser.add_argument("--out", type=Path, help="folder to keep the Parquet files in")
     chosen = parser.parse_args()
     if unknown := [name for name in chosen.methods if name not in names]:

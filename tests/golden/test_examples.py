@@ -126,6 +126,7 @@ def test_generators_read_csv_and_parquet_alike_and_split_all_rows(tmp_path):
         assert_array_equal(one.x, other.x)
         assert_array_equal(one.y, one.x[:, 0])
     assert [len(part.y) for part in parts["a.csv"]] == [40, 10]
+    assert sorted(example["joined"](*parts["a.csv"]).y) == list(range(50))
     assert example["data_file"](tmp_path, "c") is None
 
 
