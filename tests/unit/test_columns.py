@@ -155,6 +155,14 @@ def test_dropped_rows_are_counted_once_per_pass(tmp_path):
     assert (source.n_dropped, source.n_clipped) == (1, 1)
 
 
+def test_normal_is_another_name_of_the_gaussian_family(tmp_path):
+    columns = {"y": [0.0, 1.0], "m": [0.0, 1.0], "s": [1.0, 2.0]}
+    names = {"param": ["loc=m", "scale=s"]}
+    named, other = (read(file(tmp_path, columns), dist=name, **names).predictions() for name in ("gaussian", "normal"))
+    assert type(named.predictive) is type(other.predictive)
+    assert_array_equal(named.predictive.std(), other.predictive.std())
+
+
 def test_lazy_distributions_exclude_dropped_rows(tmp_path):
     """Row 1 has no input: it is dropped from targets, inputs and distributions."""
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}

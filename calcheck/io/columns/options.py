@@ -37,7 +37,7 @@ class ColumnOptions:
     log_var: str | None = option(None, "Column of log variances, instead of --std.", metavar="COLUMN")
     dist: str | None = option(
         None,
-        f"Family of distributions given by their parameters: {', '.join(CONVENTIONS)}.",
+        f"Family of distributions given by their parameters: {', '.join(CONVENTIONS)}. normal is gaussian.",
         metavar="FAMILY[:CONVENTION]",
     )
     param: tuple[str, ...] = option(

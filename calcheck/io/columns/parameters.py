@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PREFIX = r"(?:(.+)[-_])?"  # Optional name of the model or target before the parameter
 COMPONENT = r"[-_]?\d+"  # Number of a mixture component after the parameter
+SYNONYMS = {"normal": "gaussian"}  # Other names of families
 
 
 def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersRole:
@@ -75,6 +76,7 @@ def possible_conventions(columns: ColumnIndex) -> list[str]:
 
 def _convention(columns: ColumnIndex, spelling: str) -> Convention:
     """Return a convention; a family name is enough if the columns match only one of its conventions."""
+    spelling = SYNONYMS.get(spelling, spelling)
     if spelling in CONVENTIONS:
         return CONVENTIONS[spelling]
     if spelling not in FAMILIES:
