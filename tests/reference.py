@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import re
 import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -34,6 +35,7 @@ from calcheck.studies.diff import Diff
 GUIDES = Path(__file__).parents[1] / "calcheck" / "guides"
 OPTION_HEAD = ("option", "value", "meaning", "default")
 GENERATED = "It is generated from the program."
+WIDTH = 120  # Maximum length of a line of text
 SHARED = 3  # commands that take the same option, from which on it is described once for all of them
 ALTERNATIVES = {
     "two-sided": "two-sided; values far above or far below the reference are evidence against the model",
@@ -188,7 +190,8 @@ def _command(name, command, shared):
     """Return the lines about one command: summary, usage, arguments and options by panel."""
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     usage = " ".join(["calcheck", name, "[OPTIONS]", *(_argument(argument) for argument in arguments)])
-    lines = [*(_prose(command.help).split("\n")), "", "```text", usage, "```"]
+    help_lines = [line for text in _prose(command.help).split("\n") for line in textwrap.wrap(text, WIDTH) or [""]]
+    lines = [*help_lines, "", "```text", usage, "```"]
     if command.epilog:
         lines += ["", _code_example(command.epilog)]
     if arguments:

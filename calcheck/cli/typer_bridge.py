@@ -74,7 +74,7 @@ def make_command(
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
     called = function if declared is None else with_signature(partial(_run, function), declared)
     epilog = f"Example: {_without_markup(example)}" if example else None
-    app.command(name, cls=Command, epilog=epilog, help=_without_markup(function.__doc__ or ""))(called)
+    app.command(name, cls=Command, epilog=epilog, help=_without_markup(_unwrapped(function.__doc__ or "")))(called)
     command = typer.main.get_command(app)
     if not isinstance(command, Command):  # pragma: no cover - for type checkers
         raise TypeError(type(command))
@@ -246,6 +246,11 @@ def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Paramet
 def _without_markup(text: str) -> str:
     """Return a text of which rich shows the brackets."""
     return MARKUP.sub(r"\\[", text)
+
+
+def _unwrapped(docstring: str) -> str:
+    """Return a docstring with one line per paragraph, because Typer keeps line breaks."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(docstring).split("\n\n"))
 
 
 def _declared(option: Option, text: str, placeholder: str, panel: str, *own: Option) -> inspect.Parameter:

@@ -4,6 +4,7 @@ import platform
 import re
 import tomllib
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from calcheck.version import __version__
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
+WIDTH = 78  # Columns of the text of a help page of 80 columns
+
 
 def panels(text):
     """Return the first words of the lines of each panel of a help text, by the title of the panel."""
@@ -25,6 +28,12 @@ def panels(text):
         elif match := re.match(r"│ \*? *(?P<word>[\w-]+)  ", line):
             lines.append(match["word"])
     return found
+
+
+def panels_above(text):
+    """Return the lines of each paragraph between the usage and the first panel."""
+    prose = text.partition("╭")[0]
+    return [[line.strip() for line in part.splitlines()] for part in re.split(r"\n\s*\n", prose) if part.strip()][1:]
 
 
 def test_the_help_shows_reports_and_five_metrics_first(calcheck):
@@ -51,6 +60,15 @@ def test_the_help_shows_reports_and_five_metrics_first(calcheck):
 def test_the_own_options_of_a_command_come_before_those_of_columns(calcheck, command, own):
     found = list(panels(calcheck(command, "--help").out))
     assert found[: found.index("Columns")] == ["Arguments", "Options", *own]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "monitor", "slices", "zms"])
+def test_lines_of_the_help_break_only_where_they_are_full(calcheck, command):
+    """A line of a paragraph is broken where the next word has no room in 80 columns."""
+    above = panels_above(calcheck(command, "--help").out)
+    for paragraph in above:
+        for line, following in pairwise(paragraph):
+            assert len(line) + len(" " + following.split()[0]) > WIDTH
 
 
 # the version
