@@ -122,6 +122,7 @@ class RecalibrationArguments(Options, total=False):
     by: str | Sequence[str]
     folds: int
     cluster: str | None
+    block: int | None
     time: str | None
     score: Literal["crps", "nll", "interval"]
     bins: int
@@ -698,6 +699,8 @@ def recalibrate(
         Number of folds, from 2 to 100.
     cluster, time : str, optional
         Column whose groups stay in one fold, or by which folds are blocks of time.
+    block : int
+        Number of consecutive times that depend on each other; of rows without ``time``, whose folds are blocks of rows.
     score : str
         ``"crps"``, ``"nll"`` or ``"interval"``, by which methods are compared.
     bins : int
@@ -733,7 +736,7 @@ def recalibrate(
     settings = RecalibrationOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
-    run = replace(run, dependence=RowDependence(cluster=settings.cluster, time=settings.time))
+    run = replace(run, dependence=settings.dependence)
     source = _source(data, columns, chosen, also=settings.columns)
     other = None if to is None else _new_rows(to, source, settings.columns)
     with source.error_names():
