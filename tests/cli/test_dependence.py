@@ -159,6 +159,17 @@ def test_removal_of_uncertain_rows_starts_with_the_verdict_of_evaluate(report, s
     assert [codes(each).count("dependence") for each in found] == [1, 0, 0]
 
 
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_trend_has_the_verdict_of_evaluate_for_each_file(report, series, tmp_path, option):
+    files = (series, spread_series(series, tmp_path))
+    found = report("trend", *files, "--metrics", "pit-bias", *option)["results"]
+    names = ("value", "low", "high", "p_value", "verdict", "reference")
+    for file, result in zip(files, found, strict=True):
+        (expected,) = report("pit-bias", file, *option)["results"]
+        assert [result[name] for name in names] == [expected[name] for name in names]
+        assert codes(result).count("dependence") == 1
+
+
 def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series):
     options = ("--metrics", "mae", "--criteria", "b", "--max-percent", "10", "--resamples", "200")
     found = json.loads(calcheck("reject", series, *options, "--format", "json").out)
@@ -203,8 +214,8 @@ def test_what_cannot_be_computed_is_refused_in_one_line(calcheck, series, option
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["report", "prune"])
-def test_pages_and_removals_refuse_contradicting_options(calcheck, series, tmp_path, monkeypatch, command):
+@pytest.mark.parametrize("command", ["report", "prune", "trend"])
+def test_pages_and_studies_refuse_contradicting_options(calcheck, series, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     options = ("--metrics", "zms", "--cluster", "patient", "--block", "5")
     assert "--cluster and --block contradict each other" in calcheck(command, series, *options).refused()
