@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.conclusion import conclude
-from calcheck.errors import DataError, OptionError, keyword_messages
+from calcheck.errors import DataError, OptionError, keyword_messages, message_prefix
 from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
 from calcheck.execution.row_dependence import RowDependence
@@ -122,6 +122,7 @@ class RecalibrationArguments(Options, total=False):
     by: str | Sequence[str]
     folds: int
     cluster: str | None
+    block: int | None
     time: str | None
     score: Literal["crps", "nll", "interval"]
     bins: int
@@ -281,7 +282,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
 @keyword_messages()
 def compare(
-    models: Mapping[str, Data],
+    models: Mapping[str, Data] | Mapping[str, Mapping[str, Data]],
     metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
@@ -293,7 +294,8 @@ def compare(
     ----------
     models : mapping
         Predictions of each model by its name, at least two, as for :func:`evaluate`. Use :func:`calcheck.read` where
-        the columns of the models have different names.
+        the columns of the models have different names. For several data sets, a mapping of their names to such
+        mappings, with the same models for each: ``{"boston": {"a": frame, "b": other}, "energy": {…}}``.
     metrics : str, Metric, or sequence of these, optional
         Metrics to compute; by default all that apply to all models.
     permutations : int, optional
@@ -307,14 +309,15 @@ def compare(
     -------
     InteractiveReport
         One result for each metric and model, with ``slice`` ``{"model": name}``; then one for each difference, with
-        ``slice`` ``{"model": name, "minus": first}``.
+        ``slice`` ``{"model": name, "minus": first}``. With several data sets, these are the results for each one, with
+        its name as ``dataset`` in ``slice``; they are shown side by side.
 
     Raises
     ------
     DataError
         The models do not have the same rows, or no metric applies.
     OptionError
-        There is only one model, or a keyword is invalid.
+        There is only one model, the data sets have different models, or a keyword is invalid.
 
     Examples
     --------
@@ -326,9 +329,17 @@ def compare(
     2  linear    gp   0.45
     """
     chosen, without, run, columns = _parsed_weighted(metrics, options)
-    opened = _models(models, chosen, columns, run.dependence.columns)
     permutations = None if permutations is None else _count("permutations", permutations)
-    report = _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run))
+    if _are_datasets(models):
+        datasets = {}
+        for dataset, each in models.items():
+            with message_prefix(str(dataset)):
+                datasets[str(dataset)] = _models(each, chosen, columns, run.dependence.columns)
+        report = comparison.compare_datasets(datasets, chosen, swaps=permutations, run=run)
+    else:
+        opened = _models(models, chosen, columns, run.dependence.columns)
+        report = comparison.compare(opened, chosen, swaps=permutations, run=run)
+    report = _require_results(report)
     return InteractiveReport.from_report(
         replace(report, skipped=(*report.skipped, *without)),
         build=comparison_document,
@@ -698,6 +709,8 @@ def recalibrate(
         Number of folds, from 2 to 100.
     cluster, time : str, optional
         Column whose groups stay in one fold, or by which folds are blocks of time.
+    block : int
+        Number of consecutive times that depend on each other; of rows without ``time``, whose folds are blocks of rows.
     score : str
         ``"crps"``, ``"nll"`` or ``"interval"``, by which methods are compared.
     bins : int
@@ -733,7 +746,7 @@ def recalibrate(
     settings = RecalibrationOptions(**{name: _checked(declared[name], value, name) for name, value in given.items()})
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
-    run = replace(run, dependence=RowDependence(cluster=settings.cluster, time=settings.time))
+    run = replace(run, dependence=settings.dependence)
     source = _source(data, columns, chosen, also=settings.columns)
     other = None if to is None else _new_rows(to, source, settings.columns)
     with source.error_names():
@@ -874,6 +887,45 @@ def _source(
     if not isinstance(source, FileSource):
         return source
     return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
+
+
+def _are_datasets(models: Any) -> bool:
+    """Return whether the values of a mapping are data sets, which are mappings of models, and no models.
+
+    Raises
+    ------
+    OptionError
+        Some are data sets, and others are models; a data set holds data sets; or two data sets have the same name.
+    """
+    if not isinstance(models, Mapping):
+        return False
+    found = {str(name): each for name, each in models.items() if _is_dataset(each)}
+    others = [name for name, each in models.items() if not _is_dataset(each)]
+    if found and others:
+        msg = (
+            f"{next(iter(found))!r} holds models, and {others[0]!r} is a model: pass models, {{'a': frame}}, or data"
+            " sets of models, {'boston': {'a': frame}}"
+        )
+        raise OptionError(msg)
+    for dataset, own in found.items():
+        if nested := [name for name, each in own.items() if _is_dataset(each)]:
+            msg = f"{nested[0]!r} of {dataset!r} holds models: data sets hold models, and no further data sets"
+            raise OptionError(msg)
+    if found and len(found) < len(models):
+        msg = f"data sets need different names, got {', '.join(map(repr, models))}"
+        raise OptionError(msg)
+    return bool(found)
+
+
+def _is_dataset(value: Any) -> bool:
+    """Return whether a value is a mapping of models, and not one of columns, which is a model."""
+    return isinstance(value, Mapping) and all(map(_is_model, value.values()))
+
+
+def _is_model(value: Any) -> bool:
+    """Return whether a value is a file, a source, a mapping or a table, and not a column with Arrow's interface."""
+    known = (str, PathLike, Source, Predictions, Mapping)
+    return isinstance(value, known) or (is_table(value) and (hasattr(value, "columns") or hasattr(value, "schema")))
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], also: Sequence[str] = ()) -> list[Model]:

@@ -136,6 +136,16 @@ class ValuesError(DataError):
 
 
 @contextmanager
+def message_prefix(name: str) -> Iterator[None]:
+    """Begin the messages of errors with a name, such as that of a data set."""
+    try:
+        yield
+    except CalcheckError as error:
+        error.args = (f"{name}: {error}", *error.args[1:])
+        raise
+
+
+@contextmanager
 def keyword_messages() -> Iterator[None]:
     """Name options in the messages of errors by their keywords in Python instead of their flags."""
     try:

@@ -217,6 +217,7 @@ prune_command = make_command(
         *parameters(PruneOptions, "Removal"),
         *COLUMNS,
         *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,

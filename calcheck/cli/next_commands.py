@@ -6,7 +6,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import INPUTS
+from calcheck.cli.common import INPUTS, row_dependence
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
@@ -45,7 +46,7 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
     source : FileSource
         The file, whose columns without a role may be inputs.
     given : dict
-        Options of the command; those that state columns are repeated.
+        Options of the command; those that state columns and dependent rows are repeated.
     """
     if file == "-":
         return ()
@@ -65,7 +66,7 @@ def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[
     file : str
         Name of the last file of predictions.
     given : dict
-        Options of the command; those that state columns are repeated.
+        Options of the command; those that state columns and dependent rows are repeated.
     """
     if file == "-" or report.monitor is None or report.monitor.fault_start is None:
         return ()
@@ -97,10 +98,11 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
 
 
 def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:
-    """Yield the column options given on the command line, as far as a command has them."""
+    """Yield the options about columns and dependent rows given on the command line, as far as a command has them."""
     configured = {setting.option.field for setting in given["settings"].used}
     without = () if command not in METRICS or "x" in METRICS[command].info.needs else INPUTS
-    for option in options_of(ColumnOptions):
+    dependence = options_of(RowDependence) if row_dependence(given).is_stated and command != "slices" else []
+    for option in (*options_of(ColumnOptions), *dependence):
         value = given.get(option.field)
         if value in (None, (), False, option.default) or option.field in configured or option.field in without:
             continue

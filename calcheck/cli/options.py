@@ -600,6 +600,12 @@ class SweepOptions:
         default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
     )
     subsets: int = option(5, "Number of random subsets per size.")
+    two_samples: bool = option(
+        default=False,
+        text="For --metric jmmd, cmmd or fid: the two files are samples, of data and of draws of a model, whose "
+        "inputs may differ, as for calcheck jmmd DATA MODEL. Without it, files are models on the same rows. mcmd "
+        "and mmd always compare two samples.",
+    )
     grid: int | None = option(
         None, "Number of evaluation points for --metric mcmd, as for calcheck mcmd. Default: 200 for one input column."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     INFERENCE,
     LEVEL,
@@ -129,6 +130,7 @@ report_command = make_command(
         *parameters(RowOptions, "Rows"),
         *WEIGHTS,
         *INFERENCE,
+        *DEPENDENCE,
         *STATES,
         *SEED,
         *ENGINE,

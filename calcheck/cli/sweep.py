@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
@@ -10,7 +12,6 @@ from calcheck.cli.common import (
     LEVEL,
     REPORT,
     SEED,
-    file_source,
     files_argument,
     require_outputs,
     run_context,
@@ -19,17 +20,23 @@ from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.metric_names import metric_name
 from calcheck.cli.options import PlotOptions, SweepOptions
 from calcheck.cli.output import deliver, draw
+from calcheck.cli.samples import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, FileError, OptionError
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from calcheck.cli.settings import Settings
+    from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.studies.sweep_settings import SweptSetting
 
 EVERY = METRICS | TWO_SAMPLE_METRICS
+SAMPLES_HINT = "If the files are two samples, pass --two-samples"
 OPTIONS = metric_parameters(EVERY.values(), "Metric", without=[LEVEL])
 
 
@@ -49,25 +56,71 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
             "sweep needs a setting to vary: pass --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
         )
         raise OptionError(msg)
-    if metric.info.name in TWO_SAMPLE_METRICS:
-        _sweep_samples(files, metric, varied, given)
-        return
-    if options.grid is not None:
+    of_samples = _of_samples(metric, two_samples=options.two_samples)
+    if options.grid is not None and not (of_samples and of_samples.info.conditional):
         msg = "--grid sets the evaluation points of two samples: pass --metric mcmd"
         raise OptionError(msg)
+    if of_samples is not None:
+        _sweep_samples(files, of_samples, varied, given)
+        return
     names = model_names(files, options.names)
     sources = open_models(files, given, [metric])
+    may_be_samples = hasattr(metric, "of_samples") and len(files) == 2  # noqa: PLR2004 - two samples
+    if may_be_samples:
+        _require_predictions(sources)
     report_to, _ = require_outputs(given, *sources)
     if plot:
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
-    with run_context(given) as run:
+    with run_context(given) as run, _samples_hint() if may_be_samples else nullcontext():
         report = sweep(
             models, metric, varied, all_combinations=options.all_combinations, subsets=options.subsets, run=run
         )
     if plot:
         draw(sweep_picture(report), plot)
     deliver(report, report_to, sweep_document)
+
+
+def _of_samples(metric: Metric[Any], *, two_samples: bool) -> Metric[Any] | None:
+    """Return the metric that compares two samples; None if models are compared.
+
+    Raises
+    ------
+    OptionError
+        Two samples are requested, and the metric does not compare them.
+    """
+    if metric.info.name in TWO_SAMPLE_METRICS:
+        return metric
+    if not two_samples:
+        return None
+    if not hasattr(metric, "of_samples"):
+        names = [name for name, each in METRICS.items() if hasattr(each, "of_samples")]
+        known = ", ".join((*names, *TWO_SAMPLE_METRICS))
+        msg = f"{metric.info.name} does not compare two samples: omit --two-samples, or pass another --metric ({known})"
+        raise OptionError(msg)
+    found: Metric[Any] = metric.of_samples()
+    return found
+
+
+def _require_predictions(sources: Sequence[FileSource]) -> None:
+    """Raise if a file has no predictions, which two samples do not need."""
+    for each in sources:
+        source = replace(each, contents="any")
+        if source.roles.predictive is None:
+            msg = f"{source.name}: {source.missing()[0]}. {SAMPLES_HINT}"
+            raise FileError(msg)
+
+
+@contextmanager
+def _samples_hint() -> Iterator[None]:
+    """Add to errors about different rows of two files how to compare two samples."""
+    try:
+        yield
+    except FileError:
+        raise
+    except DataError as error:
+        error.args = (f"{error}. {SAMPLES_HINT}",)
+        raise
 
 
 def _sweep_samples(files: list[str], metric: Metric[Any], varied: list[SweptSetting], given: dict[str, Any]) -> None:
@@ -78,9 +131,14 @@ def _sweep_samples(files: list[str], metric: Metric[Any], varied: list[SweptSett
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples
-        msg = f"--metric {metric.info.name} compares two samples: pass two files, without --names"
+        asked = "--two-samples" if options.two_samples else f"--metric {metric.info.name}"
+        msg = f"{asked} compares two samples: pass two files, without --names"
         raise OptionError(msg)
-    first, second = (file_source(file, given, contents="sample") for file in files)
+    for option in options_of(ColumnOptions):
+        if option.field not in SAMPLE_OPTIONS and given[option.field] not in (None, (), option.default):
+            msg = f"{option.flag} does not apply to two samples: remove it"
+            raise OptionError(msg)
+    first, second = open_samples((files[0], files[1]), given, narrow=False)
     report_to, _ = require_outputs(given, first, second)
     if plot:
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
@@ -117,8 +175,8 @@ sweep_command = make_command(
     [
         files_argument(
             "FILE [FILE …]",
-            "Files of saved predictions on the same rows, one per model, or of two samples for --metric mcmd; - reads"
-            " standard input.",
+            "Files of saved predictions on the same rows, one per model; or two samples, with --two-samples or --metric"
+            " mcmd or mmd; - reads standard input.",
         ),
         *parameters(SweepOptions, "Sweep"),
         *OPTIONS,

@@ -6,6 +6,7 @@ from typing import Any
 
 from calcheck.cli.common import (
     COLUMNS,
+    DEPENDENCE,
     ENGINE,
     INFERENCE,
     LEVEL,
@@ -55,6 +56,7 @@ trend_command = make_command(
         *parameters(TrendOptions, "Series"),
         *COLUMNS,
         *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,

@@ -44,22 +44,27 @@ class DesignEffect(NamedTuple):
     ratio: float
 
 
-def dependence_warnings(rows: Predictions) -> tuple[Message, ...]:
+def dependence_warnings(rows: Predictions, *, without_option: str = "") -> tuple[Message, ...]:
     """Return a warning if rows depend on each other by one of the columns that were read.
 
     Parameters
     ----------
     rows : Predictions
         Rows with targets and distributions.
+    without_option : str
+        Name of the study, if it has no option for rows that depend on each other.
     """
     effects = design_effects(rows)
     if not effects:
         return ()
     worst = max(effects, key=lambda each: each.ratio)
     same = "of near times" if worst.kind == "time" else "of the same value"
+    remedy = f"Pass --{worst.kind} {worst.column}"
+    if without_option:
+        remedy = f"{without_option} assumes independent rows"
     text = (
         f"rows {same} in {worst.column!r} depend on each other: the variance of means is {worst.ratio:.2g} times that"
-        f" of independent rows, so intervals are too narrow and p-values too small. Pass --{worst.kind} {worst.column}"
+        f" of independent rows, so intervals are too narrow and p-values too small. {remedy}"
     )
     return (Message("dependent-rows", text),)
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.dependence.columns import column_labels, time_labels
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.errors import DataError, FileError, NumericalError
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import concat
 from calcheck.recalibration.folds import assign_folds
 from calcheck.recalibration.methods import NONE, apply_steps
@@ -212,6 +214,14 @@ def at_common_levels(parts: list[Predictions]) -> list[Predictions]:
     ]
 
 
+def _clusters(rows: Predictions, stated: RowDependence) -> NDArray[np.intp] | None:
+    """Return the number of each row's cluster, time or block, (n,); None if rows are independent."""
+    if stated.block is not None:
+        return time_labels(rows, stated.time) // stated.block
+    column = stated.cluster or stated.time
+    return None if column is None else column_labels(rows, column)
+
+
 def cross_validate(
     rows: Predictions,
     methods: Sequence[Method],
@@ -219,8 +229,7 @@ def cross_validate(
     *,
     folds: int = 5,
     score: Score = "crps",
-    cluster: str | None = None,
-    time: str | None = None,
+    dependence: RowDependence | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> tuple[CrossValidation, list[Candidate]]:
     """Return the cross-validation, and the methods with their scores.
@@ -237,8 +246,8 @@ def cross_validate(
         Number of folds.
     score : str
         The score.
-    cluster, time : str, optional
-        Column whose groups stay in one fold, or whose blocks are the folds.
+    dependence : RowDependence, optional
+        Which rows depend on each other: clusters stay in one fold, and folds of a series are blocks of time.
     progress : callable, optional
         Called with the name of a stage and its completed share.
 
@@ -247,16 +256,12 @@ def cross_validate(
     DataError
         There are fewer rows than folds, or all errors are equal.
     """
-    fold = assign_folds(rows, folds, seed=options.seed, cluster=cluster, time=time)
+    dependence = dependence or RowDependence()
+    fold = assign_folds(rows, folds, seed=options.seed, dependence=dependence)
     require_different_errors(rows)
-    column = cluster or time
-    labels = None
-    if column is not None:
-        values = np.asarray(rows.columns[column])
-        labels = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
     stages = [step.stage for method in methods for step in method.steps]
     compared = row_score(rows.distributions().load(), score, stages, options.levels)
-    validation = CrossValidation(rows, fold, options, compared, labels)
+    validation = CrossValidation(rows, fold, options, compared, _clusters(rows, dependence))
     found = []
     for done, method in enumerate(methods):
         if progress is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from calcheck.dependence.columns import column_labels, time_labels
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
+from calcheck.execution.row_dependence import RowDependence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def assign_folds(
-    rows: Predictions, folds: int, *, seed: int = 0, cluster: str | None = None, time: str | None = None
+    rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None
 ) -> NDArray[np.intp]:
     """Return the fold of each row, (n,), in 0 … folds - 1.
 
     Rows are ordered by hashes of their contents, so that other orders of the rows give the same folds. Whole clusters
-    are in one fold; with a time column, folds are blocks of time, and rows of one time are in one fold.
+    are in one fold. Folds of a series are blocks of time, and rows of one time are in one fold; without a column of
+    times, the order of the rows is that of time.
 
     Parameters
     ----------
@@ -32,19 +34,20 @@ def assign_folds(
         Number of folds, >= 2.
     seed : int
         Seed of the hashes.
-    cluster, time : str, optional
-        Column of clusters, or of times.
+    dependence : RowDependence, optional
+        Which rows depend on each other.
 
     Raises
     ------
     DataError
         There are fewer rows, clusters or times than folds.
     """
-    if time is not None:
-        labels = time_labels(rows, time)
+    stated = dependence or RowDependence()
+    if stated.time is not None or stated.block is not None:
+        labels = time_labels(rows, stated.time)
         order = np.arange(labels.max() + 1)
-    elif cluster is not None:
-        labels = column_labels(rows, cluster)
+    elif stated.cluster is not None:
+        labels = column_labels(rows, stated.cluster)
         order = np.argsort(hash_rows([np.arange(labels.max() + 1.0)], seed), kind="stable")
     else:
         y = rows.targets()
@@ -52,7 +55,7 @@ def assign_folds(
         labels, order = np.arange(len(rows)), np.argsort(words, kind="stable")
     fold = _shared(labels, order, folds)
     if len(np.unique(fold)) < folds:
-        what = "rows" if cluster is None and time is None else f"different values of {cluster or time!r}"
+        what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
         msg = f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows"
         raise DataError(msg)
     return fold

@@ -85,6 +85,8 @@ class RegionMap:
         Sums over the rows of each cell.
     confidence : float
         Confidence of the limits.
+    independent : bool
+        Whether rows are independent; if not, there are no limits.
     """
 
     x: Axis
@@ -93,9 +95,17 @@ class RegionMap:
     y_bin: NDArray[np.intp]
     sums: GroupSums
     confidence: float
+    independent: bool = True
+
+    @property
+    def limited(self) -> GroupSums:
+        """The sums, with what limits need only if rows are independent."""
+        return self.sums if self.independent else self.sums.without_limits()
 
 
-def make_map(rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None) -> RegionMap:
+def make_map(
+    rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None, independent: bool = True
+) -> RegionMap:
     """Return the map of two variables of n rows, with at most 24 bins per axis.
 
     Parameters
@@ -108,6 +118,8 @@ def make_map(rows: Predictions, x: Variable, y: Variable, run: Run, *, level: fl
         Seed, confidence, and whether there are replicates.
     level : float, optional
         Level of the intervals; by default, that of the metric coverage.
+    independent : bool
+        Whether rows are independent.
     """
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
     axes = make_axis(x, bins), make_axis(y, bins)
@@ -115,7 +127,7 @@ def make_map(rows: Predictions, x: Variable, y: Variable, run: Run, *, level: fl
     known, labels = np.unique(cell, return_inverse=True)
     x_bin, y_bin = np.divmod(known, axes[1].bins)
     sums = group_sums(rows, Membership(labels, len(known)), run, level=level)
-    return RegionMap(*axes, x_bin, y_bin, sums, run.confidence)
+    return RegionMap(*axes, x_bin, y_bin, sums, run.confidence, independent=independent)
 
 
 def make_axis(variable: Variable, bins: int) -> Axis:

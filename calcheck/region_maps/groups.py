@@ -47,7 +47,12 @@ class ColumnGroups:
 
 
 def column_groups(
-    rows: Predictions, run: Run, *, without: Collection[str] = (), level: float | None = None
+    rows: Predictions,
+    run: Run,
+    *,
+    without: Collection[str] = (),
+    level: float | None = None,
+    independent: bool = True,
 ) -> tuple[ColumnGroups, ...]:
     """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers.
 
@@ -61,11 +66,14 @@ def column_groups(
         Names of columns that are no categories: targets, predictions and keys.
     level : float, optional
         Level of the intervals; by default, that of the metric coverage.
+    independent : bool
+        Whether rows are independent; if not, there are no limits.
     """
-    return tuple(
-        ColumnGroups(column, names, group_sums(rows, groups, run, level=level), run.confidence)
-        for column, names, groups in _categories(rows, without)
-    )
+    found = []
+    for column, names, groups in _categories(rows, without):
+        sums = group_sums(rows, groups, run, level=level)
+        found.append(ColumnGroups(column, names, sums if independent else sums.without_limits(), run.confidence))
+    return tuple(found)
 
 
 def _categories(rows: Predictions, without: Collection[str]) -> Iterator[tuple[str, tuple[str, ...], Membership]]:

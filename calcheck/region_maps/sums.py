@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,15 @@ class GroupSums:
     coverage: CoverageSums | None
     squares: SquareSums | None
     pit: PitSums | None
+
+    def without_limits(self) -> GroupSums:
+        """Return the sums without what limits of right models need."""
+        return replace(
+            self,
+            coverage=self.coverage and replace(self.coverage, expected=None),
+            squares=self.squares and replace(self.squares, expected=None, variance=None),
+            pit=self.pit and replace(self.pit, variance=None),
+        )
 
     def total(self) -> GroupSums:
         """Return the sums over the rows of all groups together, as one group."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
-from calcheck.errors import OptionError
+from calcheck.errors import OptionError, message_prefix
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
@@ -132,9 +132,10 @@ def compare_datasets(
     run = run or Run()
     names = [model.name for model in next(iter(datasets.values()))]
     ordered = {dataset: _in_order(models, names, dataset) for dataset, models in datasets.items()}
-    reports = {
-        dataset: compare(models, metrics, swaps=swaps, run=run.prefixed(dataset)) for dataset, models in ordered.items()
-    }
+    reports = {}
+    for dataset, models in ordered.items():
+        with message_prefix(dataset):
+            reports[dataset] = compare(models, metrics, swaps=swaps, run=run.prefixed(dataset))
     first, inputs = next(iter(reports.values())), [report.input for report in reports.values()]
     return replace(
         first,
@@ -161,7 +162,7 @@ def _in_order(models: Sequence[Model], names: Sequence[str], dataset: str) -> li
     if set(by_name) != set(names):
         msg = (
             f"the data sets need the same models: the first has {', '.join(names)}, and {dataset} has"
-            f" {', '.join(by_name)}"
+            f" {', '.join(by_name) or 'none'}"
         )
         raise OptionError(msg)
     return [by_name[name] for name in names]

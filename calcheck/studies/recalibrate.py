@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, evaluate, run_settings
 from calcheck.execution.context import Run
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.options import option
@@ -59,6 +60,9 @@ class RecalibrationOptions:
         Number of folds, from 2 to 100.
     cluster, time : str or None
         Column whose groups stay in one fold, or by which folds are blocks of time.
+    block : int or None
+        Number of consecutive times that depend on each other, or of rows without a column of times, whose folds are
+        blocks of rows.
     score : str
         ``"crps"``, ``"nll"`` or ``"interval"``.
     bins : int
@@ -88,6 +92,12 @@ class RecalibrationOptions:
     )
     folds: int = option(5, "Number of folds of the cross-validation.")
     cluster: str | None = option(None, "Column whose groups stay in one fold, such as patients.", metavar="COLUMN")
+    block: int | None = option(
+        None,
+        "Rows are a series: number of consecutive rows that depend on each other, or of times with --time. Folds are"
+        " blocks of rows in their order.",
+        metavar="LENGTH",
+    )
     time: str | None = option(None, "Column of times: folds are blocks of time.", metavar="COLUMN")
     score: Score = option("crps", "Score by which methods are compared.")
     bins: int = option(20, "Number of bins of bvs.")
@@ -102,9 +112,7 @@ class RecalibrationOptions:
         if not MIN_FOLDS <= self.folds <= MOST_FOLDS:
             msg = f"--folds must be between {MIN_FOLDS} and {MOST_FOLDS}, got {self.folds}"
             raise OptionError(msg)
-        if self.cluster is not None and self.time is not None:
-            msg = "--cluster and --time contradict each other: pass only one of them"
-            raise OptionError(msg)
+        self.dependence  # noqa: B018 - raises
         if self.bins < 1:
             msg = f"--bins must be at least 1, got {self.bins}"
             raise OptionError(msg)
@@ -118,10 +126,14 @@ class RecalibrationOptions:
             Method.parse(self.method)
 
     @property
+    def dependence(self) -> RowDependence:
+        """Which rows depend on each other."""
+        return RowDependence(cluster=self.cluster, block=self.block, time=self.time)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns to read, besides targets and predictions."""
-        named = (*(name for name in self.by if name != STD), self.cluster, self.time)
-        return tuple(dict.fromkeys(name for name in named if name is not None))
+        return tuple(dict.fromkeys((*(name for name in self.by if name != STD), *self.dependence.columns)))
 
     def fit_options(self, seed: int) -> FitOptions:
         """Return the options of the fits."""
@@ -231,8 +243,7 @@ class _Study:
             self.options.fit_options(self.run.seed),
             folds=self.options.folds,
             score=self.options.score,
-            cluster=self.options.cluster,
-            time=self.options.time,
+            dependence=self.options.dependence,
             progress=self.run.progress,
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -150,13 +151,14 @@ def reject(
     criteria = compute_criteria(source, at, by, cce, bare)
     settings = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
     results: list[Result] = []
+    noticed = () if run.resamples == 0 else dependence_warnings(place.predictions(), without_option="reject")
     study = _Study(found, criteria.values, steps.shares(), run)
     for metric, rows in found:
         for criterion in criteria.values:
             with np.errstate(all="ignore"):  # values that are not finite become warnings
                 first, *others = study.results(metric, criterion, steps.coverage)
             own = (*rows.warnings, *criteria.notes.get(criterion, ()))
-            notes = (*place.warnings(), *own, *criteria.missing, *study.warnings)
+            notes = (*place.warnings(), *noticed, *own, *criteria.missing, *study.warnings)
             results += [replace(first, warnings=(*notes, *first.warnings)), *others]
     return replace(
         report,

@@ -126,6 +126,18 @@ def test_the_page_is_complete_and_quiet(page, visit):
     assert shown.locator("figure svg").count() >= 2
 
 
+def test_regions_of_dependent_rows_are_not_judged(visit, tmp_path):
+    parts = columns() | {"patient": np.arange(N) // 10}
+    shown = visit(report(tmp_path, parts, "--inputs", "a,b", "--cluster", "patient"))
+    drag(shown, (0.72, 0.1), (0.98, 0.9))
+    region = shown.locator(".region-name").inner_text()
+    rows = rows_in(region, [map_data(shown)[name] for name in "xy"], parts)
+    table, expected = region_table(shown), expected_table(parts, rows)
+    assert expected["mean squared z-score"][2] == "too narrow"
+    assert table == {name: [value, "–", "–"] for name, (value, *_) in expected.items()}
+    assert shown.locator(".histogram svg").count() == 1
+
+
 def test_a_drag_over_the_map_shows_what_the_rows_in_the_region_show(page, visit):
     shown, parts = visit(page), columns()
     for start, stop in (((0.72, 0.1), (0.98, 0.9)), ((0.1, 0.3), (0.4, 0.7))):

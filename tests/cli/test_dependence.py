@@ -1,10 +1,14 @@
 """`--cluster`, `--time` and `--block`: verdicts, notes, stored settings, and what is refused."""
 
 import json
+import re
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from calcheck import evaluate
+from calcheck.embedded_json import extract
 from tests.files import write
 from tests.schemas import validate
 from tests.simulations import autoregressive
@@ -20,7 +24,27 @@ def series(tmp_path):
     days = np.datetime64("2026-01-01") + np.arange(400)
     station = np.array(["north", "south"])[np.arange(400) % 2]
     rows = {"day": days, "y": errors, "mean": np.zeros(400), "std": np.ones(400), "station": station}
-    return write(tmp_path / "series.parquet", rows | {"patient": np.arange(400) // 8})
+    inputs = {"a": np.arange(400) % 7, "b": rng.normal(size=400)}
+    return write(tmp_path / "series.parquet", rows | inputs | {"patient": np.arange(400) // 8})
+
+
+@pytest.fixture
+def page(calcheck, tmp_path):
+    """Write a page, and return its text before the scripts."""
+
+    def written(*arguments):
+        path = tmp_path / "page.html"
+        ended = calcheck("report", *arguments, *QUICK, "-o", path)
+        assert ended.code == 0, ended.err
+        return path.read_text(encoding="utf-8")
+
+    return written
+
+
+def seen(text):
+    """Return the visible text of a page, without data, with single spaces."""
+    body = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
 
 
 @pytest.fixture
@@ -58,6 +82,108 @@ def test_reports_store_what_was_stated(report, series):
     assert "dependence" not in report("evaluate", series, "--metrics", "zms")["settings"]
 
 
+OPTIONS = [("--time", "day"), ("--cluster", "patient"), ("--block", "20")]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_page_holds_the_verdicts_of_evaluate_with_the_same_option(report, page, series, option):
+    arguments = (series, "--metrics", "zms,pit,ece,coverage,cce", "--inputs", "a,b", *option)
+    text = page(*arguments)
+    expected = report("evaluate", *arguments)
+    assert json.loads(extract(text, "report")[0]) == expected
+    (message,) = [each["text"] for each in expected["results"][0]["warnings"] if each["code"] == "dependence"]
+    assert message.replace("'", "&#x27;") in seen(text)
+
+
+def test_a_page_of_dependent_rows_has_no_limits_of_independent_rows(page, series):
+    arguments = (series, "--metrics", "zms,pit,ece,coverage", "--inputs", "a,b")
+    naive, honest = (page(*arguments, *option) for option in ((), ("--time", "day")))
+    assert "95 % of perfect models</text>" in naive
+    assert "95 % of perfect models</text>" not in honest
+    assert ", p 0" in seen(naive)  # of the curves of pictures
+    assert "There is no band: bands are of perfect models with independent rows" in seen(honest)
+    assert "There are no limits of right models for regions and groups" in seen(honest)
+    assert "1 in 20 is beyond" not in seen(honest)
+    for text, known in ((naive, True), (honest, False)):
+        (data,) = (json.loads(each) for each in extract(text, "map"))
+        limits = {"covered_expected", "squares_expected", "squares_variance", "pit_variance"}
+        assert (limits & set(data["cells"]) != set()) == known
+        assert any(value is not None for value in data["cells"]["deviation"])
+        assert (">too narrow</span>" in text) == known  # a judgement of the map or of a group
+
+
+def test_a_page_from_python_has_no_limits_of_independent_rows_either(series):
+    found = [evaluate(series, ["zms"], replicates=39, resamples=0, **each).to_html() for each in ({}, {"time": "day"})]
+    data = [json.loads(extract(text, "map")[0])["cells"] for text in found]
+    assert ["squares_variance" in each for each in data] == [True, False]
+    assert ["There are no limits of right models" in seen(text) for text in found] == [False, True]
+
+
+def other_rows(series, tmp_path):
+    """Return the path of other rows of the series, whose uncertainties are too small."""
+    rows = {name: column.to_numpy() for name, column in zip(*_columns(series), strict=True)}
+    return write(tmp_path / "val.parquet", rows | {"y": 1.4 * rows["y"][::-1]})
+
+
+def _columns(path):
+    table = pq.read_table(path)
+    return table.column_names, table.columns
+
+
+@pytest.mark.parametrize("option", OPTIONS[1:])
+def test_the_correction_of_a_page_has_the_folds_of_recalibrate(report, page, series, tmp_path, option):
+    val = other_rows(series, tmp_path)
+    text = seen(page(series, "--metrics", "zms", "--validation", val, *option))
+    intervals = []
+    for each in ((), option):
+        results = report("recalibrate", val, "--method", "scale", *each)["results"]
+        (difference,) = [result for result in results if result["slice"] == {"method": "scale", "minus": "none"}]
+        intervals.append(f"[{difference['low']:.3g}, {difference['high']:.3g}]")
+    assert [interval in text for interval in intervals] == [False, True]
+
+
+def spread_series(series, tmp_path):
+    """Return the path of the series with uncertainties that differ."""
+    rows = {name: column.to_numpy() for name, column in zip(*_columns(series), strict=True)}
+    std = np.exp(0.3 * np.random.default_rng(3).normal(size=400))
+    return write(tmp_path / "spread.parquet", rows | {"y": rows["y"] * std, "std": std})
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_removal_of_uncertain_rows_starts_with_the_verdict_of_evaluate(report, series, tmp_path, option):
+    spread = spread_series(series, tmp_path)
+    found = report("prune", spread, "--metrics", "pit-bias", "--max-percent", "2", *option)["results"]
+    (expected,) = report("pit-bias", spread, *option)["results"]
+    names = ("value", "low", "high", "p_value", "verdict", "reference")
+    assert [found[0][name] for name in names] == [expected[name] for name in names]
+    assert [codes(each).count("dependence") for each in found] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_trend_has_the_verdict_of_evaluate_for_each_file(report, series, tmp_path, option):
+    files = (series, spread_series(series, tmp_path))
+    found = report("trend", *files, "--metrics", "pit-bias", *option)["results"]
+    names = ("value", "low", "high", "p_value", "verdict", "reference")
+    for file, result in zip(files, found, strict=True):
+        (expected,) = report("pit-bias", file, *option)["results"]
+        assert [result[name] for name in names] == [expected[name] for name in names]
+        assert codes(result).count("dependence") == 1
+
+
+def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series):
+    options = ("--metrics", "mae", "--criteria", "b", "--max-percent", "10", "--resamples", "200")
+    found = json.loads(calcheck("reject", series, *options, "--format", "json").out)
+    validate(found)
+    texts = [each["text"] for each in found["results"][0]["warnings"] if each["code"] == "dependent-rows"]
+    assert len(texts) == 1
+    assert texts[0].endswith("p-values too small. reject assumes independent rows")
+
+
+def test_suggested_commands_repeat_the_option(calcheck, series):
+    out = calcheck("evaluate", series, "--metrics", "zms,coverage", *QUICK, "--time", "day", "--brief").out
+    assert re.search(r"Next: +calcheck check \S+ --time day\n", out), out
+
+
 def test_gates_take_the_options(calcheck, series):
     rule = ("--fail-on", "pit.p_value < 0.05")
     assert calcheck("check", series, *rule, *QUICK).code == 1
@@ -86,6 +212,14 @@ def test_what_cannot_be_computed_is_refused_in_one_line(calcheck, series, option
     error = calcheck("zms", series, *options).refused()
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["report", "prune", "trend"])
+def test_pages_and_studies_refuse_contradicting_options(calcheck, series, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    options = ("--metrics", "zms", "--cluster", "patient", "--block", "5")
+    assert "--cluster and --block contradict each other" in calcheck(command, series, *options).refused()
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_searches_of_regions_refuse_dependent_rows(calcheck, series):

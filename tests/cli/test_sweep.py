@@ -201,8 +201,79 @@ def test_a_metric_of_two_samples_is_swept(swept, calcheck, samples):
 
 
 @pytest.mark.parametrize(
+    ("metric", "fixed", "setting", "values"),
+    [
+        ("jmmd", ("--gamma-y", 3), "gamma-x", (0.5, 2.0)),
+        ("jmmd", (), "statistic", ("paper", "unbiased")),
+        ("cmmd", ("--gamma-x", 2), "lambda", (0.01, 1.0)),
+        ("cmmd", (), "kernel-y", ("rbf", "laplace")),
+        ("fid", (), "standardize", ("data", "none")),
+    ],
+)
+def test_metrics_of_generative_models_are_swept_for_two_samples(
+    swept, calcheck, samples, metric, fixed, setting, values
+):
+    varied = ("--vary", f"{setting}={','.join(map(str, values))}")
+    report = swept(*samples, "--metric", metric, "--inputs", "x", "--two-samples", *fixed, *varied)
+    alone = [
+        json.loads(calcheck(metric, *samples, "--inputs", "x", *fixed, "--no-null", "--format", "json", *option).out)
+        for option in ((), *((f"--{setting}", each) for each in values))
+    ]
+    for found, single in zip(report["results"], alone, strict=True):
+        (expected,) = single["results"]
+        assert_allclose(found["value"], expected["value"], rtol=1e-12)
+        assert [found[name] for name in ("metric", "options")] == [expected[name] for name in ("metric", "options")]
+    assert len({each["value"] for each in report["results"]}) > 1
+    assert [each["slice"].get(setting) for each in report["results"]] == [
+        None,
+        *(f"{each:g}" if isinstance(each, float) else each for each in values),
+    ]
+    assert report["input"]["n"] == 55
+    assert report["input"]["files"] == alone[0]["input"]["files"]
+
+
+def test_predictions_in_two_samples_are_ignored(swept, samples, tmp_path):
+    rng = np.random.default_rng(5)
+    rows = [{"x": rng.uniform(0, 6, n), "y": rng.normal(size=n), "mean": np.ones(n)} for n in (30, 25)]
+    predicted = [
+        write(tmp_path / f"predicted {name}.parquet", part | {"std": np.ones(len(part["y"]))})
+        for name, part in zip("ab", rows, strict=True)
+    ]
+    arguments = ("--metric", "jmmd", "--inputs", "x", "--vary", "gamma-x=1,2", "--two-samples")
+    values = [[each["value"] for each in swept(*files, *arguments)["results"]] for files in (samples, predicted)]
+    assert values[0] == values[1]
+
+
+def test_two_files_that_are_no_models_name_the_option(calcheck, samples, tmp_path):
+    hint = "If the files are two samples, pass --two-samples"
+    arguments = ("--metric", "jmmd", "--inputs", "x", "--vary", "gamma-x=1,2")
+    line = calcheck("sweep", *samples, *arguments).refused()
+    assert "no columns were recognized as predictions" in line
+    assert line.endswith(f"{hint}\n")
+    rng = np.random.default_rng(6)
+    rows = {"x": np.arange(20.0), "mean": np.zeros(20), "std": np.ones(20)}
+    files = [write(tmp_path / f"{name}.parquet", rows | {"y": rng.normal(size=20)}) for name in "cd"]
+    line = calcheck("sweep", *files, *arguments).refused()
+    assert "20 of 20 targets of c and d differ" in line
+    assert line.endswith(f"{hint}\n")
+    assert "--two-samples" not in calcheck("sweep", *files, "--inputs", "x", "--vary", "lambda=1").refused()
+
+
+@pytest.mark.parametrize(
     ("metric", "count", "arguments", "message"),
     [
+        ("jmmd", 1, ("--two-samples",), "--two-samples compares two samples: pass two files, without --names"),
+        ("fid", 2, ("--two-samples", "--names", "a,b"), "--two-samples compares two samples: pass two files, without"),
+        ("cmmd", 2, ("--two-samples", "--grid", 9), "--grid sets the evaluation points of two samples: pass --metric"),
+        (
+            "cce",
+            2,
+            ("--two-samples",),
+            "cce does not compare two samples: omit --two-samples, or pass another --metric",
+        ),
+        ("jmmd", 2, ("--two-samples", "--mean", "y"), "--mean does not apply to two samples: remove it"),
+        ("mcmd", 2, ("--std", "y"), "--std does not apply to two samples: remove it"),
+        ("mmd", 2, ("--grid", 9), "--grid sets the evaluation points of two samples: pass --metric mcmd"),
         ("mcmd", 1, (), "--metric mcmd compares two samples: pass two files, without --names"),
         ("mcmd", 2, ("--names", "a,b"), "--metric mcmd compares two samples: pass two files, without --names"),
         ("mcmd", 2, ("--grid", 0), "--grid must be between 1 and 1,000,000, got 0"),
@@ -211,5 +282,6 @@ def test_a_metric_of_two_samples_is_swept(swept, calcheck, samples):
 )
 def test_sweeps_of_two_samples_need_two_files(calcheck, samples, metric, count, arguments, message):
     files = samples[:count]
-    line = calcheck("sweep", *files, "--metric", metric, "--inputs", "x", "--vary", "lambda=1", *arguments).refused()
+    varied = ("--vary", "subsample=50%" if metric in ("fid", "jmmd", "mmd") else "lambda=1")
+    line = calcheck("sweep", *files, "--metric", metric, "--inputs", "x", *varied, *arguments).refused()
     assert message in line

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.errors import DataError
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import Predictions
+from calcheck.recalibration.choice import cross_validate
 from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
 from calcheck.recalibration.methods import Method, apply_steps
 
@@ -48,3 +51,17 @@ def test_probabilities_of_uncertainties_that_are_ten_times_too_small_are_mapped_
         fit_pit(rows, FitOptions())
     steps = Method("scale+pit").fit(rows, FitOptions())
     assert apply_steps(steps, rows).predictive.quantile(0.9)[0] == pytest.approx(12.8, rel=0.05)
+
+
+def test_folds_and_standard_errors_of_a_series_are_of_blocks_of_its_rows():
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=60)
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(60), np.full(60, 0.5)))
+    dependence = RowDependence(block=10)
+    validation, (none, scale) = cross_validate(
+        rows, [Method("none"), Method("scale")], FitOptions(), folds=3, dependence=dependence
+    )
+    assert validation.fold.tolist() == [0] * 20 + [1] * 20 + [2] * 20
+    differences = scale.scores - none.scores
+    sums = (differences - differences.mean()).reshape(6, 10).sum(axis=1)
+    assert_allclose(validation.compare(scale.scores, none.scores).error, np.sqrt(np.sum(sums**2)) / 60)

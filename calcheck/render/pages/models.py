@@ -67,12 +67,13 @@ def model_report(
     if is_weighted(report):
         return ModelReport(name, report, no_map=NO_WEIGHTS, worst=_worst_rows(rows, run))
     x, y = named_variables(rows, plot_by) if plot_by else default_variables(rows, inputs)
+    independent = "dependence" not in report.settings
     level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
     return ModelReport(
         name,
         report,
-        map=make_map(rows, x, y, run, level=level),
-        groups=column_groups(rows, run, without=used, level=level),
+        map=make_map(rows, x, y, run, level=level, independent=independent),
+        groups=column_groups(rows, run, without=used, level=level, independent=independent),
         predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
         worst=_worst_rows(rows, run),
     )

@@ -113,7 +113,7 @@ def bins_outside(sums: GroupSums, confidence: float) -> NDArray[np.intp] | None:
 
 def linked_map(found: RegionMap) -> LinkedMap:
     """Return the block of a map, of which regions can be selected in a browser."""
-    total = found.sums.total()
+    total = found.limited.total()
     return LinkedMap(
         map_picture(found),
         histogram_picture(total, found.confidence),
@@ -139,7 +139,9 @@ def group_picture(groups: ColumnGroups) -> Picture:
     """Return the picture of a table about groups: their values, with the limits of right models."""
     panels = tuple(_group_panel(each, groups) for each in quantities(groups.sums, groups.confidence))
     title = f"Groups by {groups.column}"
-    return Picture(panels, title, "A right model: the points are inside the bars.", f"{title}, with their limits.")
+    if any(isinstance(mark, Intervals) for panel in panels for mark in panel.marks):
+        return Picture(panels, title, "A right model: the points are inside the bars.", f"{title}, with their limits.")
+    return Picture(panels, title, "There are no limits of right models.", f"{title}, without limits.")
 
 
 def _group_panel(quantity: Quantity, groups: ColumnGroups) -> Panel:
@@ -173,7 +175,7 @@ def _region_table(total: GroupSums, confidence: float) -> Table:
 
 def _data(found: RegionMap) -> dict[str, Any]:
     """Return what the script of the page needs to describe any region: the sums over the rows of each cell."""
-    sums, confidence = found.sums, found.confidence
+    sums, confidence = found.limited, found.confidence
     cells: dict[str, Any] = {"x": found.x_bin.tolist(), "y": found.y_bin.tolist(), "n": sums.n.tolist()}
     if sums.coverage is not None:
         cells |= _rounded({"covered": sums.coverage.covered, "covered_expected": sums.coverage.expected})
@@ -191,7 +193,7 @@ def _data(found: RegionMap) -> dict[str, Any]:
     return {
         "x": _axis(found.x),
         "y": _axis(found.y),
-        "cells": cells | _rounded({"deviation": deviations(sums)[0]}),
+        "cells": cells | _rounded({"deviation": deviations(found.sums)[0]}),
         "quantities": [
             {"key": each.key, "below": each.below, "above": each.above} for each in quantities(sums, confidence)
         ],

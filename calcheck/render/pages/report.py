@@ -41,6 +41,10 @@ REGION_NOTE = (
     "The limits hold for a region that is chosen without looking at the targets. Of many regions of a right model, 1 in"
     " 20 is beyond them."
 )
+DEPENDENT_NOTE = (
+    "There are no limits of right models for regions and groups, as rows depend on each other. calcheck slices --by"
+    " tests groups of dependent rows."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +162,22 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
         if model.no_map:
             yield Paragraph(f"No map: {model.no_map}.")
         return
-    yield Paragraph(REGION_NOTE)
+    yield Paragraph(DEPENDENT_NOTE if _is_dependent(model) else REGION_NOTE)
     yield linked_map(model.map)
     yield from _figures(model.report, "cce")
 
 
 def _groups(model: ModelReport) -> Iterator[PageBlock]:
+    if model.groups and _is_dependent(model):
+        yield Paragraph(DEPENDENT_NOTE)
     for groups in model.groups:
         yield group_table(groups)
         yield Figure(group_picture(groups), ())
+
+
+def _is_dependent(model: ModelReport) -> bool:
+    """Return whether the options of the report state that rows depend on each other."""
+    return "dependence" in model.report.settings
 
 
 def _recalibration(model: ModelReport) -> Iterator[PageBlock]:

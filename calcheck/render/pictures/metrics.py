@@ -67,7 +67,7 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
     title = _title(result)
-    return Picture(panels, title, _expected(result), f"{title}. {result.summary}")
+    return Picture(panels, title, _expected(report, result), f"{title}. {result.summary}")
 
 
 def metric_pictures(report: Report) -> tuple[Picture, ...]:
@@ -76,7 +76,7 @@ def metric_pictures(report: Report) -> tuple[Picture, ...]:
     return tuple(picture for picture in pictures if picture is not None)
 
 
-def _expected(result: Result) -> str:
+def _expected(report: Report, result: Result) -> str:
     """Return what a right model would look like, or why that is not shown."""
     if result.alternative == "none":
         return NO_EVIDENCE
@@ -84,6 +84,8 @@ def _expected(result: Result) -> str:
     expected = EXPECTED[result.curves[0].name] if compared == PERFECT else EXPECTED_OF_SAMPLES
     if any(curve.low for curve in result.curves):
         return expected
+    if "dependence" in report.settings:
+        return f"{expected} There is no band: bands are of {compared} with independent rows, and these rows are not."
     return f"{expected} There is no band of {compared}, as there are no or too few replicates."
 
 

@@ -25,6 +25,7 @@ CLEAR = 4.0  # Deviation in standard errors that has the darkest color
 def map_picture(found: RegionMap) -> Picture:
     """Return the map: each cell is colored by how far its errors are from those that a right model predicts."""
     x, y = found.x, found.y
+    expected = "1 in 20 is beyond 2" if found.independent else "standard errors are those of independent rows"
     deviation, quantity = deviations(found.sums)
     cells = Cells(
         x.edges[found.x_bin].tolist(),
@@ -40,7 +41,7 @@ def map_picture(found: RegionMap) -> Picture:
     return Picture(
         (Panel((cells,), _axis(x), _axis(y)),),
         f"Where: {x.name} and {y.name}",
-        "A right model: pale cells without a pattern; 1 in 20 is beyond 2.",
+        f"A right model: pale cells without a pattern; {expected}.",
         f"Map of {x.name} and {y.name}. Positive cells have larger errors than predicted.",
     )
 
@@ -87,6 +88,6 @@ def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
     return Picture(
         (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
         "PIT of the region",
-        "A right model: every bar ends in the band.",
+        "A right model: every bar ends in the band." if bands else "A right model: bars of equal heights, up to noise.",
         "Histogram of the PIT of the rows in the selected region.",
     )
