@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.dependence.columns import column_labels, time_labels
+from calcheck.dependence.columns import find_clusters
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.execution.row_dependence import RowDependence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.dependence.clusters import Clusters
     from calcheck.predictions import Predictions
     from calcheck.recalibration.fits import FitOptions
     from calcheck.recalibration.methods import Method
@@ -98,15 +99,15 @@ class CrossValidation:
         Options of the fits.
     row_score : RowScore
         The score.
-    cluster : (n,), optional
-        Number of the cluster of each row, for standard errors.
+    clusters : Clusters, optional
+        Rows that depend on each other, for standard errors.
     """
 
     rows: Predictions
     fold: NDArray[np.intp]
     options: FitOptions
     row_score: RowScore
-    cluster: NDArray[np.intp] | None = None
+    clusters: Clusters | None = None
 
     @cached_property
     def _parts(self) -> list[tuple[Predictions, Predictions]]:
@@ -159,16 +160,15 @@ class CrossValidation:
         from scipy.stats import t
 
         differences = scores - others
-        if self.cluster is not None:
-            counts = np.bincount(self.cluster)
-            away = np.bincount(self.cluster, weights=differences - differences.mean())[counts > 0]
-            n, error = len(away), float(np.sqrt(np.sum(away**2))) / len(differences)
+        mean, n = float(differences.mean()), len(differences)
+        if self.clusters is None:
+            error, freedom = float(differences.std(ddof=1)) / math.sqrt(n), n - 1.0
         else:
-            n, error = len(differences), float(differences.std(ddof=1)) / math.sqrt(len(differences))
-        mean = float(differences.mean())
+            squares = float(np.sum(self.clusters.sums(differences - mean) ** 2))
+            error, freedom = math.sqrt(self.clusters.variance_factor * squares) / n, self.clusters.degrees_of_freedom
         if error == 0:
             return Comparison(mean, 0.0, 1.0 if mean >= 0 else 0.0)
-        return Comparison(mean, error, float(t.cdf(mean / error, n - 1)))
+        return Comparison(mean, error, float(t.cdf(mean / error, freedom)))
 
     def choose(self, found: Sequence[Candidate]) -> Candidate:
         """Return the method to use, of candidates in the order of their freedom.
@@ -214,14 +214,6 @@ def at_common_levels(parts: list[Predictions]) -> list[Predictions]:
     ]
 
 
-def _clusters(rows: Predictions, stated: RowDependence) -> NDArray[np.intp] | None:
-    """Return the number of each row's cluster, time or block, (n,); None if rows are independent."""
-    if stated.block is not None:
-        return time_labels(rows, stated.time) // stated.block
-    column = stated.cluster or stated.time
-    return None if column is None else column_labels(rows, column)
-
-
 def cross_validate(
     rows: Predictions,
     methods: Sequence[Method],
@@ -254,14 +246,14 @@ def cross_validate(
     Raises
     ------
     DataError
-        There are fewer rows than folds, or all errors are equal.
+        There are fewer rows than folds, fewer than five clusters or blocks, or all errors are equal.
     """
     dependence = dependence or RowDependence()
     fold = assign_folds(rows, folds, seed=options.seed, dependence=dependence)
     require_different_errors(rows)
     stages = [step.stage for method in methods for step in method.steps]
     compared = row_score(rows.distributions().load(), score, stages, options.levels)
-    validation = CrossValidation(rows, fold, options, compared, _clusters(rows, dependence))
+    validation = CrossValidation(rows, fold, options, compared, find_clusters(rows, dependence))
     found = []
     for done, method in enumerate(methods):
         if progress is not None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.signal import lfilter
 
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.errors import DataError
@@ -64,4 +65,18 @@ def test_folds_and_standard_errors_of_a_series_are_of_blocks_of_its_rows():
     assert validation.fold.tolist() == [0] * 20 + [1] * 20 + [2] * 20
     differences = scale.scores - none.scores
     sums = (differences - differences.mean()).reshape(6, 10).sum(axis=1)
-    assert_allclose(validation.compare(scale.scores, none.scores).error, np.sqrt(np.sum(sums**2)) / 60)
+    assert validation.clusters.inflation == 1  # independent rows
+    assert_allclose(validation.compare(scale.scores, none.scores).error, np.sqrt(6 / 5 * np.sum(sums**2)) / 60)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_errors_that_last_do_not_look_like_a_bias(seed):
+    """With a correlation of 0.95 from time to time, 200 errors of a right model have a mean far from 0."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=200) * np.sqrt(1 - 0.95**2)
+    y = lfilter([1], [1, -0.95], noise)
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(200), np.ones(200)), columns={"day": np.arange(200)})
+    methods = [Method("none"), Method("bias")]
+    validation, (none, bias) = cross_validate(rows, methods, FitOptions(), dependence=RowDependence(time="day"))
+    differences = bias.scores - none.scores
+    assert validation.compare(bias.scores, none.scores).error > 2.5 * differences.std() / np.sqrt(200)
