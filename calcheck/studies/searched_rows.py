@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
 from calcheck.execution.context import RandomStream
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from calcheck.conditions import Condition
     from calcheck.execution.context import Run
+    from calcheck.messages import Message
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.regions.binning import Binning
@@ -273,6 +275,12 @@ class SearchedRows:
             "min_rows": self.min_rows,
         }
 
+    @cached_property
+    def _warnings(self) -> tuple[Message, ...]:
+        """What is doubtful about the rows."""
+        dependent = dependence_warnings(self.rows, without_option="The search for regions")
+        return (*data_warnings(self.source, self.rows.predictive), *dependent)
+
     def row_columns(self, regions: Sequence[NDArray[np.intp]]) -> dict[str, NDArray[np.intp]]:
         """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""
         numbers = np.zeros(len(self.rows), dtype=np.intp)
@@ -288,9 +296,8 @@ class SearchedRows:
             found = [(metric, rows, Basis("none")) for metric, rows in zip(self.metrics, fits, strict=True)]
             inferred = infer(found, self.run.quiet()) if intervals else [IntervalInference()] * len(found)
             values = [fitted_metric(metric, None, rows, basis).value for metric, rows, basis in found]
-        warnings = data_warnings(self.source, self.rows.predictive)
         for metric, value, inference in zip(self.metrics, values, inferred, strict=True):
-            inference = replace(inference, verdict="none", warnings=(*warnings, *inference.warnings))
+            inference = replace(inference, verdict="none", warnings=(*self._warnings, *inference.warnings))
             if region.direction in (metric.info.above, metric.info.below):
                 inference = replace(
                     inference,

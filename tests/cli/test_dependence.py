@@ -179,6 +179,13 @@ def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series):
     assert texts[0].endswith("p-values too small. reject assumes independent rows")
 
 
+@pytest.mark.parametrize("options", [(), ("--depth", "2")])
+def test_searches_of_dependent_rows_state_their_assumption(calcheck, series, options):
+    found = json.loads(calcheck("slices", series, *options, "--replicates", "19", "--format", "json").out)
+    texts = {each["text"] for result in found["results"] for each in result["warnings"]}
+    assert sum(text.endswith("The search for regions assumes independent rows") for text in texts) == 1
+
+
 def test_suggested_commands_repeat_the_option(calcheck, series):
     out = calcheck("evaluate", series, "--metrics", "zms,coverage", *QUICK, "--time", "day", "--brief").out
     assert re.search(r"Next: +calcheck check \S+ --time day\n", out), out
