@@ -136,6 +136,11 @@ class Ece(RowMetric):
             msg = "--norm max has no weights. Remove --level-weights"
             raise OptionError(msg)
 
+    def description(self) -> str:
+        statistic = f"{'Largest' if self.norm == 'max' else 'Mean'}{'' if self.alpha == 1 else ' squared'} difference"
+        between = "between quantile levels and the share of targets below the predicted quantiles"
+        return f"{statistic} {between}. {self.info.interpretation}"
+
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return self.levels is not None and any(abs(levels - level).min() > LEVEL_TOLERANCE for level in self.levels)
 
