@@ -143,7 +143,8 @@ def _require_same(state: MonitorState, file: str, options: MonitorOptions, given
     }
     for name, (wanted, known) in stored.items():
         if wanted not in (None, known):
-            msg = f"{flag_of(name)} {wanted} contradicts {file}, which has {known}: omit {flag_of(name)}"
+            has = "none" if known is None else known
+            msg = f"{flag_of(name)} {wanted} contradicts {file}, which has {has}: omit {flag_of(name)}"
             raise OptionError(msg)
 
 
