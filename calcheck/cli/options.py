@@ -506,10 +506,11 @@ class ValidityOptions:
     metrics: tuple[str, ...] = option(
         ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
     )
-    nu: tuple[float, ...] = option(
-        (2.0, 3.0, 4.0, 6.0, 10.0, 20.0),
+    nu: tuple[float, ...] | None = option(
+        None,
         "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
-        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not used with FILE.",
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
+        "Default: 2,3,4,6,10,20.",
     )
     rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
     sets: int = option(1000, "Number of data sets.")

@@ -55,8 +55,9 @@ def write(source: Source, path: str) -> None:
     DataError, OptionError
         The predictions are not valid or not read yet, or the format cannot represent them.
     """
-    if not isinstance(source, Source):
-        msg = f"write takes predictions as calcheck.read returns them, got {type(source).__name__}"
+    given: Any = source  # a frame that is not read yet, without types
+    if not isinstance(given, Source):
+        msg = f"write takes predictions as calcheck.read returns them, got {type(given).__name__}"
         raise OptionError(msg)
     rows = source.predictions()  # Validates all rows before writing
     if suffix_of(path) == ".csv" and rows.id is not None:

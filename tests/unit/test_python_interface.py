@@ -406,7 +406,7 @@ def test_a_frame_is_joined_to_files_and_written_as_one(frame, tmp_path):
     assert value(frame.drop(columns="y"), truth=str(tmp_path / "truth.csv")) == value(frame)
     calcheck.write(calcheck.read(frame), str(tmp_path / "written.parquet"))
     assert value(tmp_path / "written.parquet") == value(frame)
-    with pytest.raises(OptionError, match="write takes predictions as calcheck.read returns them, got DataFrame"):
+    with pytest.raises(OptionError, match=r"write takes predictions as calcheck\.read returns them, got DataFrame"):
         calcheck.write(frame, tmp_path / "unread.parquet")
 
 
