@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calcheck.errors import DataError, OptionError
-from calcheck.evaluation import data_warnings, fitted_metric, run_settings
+from calcheck.evaluation import data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import RandomStream
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import cannot_reject, rejects
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from calcheck.conditions import Condition
     from calcheck.execution.context import Run
+    from calcheck.messages import Message
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.regions.binning import Binning
@@ -256,6 +257,11 @@ class SearchedRows:
         found += [] if self.clusters is None else [self.clusters.binning]
         return tuple(each for each in found if len(each.bins) > 1) or tuple(found[:1])
 
+    @cached_property
+    def warnings(self) -> tuple[Message, ...]:
+        """Warnings about the rows."""
+        return (*data_warnings(self.source, self.rows.predictive), *noticed_dependence(self.source, self.run))
+
     def scores(self, stage: str) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
         yield row_scores(self.rows)
@@ -288,9 +294,8 @@ class SearchedRows:
             found = [(metric, rows, Basis("none")) for metric, rows in zip(self.metrics, fits, strict=True)]
             inferred = infer(found, self.run.quiet()) if intervals else [IntervalInference()] * len(found)
             values = [fitted_metric(metric, None, rows, basis).value for metric, rows, basis in found]
-        warnings = data_warnings(self.source, self.rows.predictive)
         for metric, value, inference in zip(self.metrics, values, inferred, strict=True):
-            inference = replace(inference, verdict="none", warnings=(*warnings, *inference.warnings))
+            inference = replace(inference, verdict="none", warnings=(*self.warnings, *inference.warnings))
             if region.direction in (metric.info.above, metric.info.below):
                 inference = replace(
                     inference,

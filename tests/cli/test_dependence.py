@@ -88,5 +88,11 @@ def test_what_cannot_be_computed_is_refused_in_one_line(calcheck, series, option
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("further", [(), ("--depth", "1")])
+def test_searches_of_regions_notice_a_series(calcheck, series, further):
+    ended = calcheck("slices", series, "--replicates", "99", *further, "--format", "json")
+    assert all("dependent-rows" in codes(result) for result in json.loads(ended.out)["results"])
+
+
 def test_searches_of_regions_refuse_dependent_rows(calcheck, series):
     assert "name groups (--by)" in calcheck("slices", series, "--cluster", "patient").refused()
