@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.details import EceDetails
 from calcheck.errors import DataError, OptionError
@@ -192,7 +192,7 @@ class Ece(RowMetric):
         means = statistic_of(self, found).averages.means().with_values(found.fixed)
         return (curve_of("reliability", means["levels"], _observed(means)),)
 
-    def details(self, means: Means) -> dict[str, Any]:
+    def details(self, means: Means) -> EceDetails:
         """Return the quantile reliability diagram."""
         pairs = zip(means["levels"].tolist(), _observed(means).tolist(), strict=True)
         return {"curve": [{"level": level, "observed": observed} for level, observed in pairs]}
