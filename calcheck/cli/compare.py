@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
 
 STDIN = "-"
-OPTION_NAME = "[a-z][a-z-]*"
+OPTION_NAME = "[a-z][a-z_-]*"
 
 
 def _compare(files: list[str], **given: Any) -> None:
