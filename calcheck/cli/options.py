@@ -14,6 +14,10 @@ INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz",
 OVERWRITTEN = "the name of an output file"
 SUFFIXES = "The file name extension selects the format: .json, .csv, .md, .html, .tex, …"
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size
+DISCRETISE = (
+    "For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
+    " F(y - 1/2), to compare them with distributions of counts."
+)
 
 
 @dataclass(frozen=True)
@@ -471,11 +475,7 @@ class ComparisonOptions:
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
         " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
     )
-    discretise: bool = option(
-        default=False,
-        text="For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
-        " F(y - 1/2), to compare them with distributions of counts.",
-    )
+    discretise: bool = option(default=False, text=DISCRETISE)
 
 
 @dataclass(frozen=True)
@@ -497,6 +497,7 @@ class TrendOptions:
     at: tuple[float, ...] | None = option(
         None, "Positions of the files, such as the strength of a disturbance. Default: 0,1,2,…."
     )
+    discretise: bool = option(default=False, text=DISCRETISE)
 
 
 @dataclass(frozen=True)
