@@ -253,6 +253,10 @@ def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
     assert f"--horizon 3 contradicts {state}, which has none" in calcheck("monitor", state, "--horizon", "3").refused()
 
 
+def test_a_missing_state_is_named_as_missing(calcheck, tmp_path):
+    assert "there is no file" in calcheck("monitor", tmp_path / "model.state").refused()
+
+
 @pytest.mark.parametrize("damage", [lambda text: text[:500], lambda text: text.replace(b"history", b"histery")])
 def test_a_damaged_state_is_refused_in_one_line(calcheck, tmp_path, damage):
     state = tmp_path / "model.state"
