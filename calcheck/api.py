@@ -551,6 +551,7 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
+    _require_known(options, SearchArguments)
     refit = _checked(Option("refit", bool, default=False), options.pop("refit", False), "refit")
     if refit and by is None:
         msg = "refit applies to groups: also pass by, the columns that form them"
@@ -646,10 +647,12 @@ def monitor(
     >>> found.verdict, found.e_value > 20, found.alarm_time, found.direction
     ('fail', True, '98', 'too-narrow')
     """
+    _require_known(options, MonitorArguments)
     earlier = None if state is None else read_monitor_state(fspath(state))
     settings, further = _monitor_settings(time, earlier, dict(options))
     chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
     if earlier is not None:
+        _require_same_run(earlier, None if metrics is None else chosen, further)
         chosen, run = list(earlier.metrics), earlier.continue_run(run)
     source = _source(data, columns, chosen, also=settings.columns)
     source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
@@ -675,10 +678,28 @@ def _monitor_settings(
             raise OptionError(msg)
         return MonitorOptions(**given, level=level), options
     for name, value in given.items():
-        if value not in (None, stored := getattr(earlier.options, name)):
-            msg = f"{name} {value!r} contradicts the state, which has {stored!r}: omit {name}"
-            raise OptionError(msg)
+        _require_same(name, value, getattr(earlier.options, name))
     return replace(earlier.options, level=level), options
+
+
+def _require_same_run(earlier: MonitorState, metrics: Sequence[AnyMetric] | None, options: Mapping[str, Any]) -> None:
+    """Raise if the metrics or the seed contradict a state."""
+    if metrics is not None:
+        named, stored = ([each.info.name for each in every] for every in (metrics, earlier.metrics))
+        _require_same("metrics", ", ".join(named), ", ".join(stored))
+        for each, known in zip(metrics, earlier.metrics, strict=True):
+            for option in options_of(type(each)):
+                name, value = f"{each.info.name}: {option.field}", getattr(each, option.field)
+                _require_same(name, value, getattr(known, option.field))  # None depends on the rows
+    _require_same("seed", options.get("seed"), earlier.seed)
+
+
+def _require_same(name: str, value: Any, stored: Any) -> None:
+    """Raise if a keyword contradicts a state."""
+    if value not in (None, stored):
+        known = "none" if stored is None else repr(stored)
+        msg = f"{name} {value!r} contradicts the state, which has {known}: omit {name}"
+        raise OptionError(msg)
 
 
 @keyword_messages()
@@ -740,6 +761,7 @@ def recalibrate(
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
     (('uncertainties × 0.9923',), [0.985, 1.002])
     """
+    _require_known(options, RecalibrationArguments)
     declared = {each.field: each for each in options_of(RecalibrationOptions)}
     given = {"method": method, **{name: value for name, value in options.items() if name in declared}}
     given |= {name: _listed(value) for name, value in given.items() if declared[name].listed}
@@ -800,12 +822,17 @@ def _checked(option: Option, value: Any, name: str) -> Any:
     return option.take(list(value) if isinstance(value, tuple) else value, name)
 
 
-def _run(options: Options) -> Run:
-    """Return the settings of a run."""
-    known = [*RunArguments.__annotations__, *ColumnArguments.__annotations__]
+def _require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
+    """Raise unless all keywords are declared."""
+    known = list(declared.__annotations__)
     if unknown := [name for name in options if name not in known]:
         msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
+
+
+def _run(options: Options) -> Run:
+    """Return the settings of a run."""
+    _require_known(options, Options)
     return Run(
         **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
     )
@@ -833,6 +860,7 @@ def _parsed_weighted(
     unweighted : mapping
         Which keywords are given that do not apply to weighted means.
     """
+    _require_known(options, WeightedOptions)
     weights = _checked(Option("weights", str, None), options.pop("weights", None), "weights")
     chosen, run, columns = _parsed_dependent(metrics, options)
     if weights is None:

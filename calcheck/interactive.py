@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.charts import image
 from calcheck.charts.vega_lite import vega_lite
-from calcheck.errors import OptionError
+from calcheck.errors import OptionError, keyword_messages
 from calcheck.execution.context import Run
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
@@ -215,7 +215,8 @@ class InteractiveReport(Report):
           0 32.126 151.0 204.343 53.470
           1 12.296  75.0  73.696 52.561
         """
-        return self._pointwise_of(metric).to_frame()
+        with keyword_messages():
+            return self._pointwise_of(metric).to_frame()
 
     def _pointwise_of(self, metric: str) -> PointwiseResults:
         """Return the results of rows of a metric."""

@@ -15,6 +15,7 @@ RANGE = "linspace:"
 """Beginning of a text that stands for evenly spaced numbers: ``linspace:0:1:5``."""
 STEPS = ".."
 """Separator of the first and the last of consecutive whole numbers: ``2..20``."""
+MAX_DESCRIPTION = 80  # Maximum number of characters of a wrong value in messages
 MAX_SPACED = 10_000  # Maximum count of evenly spaced numbers
 LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -384,4 +385,5 @@ def _expected(hint: Any) -> str:
 def _describe(value: Any) -> str:
     """Return a description of a value of the wrong type."""
     kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
-    return kinds.get(type(value), str(value))
+    text = kinds.get(type(value), str(value))
+    return text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION]}…"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from calcheck.report import Inference
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -49,7 +51,7 @@ class NullDistribution:
         The same at a sample of the inputs, for pictures, if there are no values at all of them.
     floor : (m,), optional
         Smallest possible value at each input; None if ``at_inputs`` holds distances.
-    details : dict
+    details : mapping
         Settings and diagnostics of the simulation.
     warnings : tuple of Message
         Reasons to doubt the null distribution.
@@ -62,7 +64,7 @@ class NullDistribution:
     at_inputs: NDArray[np.float64] | None = None
     at_sample: NDArray[np.float64] | None = None
     floor: NDArray[np.float64] | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[Message, ...] = ()
     no_verdict: str = ""
 
@@ -85,7 +87,7 @@ class RowResults:
         Other means that the value depends on, by name: means over groups of rows.
     fixed : dict
         Other arrays that the value depends on, by name; row weights do not affect them.
-    details : dict
+    details : mapping
         Settings and diagnostics of the computation.
     warnings : tuple of Message
         Reasons to doubt the value.
@@ -102,7 +104,7 @@ class RowResults:
     columns: dict[str, NDArray[Any]]
     terms: dict[str, MeanTerm] = field(default_factory=dict)
     fixed: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[Message, ...] = ()
     reference: float | None = None
     inference: IntervalInference | None = None

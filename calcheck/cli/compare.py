@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
 
 STDIN = "-"
-OPTION_NAME = "[a-z][a-z-]*"
+OPTION_NAME = "[a-z][a-z_-]*"
 
 
 def _compare(files: list[str], **given: Any) -> None:
@@ -57,10 +57,8 @@ def _compare(files: list[str], **given: Any) -> None:
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
-    metrics = [
-        replace(metric, discretise=True) if isinstance(metric, Nll) and options.discretise else metric
-        for metric in select_metrics(options.metrics, given["settings"], given[LEVEL])
-    ]
+    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
+    metrics = discretised(metrics) if options.discretise else metrics
     metrics, without = weigh_applicable(metrics, given, options.metrics, plots=True)
     folders = files_by_folder(files) if options.by_folder else {"": files}
     names = {folder: model_names(group, options.names) for folder, group in folders.items()}
@@ -138,6 +136,11 @@ def _open_model(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]]
     path, own = split_options(file)
     excluded = {name: None for name in given if is_excluded(name, set(own))}
     return open_source(path, {**given, **excluded, **own}, metrics, narrow=narrow)
+
+
+def discretised(metrics: Sequence[Metric[Any]]) -> list[Metric[Any]]:
+    """Return metrics with the nll of whole numbers, which densities and probability masses have in common."""
+    return [replace(metric, discretise=True) if isinstance(metric, Nll) else metric for metric in metrics]
 
 
 def split_options(file: str) -> tuple[str, dict[str, Any]]:

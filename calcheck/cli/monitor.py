@@ -114,10 +114,10 @@ def _observed(file: str, state: MonitorState | None, options: MonitorOptions, gi
     names = build(WindowMetricOptions, given).metrics
     if state is not None:
         options = replace(options, **{name: getattr(state.options, name) for name in STORED})
-    if options.time is None:
-        raise OptionError(NO_TIME)
     metrics = list(state.metrics) if state is not None else select_metrics(names or WINDOW_METRICS, given["settings"])
     source = replace(open_source(file, given, metrics, narrow=False, also=options.columns), repeated=True)
+    if options.time is None:
+        raise OptionError(NO_TIME)
     with run_context(given, source) as run:
         if state is not None:
             run = state.continue_run(run)
@@ -143,7 +143,8 @@ def _require_same(state: MonitorState, file: str, options: MonitorOptions, given
     }
     for name, (wanted, known) in stored.items():
         if wanted not in (None, known):
-            msg = f"{flag_of(name)} {wanted} contradicts {file}, which has {known}: omit {flag_of(name)}"
+            has = "none" if known is None else known
+            msg = f"{flag_of(name)} {wanted} contradicts {file}, which has {has}: omit {flag_of(name)}"
             raise OptionError(msg)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import INPUTS, row_dependence
 from calcheck.execution.row_dependence import RowDependence
+from calcheck.io.arrow_arrays import is_vector
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
@@ -124,12 +125,18 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
         yield "cce", ["--worst", "5"]
     known = [name for topic in faults[:1] for name in BY_TOPIC[topic] if name in computed]
     yield from ((name, []) for name in known[:1])
-    if faults and len(source.roles.target) == 1 and report.input.n >= FEWEST_ROWS:
+    if faults and _has_one_target(source) and report.input.n >= FEWEST_ROWS:
         yield "recalibrate", []
     if states.get("inputs") == "untested" and not report.input.layout and (inputs := _inputs(source)):
         yield "evaluate", inputs
     if conclusion.answer == "yes" and all(result.verdict != "fail" for result in report.results):
         yield "check", []
+
+
+def _has_one_target(source: FileSource) -> bool:
+    """Return whether each row has one target: a single column, without lists."""
+    columns, schema = source.roles.target, source.table.schema
+    return len(columns) == 1 and not (columns[0] in schema.names and is_vector(schema.field(columns[0]).type))
 
 
 def _inputs(source: FileSource) -> list[str]:

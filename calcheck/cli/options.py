@@ -14,6 +14,10 @@ INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz",
 OVERWRITTEN = "the name of an output file"
 SUFFIXES = "The file name extension selects the format: .json, .csv, .md, .html, .tex, …"
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size
+DISCRETISE = (
+    "For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
+    " F(y - 1/2), to compare them with distributions of counts."
+)
 
 
 @dataclass(frozen=True)
@@ -471,11 +475,7 @@ class ComparisonOptions:
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
         " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
     )
-    discretise: bool = option(
-        default=False,
-        text="For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
-        " F(y - 1/2), to compare them with distributions of counts.",
-    )
+    discretise: bool = option(default=False, text=DISCRETISE)
 
 
 @dataclass(frozen=True)
@@ -497,6 +497,7 @@ class TrendOptions:
     at: tuple[float, ...] | None = option(
         None, "Positions of the files, such as the strength of a disturbance. Default: 0,1,2,…."
     )
+    discretise: bool = option(default=False, text=DISCRETISE)
 
 
 @dataclass(frozen=True)
@@ -506,10 +507,11 @@ class ValidityOptions:
     metrics: tuple[str, ...] = option(
         ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
     )
-    nu: tuple[float, ...] = option(
-        (2.0, 3.0, 4.0, 6.0, 10.0, 20.0),
+    nu: tuple[float, ...] | None = option(
+        None,
         "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
-        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not used with FILE.",
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
+        "Default: 2,3,4,6,10,20.",
     )
     rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
     sets: int = option(1000, "Number of data sets.")

@@ -17,7 +17,7 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.compare import open_models
+from calcheck.cli.compare import discretised, open_models
 from calcheck.cli.options import PlotOptions, TrendOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
@@ -32,6 +32,7 @@ def _trend(files: list[str], **given: Any) -> None:
 
     options, plot = build(TrendOptions, given), build(PlotOptions, given).plot
     metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
+    metrics = discretised(metrics) if options.discretise else metrics
     sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)
     with run_context(given) as run:

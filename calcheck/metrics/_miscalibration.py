@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from calcheck.metrics.base import Metric
 from calcheck.results import RowResults
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.details import QuantileMiscalibrationDetails, ScoreParts
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
@@ -40,10 +41,15 @@ class Scores(NamedTuple):
             "uncertainty": self.constant,
         }
 
-    def details(self) -> dict[str, float]:
+    def details(self) -> ScoreParts:
         """Return the mean score and its parts."""
         means = {name: float(values.mean()) for name, values in self.parts().items()}
-        return {"score": float(self.predicted.mean()), **means}
+        return {
+            "score": float(self.predicted.mean()),
+            "miscalibration": means["miscalibration"],
+            "discrimination": means["discrimination"],
+            "uncertainty": means["uncertainty"],
+        }
 
 
 def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
@@ -78,7 +84,7 @@ class MiscalibrationMetric(Metric[None]):
     def scores(self, rows: Predictions) -> Scores:
         """Return the scores of each row."""
 
-    def further_details(self, scores: Scores) -> dict[str, Any]:  # noqa: ARG002 - used by subclasses
+    def further_details(self, scores: Scores) -> QuantileMiscalibrationDetails:  # noqa: ARG002 - used by subclasses
         """Return details that only one score has."""
         return {}
 

@@ -280,7 +280,7 @@ class RowMetric(Metric[None]):
     def compute(self, rows: Predictions) -> RowResults:
         """Return the columns of each row."""
 
-    def details(self, means: Means) -> dict[str, Any]:  # noqa: ARG002 - used by subclasses
+    def details(self, means: Means) -> Mapping[str, Any]:  # noqa: ARG002 - used by subclasses
         """Return report details that follow from the means of all rows."""
         return {}
 

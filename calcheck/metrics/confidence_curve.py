@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.details import ConfidenceCurveDetails
+from calcheck.details import ConfidenceCurveDetails, RemovalPoint
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
@@ -117,11 +117,12 @@ class ConfidenceCurve(OrderedMetric):
             "error_by_error": MeanTerm(loss, by_error),
         }
         curve, oracle = self._curves(Averages(terms, len(std)).means())
-        lines = [
+        lines: list[RemovalPoint] = [
             {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
             for percent in REPORTED_LEVELS
         ]
-        return RowResults({"absolute_error": error, "std": std}, terms, details={"curve": lines})
+        details: ConfidenceCurveDetails = {"curve": lines}
+        return RowResults({"absolute_error": error, "std": std}, terms, details=details)
 
     def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.details import CoverageDetails
+from calcheck.details import CoverageDetails, OtherLevel
 from calcheck.messages import AT_QUANTILES, Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import LevelOption, MeanMetric, has_interval, stated_levels
@@ -101,7 +101,9 @@ class Coverage(LevelOption, MeanMetric):
         columns = {**inside, "expected": expected}
         at_limits = "strictly_inside" in inside and (inside["strictly_inside"] < inside["covered"]).any()
         warnings = [AT_QUANTILES] if at_limits else []
-        details = {**self._misses(rows, level), "at_other_levels": self._at_other_levels(rows, level)}
+        below, above = self._misses(rows, level)
+        others = self._at_other_levels(rows, level)
+        details: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
         ambiguity = self._ambiguity(rows, level)
         if ambiguity > MAX_AMBIGUITY:
             text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
@@ -116,7 +118,7 @@ class Coverage(LevelOption, MeanMetric):
             return means["covered"]
         return np.asarray(np.clip(self.level_of(None), means["strictly_inside"], means["covered"]))
 
-    def _at_other_levels(self, rows: Predictions, level: float) -> list[dict[str, float]]:
+    def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
         from calcheck.statistics.moments import covered, interval_mass
 
@@ -130,12 +132,12 @@ class Coverage(LevelOption, MeanMetric):
         ]
 
     @staticmethod
-    def _misses(rows: Predictions, level: float) -> dict[str, float]:
+    def _misses(rows: Predictions, level: float) -> tuple[float, float]:
         """Return the shares of targets below and above their intervals."""
         from calcheck.statistics.moments import central_interval, targets
 
         y, (low, high) = targets(rows), central_interval(rows.distributions(), level)
-        return {"below": float((y < low).mean()), "above": float((y > high).mean())}
+        return float((y < low).mean()), float((y > high).mean())
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not has_interval(levels, self.level_of(None))

@@ -21,6 +21,9 @@ DESCRIPTIONS = {
     "variogram": "Variogram score of order 1/2: squared errors of the predicted differences between several targets.",
 }
 
+BIASED: CrpsDetails = {"estimator": "biased"}
+FAIR: CrpsDetails = {"estimator": "fair"}
+
 
 @dataclass(frozen=True)
 class Crps(MeanMetric):
@@ -115,20 +118,20 @@ class Crps(MeanMetric):
         if predictive.n_draws is None:
             return RowResults({"crps": predictive.crps(y)})
         if self.ensemble == "biased":
-            return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"})
+            return RowResults({"crps": predictive.crps(y)}, details=BIASED)
         if predictive.n_draws == 1:
             warning = "the fair CRPS needs at least 2 draws per row, got 1; this is the biased CRPS (absolute error)"
             return RowResults(
                 {"crps": predictive.crps(y)},
-                details={"estimator": "biased"},
+                details=BIASED,
                 warnings=(Message("biased-estimator", warning),),
             )
-        return RowResults({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})
+        return RowResults({"crps": predictive.fair_crps(y)}, details=FAIR)
 
     def _of_vectors(self, rows: Predictions) -> RowResults:
         """Return the scores of rows with several targets."""
         from calcheck.statistics.vectors import energy_scores, variogram_scores
 
         score = variogram_scores if self.vector_score == "variogram" else energy_scores
-        details = {"estimator": self.ensemble}
+        details: CrpsDetails = {"estimator": self.ensemble}
         return RowResults({"crps": score(rows, fair=self.ensemble == "fair")}, details=details)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.details import EceDetails
 from calcheck.errors import DataError, OptionError
@@ -136,6 +136,11 @@ class Ece(RowMetric):
             msg = "--norm max has no weights. Remove --level-weights"
             raise OptionError(msg)
 
+    def description(self) -> str:
+        statistic = f"{'Largest' if self.norm == 'max' else 'Mean'}{'' if self.alpha == 1 else ' squared'} difference"
+        between = "between quantile levels and the share of targets below the predicted quantiles"
+        return f"{statistic} {between}. {self.info.interpretation}"
+
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return self.levels is not None and any(abs(levels - level).min() > LEVEL_TOLERANCE for level in self.levels)
 
@@ -187,7 +192,7 @@ class Ece(RowMetric):
         means = statistic_of(self, found).averages.means().with_values(found.fixed)
         return (curve_of("reliability", means["levels"], _observed(means)),)
 
-    def details(self, means: Means) -> dict[str, Any]:
+    def details(self, means: Means) -> EceDetails:
         """Return the quantile reliability diagram."""
         pairs = zip(means["levels"].tolist(), _observed(means).tolist(), strict=True)
         return {"curve": [{"level": level, "observed": observed} for level, observed in pairs]}

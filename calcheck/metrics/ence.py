@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from calcheck.statistics.groups import Means
 
+LARGEST = "Largest relative difference between predicted and observed spread over bins of rows."
+
 
 @dataclass(frozen=True)
 class Ence(BinnedMetric):
@@ -77,6 +79,9 @@ class Ence(BinnedMetric):
     )
 
     norm: Literal["mean", "max"] = option("mean", "Mean of the differences in the bins, or their maximum.")
+
+    def description(self) -> str:
+        return f"{LARGEST} {self.info.interpretation}" if self.norm == "max" else super().description()
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

@@ -96,7 +96,7 @@ class Nll(MeanMetric):
         predictive = rows.distributions()
         discretised = self.discretise and not predictive.is_discrete
         loss = -self._log_likelihoods(rows, discretised=discretised)
-        details = {}
+        details: NllDetails = {}
         if predictive.targets == 1 and predictive.normal() is not None and not discretised:
             log_variance = 2 * np.log(uncertainties(rows))
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}

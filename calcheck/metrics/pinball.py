@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.details import PinballDetails
+from calcheck.details import LevelScore, PinballDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import LevelsOption, MeanMetric
 from calcheck.options import option
@@ -84,9 +84,11 @@ class Pinball(LevelsOption, MeanMetric):
 
         predictive, y = rows.distributions(), targets(rows)
         levels = self.levels_of(predictive)
-        total, by_level = np.zeros(len(y)), []
+        total = np.zeros(len(y))
+        by_level: list[LevelScore] = []
         for level, predicted in zip(levels, quantiles(predictive, levels), strict=True):
             scores = np.asarray(quantile_score(y, predicted, level, backend="numpy"))
             total += scores
             by_level.append({"level": level, "score": float(scores.mean())})
-        return RowResults({"pinball": total / len(levels)}, details={"by_level": by_level})
+        details: PinballDetails = {"by_level": by_level}
+        return RowResults({"pinball": total / len(levels)}, details=details)

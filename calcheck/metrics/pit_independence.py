@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import PitIndependenceDetails
 from calcheck.errors import DataError
@@ -118,7 +118,7 @@ class PitIndependence(Metric[None]):
         covariances = autocovariances(series)
         return covariances[1 : self.lags + 1] / covariances[0] if covariances[0] > 0 else np.zeros(self.lags)
 
-    def _details(self, found: NDArray[np.float64]) -> dict[str, Any]:
+    def _details(self, found: NDArray[np.float64]) -> PitIndependenceDetails:
         """Return the autocorrelations at each lag."""
         position, distance = found.tolist()
         return {

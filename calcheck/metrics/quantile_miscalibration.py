@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import QuantileMiscalibrationDetails
 from calcheck.metric_info import SHARED_FIT, MetricInfo
@@ -83,7 +83,7 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     def scores(self, rows: Predictions) -> Scores:
         return scores_at_levels(rows, self.levels_of(rows.predictive))
 
-    def further_details(self, scores: Scores) -> dict[str, Any]:
+    def further_details(self, scores: Scores) -> QuantileMiscalibrationDetails:
         """Return the parts at each level."""
         parts = (Scores(*each).details() for each in zip(*scores, strict=True))
         levels = self.levels or self.default_levels

@@ -78,13 +78,18 @@ class Rce(LocalMetric):
 
         error = errors(rows)
         variance, squared = uncertainties(rows) ** 2, error**2
-        tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
-        roots = {"rmv": float(variance.mean() ** 0.5), "rmse": float(squared.mean() ** 0.5)}
-        tails["details"] |= {**roots, "mean_error": float(error.mean())}
+        columns = {"variance": variance, "squared_error": squared}
+        skewness, warnings = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
+        details: RceDetails = {
+            "skewness": {"variance": skewness["variance"], "squared_error": skewness["squared_error"]},
+            "rmv": float(variance.mean() ** 0.5),
+            "rmse": float(squared.mean() ** 0.5),
+            "mean_error": float(error.mean()),
+        }
         if unknown := missing_moments_reason(rows):
-            tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
+            warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
         reference = None if unknown else reference_rce(rows)
-        return RowResults({"variance": variance, "squared_error": squared}, reference=reference, **tails)
+        return RowResults(columns, reference=reference, details=details, warnings=warnings)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

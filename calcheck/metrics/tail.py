@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.details import TailDetails
+from calcheck.details import TailDetails, TailLevel, TailParts
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import Metric
@@ -119,7 +119,7 @@ class Tail(Metric[None]):
         threshold = mixture_quantile(rows.distributions(), level if upper else 1 - level)
         return threshold, exceedances(rows, threshold, upper=upper)
 
-    def _at_other_levels(self, rows: Predictions) -> list[dict[str, Any]]:
+    def _at_other_levels(self, rows: Predictions) -> list[TailLevel]:
         """Return the statistics at the other levels that are reported."""
         others = [level for level in OTHER_LEVELS if level != self.threshold]
         return [{"level": level, **_summary(*self._exceedances(rows, level))} for level in others]
@@ -141,7 +141,7 @@ class Tail(Metric[None]):
             return np.asarray(np.divide(means[above], means[below]))
 
 
-def _summary(threshold: float, found: Exceedances) -> dict[str, Any]:
+def _summary(threshold: float, found: Exceedances) -> TailParts:
     """Return the threshold, the numbers of exceedances, and both statistics; no severity without an exceedance."""
     observed, expected = float(found.exceeds.sum()), float(found.probability.sum())
     return {

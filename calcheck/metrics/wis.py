@@ -134,7 +134,7 @@ class Wis(LevelsOption, LocalMetric):
         text = f"quantiles at levels without a counterpart are not used: {listed}"
         return used, (Message("unpaired-levels", text),)
 
-    def details(self, means: Means) -> dict[str, Any]:
+    def details(self, means: Means) -> WisDetails:
         return _details(means, means["levels"].tolist())
 
     def value(self, means: Means) -> NDArray[np.float64]:
@@ -146,5 +146,6 @@ def _unpaired(levels: Sequence[float]) -> list[float]:
     return [level for level in levels if min(abs(1 - level - other) for other in levels) > LEVEL_TOLERANCE]
 
 
-def _details(means: Mapping[str, Any], levels: Sequence[float]) -> dict[str, Any]:
-    return {**{name: float(means[name]) for name in COMPONENTS}, "levels": list(levels)}
+def _details(means: Mapping[str, Any], levels: Sequence[float]) -> WisDetails:
+    over, under, dispersion = (float(means[name]) for name in COMPONENTS)
+    return {"overprediction": over, "underprediction": under, "dispersion": dispersion, "levels": list(levels)}

@@ -67,10 +67,10 @@ class Zms(MeanMetric):
 
         z = z_scores(rows)
         squared = z**2
-        tails = heavy_tails({"z2": (squared, 0.8)})
-        tails["details"]["mean_z"] = float(z.mean())
+        skewness, warnings = heavy_tails({"z2": (squared, 0.8)})
+        details: ZmsDetails = {"skewness": {"z2": skewness["z2"]}, "mean_z": float(z.mean())}
         if len(z) > 1:
-            tails["details"]["variance_z"] = float(z.var(ddof=1))
+            details["variance_z"] = float(z.var(ddof=1))
         if unknown := missing_reference_reason(rows):
-            tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
-        return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)
+            warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
+        return RowResults({"z2": squared}, reference=None if unknown else 1.0, details=details, warnings=warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -175,7 +175,9 @@ def _interval_mass(predictive: Predictive, level: float) -> NDArray[np.float64]:
     return predictive.central_mass(level)
 
 
-def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[str, Any]:
+def heavy_tails(
+    columns: dict[str, tuple[NDArray[np.float64], float]],
+) -> tuple[dict[str, float], tuple[Message, ...]]:
     """Return the skewness of columns, with warnings about heavy tails.
 
     Parameters
@@ -186,8 +188,10 @@ def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[s
 
     Returns
     -------
-    dict
-        ``details`` and ``warnings`` of :class:`calcheck.metrics.base.RowResults`.
+    skewness : dict
+        Skewness by column.
+    warnings : tuple of Message
+        One for each column with a heavy tail.
     """
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(
@@ -199,4 +203,4 @@ def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[s
         for name, (_, threshold) in columns.items()
         if found[name] > threshold
     )
-    return {"details": {"skewness": found}, "warnings": warnings}
+    return found, warnings

@@ -22,6 +22,7 @@ from calcheck.io.columns.names import SAMPLE, level_name, level_of
 from calcheck.io.columns.options import ERROR, POINTS, STDS, TARGETS
 from calcheck.io.rows import MODELS
 from calcheck.io.tables.csv import table_of
+from calcheck.predictions import Source
 from calcheck.storage.column_writer import WRITERS, table_writer
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions, Source
+    from calcheck.predictions import Predictions
 
 PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
 FLAT = {
@@ -52,8 +53,12 @@ def write(source: Source, path: str) -> None:
     Raises
     ------
     DataError, OptionError
-        The predictions are not valid, or the format cannot represent them.
+        The predictions are not valid or not read yet, or the format cannot represent them.
     """
+    given: Any = source  # a frame that is not read yet, without types
+    if not isinstance(given, Source):
+        msg = f"write takes predictions as calcheck.read returns them, got {type(given).__name__}"
+        raise OptionError(msg)
     rows = source.predictions()  # Validates all rows before writing
     if suffix_of(path) == ".csv" and rows.id is not None:
         _require_same_in_text(rows.id)

@@ -19,7 +19,7 @@ from calcheck.statistics.sort_keys import distinct_categories, make_bins
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -208,7 +208,7 @@ def sum_rows(rows: RowResults) -> MomentSums:
     return MomentSums.from_terms(terms, Metadata(rows.n, rows.reference, rows.warnings), fixed=rows.fixed)
 
 
-def rows_of_means(sums: MomentSums, details: dict[str, Any]) -> RowResults:
+def rows_of_means(sums: MomentSums, details: Mapping[str, Any]) -> RowResults:
     """Return the results of a metric from means over rows."""
     metadata, fixed = sums.metadata, {**sums.means(), **sums.fixed}
     return RowResults(

@@ -33,8 +33,10 @@ def _cce_accumulator(metric: Cce) -> NystroemAccumulator | None:
 def not_streamable_reason(metric: Metric[Any]) -> str:
     """Return why a metric cannot be computed in batches."""
     if isinstance(metric, Cce):
-        exact = metric.exact_only or f"--solver {metric.solver}"
-        return f"needs all rows at once with {exact}. Use --solver nystroem instead to compute cce in batches"
+        if exact := metric.exact_only:
+            return f"needs all rows at once with {exact}. Remove {exact} to compute cce in batches"
+        solver = f"--solver {metric.solver}"
+        return f"needs all rows at once with {solver}. Use --solver nystroem instead to compute cce in batches"
     return "needs all rows at once and cannot be computed in batches"
 
 

@@ -258,6 +258,12 @@ class SearchedRows:
         found += [] if self.clusters is None else [self.clusters.binning]
         return tuple(each for each in found if len(each.bins) > 1) or tuple(found[:1])
 
+    @cached_property
+    def warnings(self) -> tuple[Message, ...]:
+        """Warnings about the rows."""
+        dependent = dependence_warnings(self.rows, without_option="The search for regions")
+        return (*data_warnings(self.source, self.rows.predictive), *dependent)
+
     def scores(self, stage: str) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
         yield row_scores(self.rows)
@@ -275,12 +281,6 @@ class SearchedRows:
             "min_rows": self.min_rows,
         }
 
-    @cached_property
-    def _warnings(self) -> tuple[Message, ...]:
-        """What is doubtful about the rows."""
-        dependent = dependence_warnings(self.rows, without_option="The search for regions")
-        return (*data_warnings(self.source, self.rows.predictive), *dependent)
-
     def row_columns(self, regions: Sequence[NDArray[np.intp]]) -> dict[str, NDArray[np.intp]]:
         """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""
         numbers = np.zeros(len(self.rows), dtype=np.intp)
@@ -297,7 +297,7 @@ class SearchedRows:
             inferred = infer(found, self.run.quiet()) if intervals else [IntervalInference()] * len(found)
             values = [fitted_metric(metric, None, rows, basis).value for metric, rows, basis in found]
         for metric, value, inference in zip(self.metrics, values, inferred, strict=True):
-            inference = replace(inference, verdict="none", warnings=(*self._warnings, *inference.warnings))
+            inference = replace(inference, verdict="none", warnings=(*self.warnings, *inference.warnings))
             if region.direction in (metric.info.above, metric.info.below):
                 inference = replace(
                     inference,

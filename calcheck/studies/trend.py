@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.report import Skipped
+from calcheck.studies.align import incomparable_reason
 from calcheck.studies.compare import comparison_input
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ def trend(
     -------
     Report
         One result for each metric and source; its ``slice`` states the position, and its ``details`` the change from
-        the first source.
+        the first source. Metrics whose values cannot be compared are skipped, such as the nll of densities and of
+        probability masses.
 
     Raises
     ------
@@ -53,6 +56,8 @@ def trend(
     places = list(at or range(len(sources)))
     _require_places(places, len(sources))
     run = run or Run()
+    reasons = {metric: incomparable_reason(metric, sources) for metric in metrics}
+    metrics = [metric for metric, reason in reasons.items() if not reason]
     reports = []
     for number, source in enumerate(sources):
         run.progress("files", number / len(sources))
@@ -60,7 +65,10 @@ def trend(
             reports.append(evaluate(source, metrics, run=run.quiet()))
     run.progress("files", 1.0)
     labels = [f"{place:g}" for place in places]
-    skipped = dict.fromkeys(each for report in reports for each in report.skipped)
+    apart = (
+        Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons.items() if reason
+    )
+    skipped = dict.fromkeys([*apart, *(each for report in reports for each in report.skipped)])
     return replace(
         reports[0],
         input=comparison_input(labels, [report.input for report in reports]),

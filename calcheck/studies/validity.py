@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 ROWS, MOST_ROWS = 5_000, 10_000_000  # Default and maximum number of rows of a data set
+NU = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # Default degrees of freedom of the uncertainties
 SETS, MOST_SETS = 1_000, 1_000_000  # Default and maximum number of data sets
 RESAMPLES = 1_500
 SUMMARY = "Share of data sets of a right model whose interval contains the value of a right model."
@@ -64,22 +65,29 @@ class Tails:
         return np.asarray(np.sqrt(half / rng.gamma(half, size=rows)))
 
 
-def tails_of(nu: Sequence[float], source: Source | None) -> list[Tails]:
+def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
     """Return the tails of simulated data sets: those of a file, or else one for each number of degrees of freedom.
 
     Raises
     ------
     OptionError
-        A number of degrees of freedom is not positive.
+        Both are given, or a number of degrees of freedom is not positive or repeated.
     """
     from calcheck.statistics.moments import uncertainties
 
+    if source is not None and nu is not None:
+        msg = "--nu and FILE contradict each other: the uncertainties are simulated, or those of the file"
+        raise OptionError(msg)
     if source is not None:
         with source.error_context():
             return [Tails({"uncertainties": "of the file"}, observed=uncertainties(source.predictions()))]
+    nu = NU if nu is None else nu
     for each in nu:
         if not 0 < each < np.inf:
             msg = f"--nu must be positive numbers, got {each:g}"
+            raise OptionError(msg)
+        if nu.count(each) > 1:
+            msg = f"--nu must differ, got {each:g} twice"
             raise OptionError(msg)
     return [Tails({"nu": f"{each:g}"}, nu=each) for each in nu]
 

@@ -499,6 +499,8 @@ def test_options_after_the_name_of_a_file_are_column_options(calcheck, counts, t
     assert split_options(str(odd)) == (str(odd), {})
     line = calcheck("compare", f"{counts}@dists=poisson", counts).refused()
     assert "there is no column option --dists. Did you mean 'dist'?" in line
+    line = calcheck("compare", f"{counts}@nan_policy=omit", counts).refused()
+    assert "there is no column option --nan_policy. Did you mean 'nan-policy'?" in line
 
 
 def test_the_deviation_over_trials_is_shown_in_every_format(calcheck, models, monkeypatch):

@@ -34,6 +34,19 @@ def test_metrics_are_those_of_the_converted_file(joint, calcheck, tmp_path):
     assert values(calcheck("pit", written, "--pre-rank", "variogram", *options))["pit"] == named["pit"]
 
 
+def test_no_recalibration_of_several_targets_is_suggested(joint, calcheck, tmp_path):
+    """Errors twice as large as predicted are a fault, in columns and in a column of lists."""
+    wide = frame(forecasts(0, 0.5, 0.5, 60))
+    wide[["y1", "y2"]] = wide[["m1", "m2"]] + 4 * (wide[["y1", "y2"]].to_numpy() - wide[["m1", "m2"]].to_numpy())
+    wide.to_parquet(joint)
+    written = tmp_path / "out.parquet"
+    assert calcheck("convert", joint, *COLUMNS, *FACTOR, "-o", written).code == 0
+    for arguments in ((joint, *COLUMNS, *FACTOR), (written,)):
+        ended = calcheck("evaluate", *arguments, "--brief")
+        assert "NO" in ended.out
+        assert "recalibrate" not in ended.out
+
+
 def test_inspect_shows_correlations_and_keeps_the_order_of_columns(joint, calcheck):
     ended = calcheck("inspect", joint, *COLUMNS, *FACTOR)
     assert "cholesky     l11, l21, l22" in ended.out

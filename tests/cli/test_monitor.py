@@ -250,6 +250,11 @@ def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
         ("--metrics", "zms"),
     ):
         assert f"contradicts {state}" in calcheck("monitor", state, *options).refused()
+    assert f"--horizon 3 contradicts {state}, which has none" in calcheck("monitor", state, "--horizon", "3").refused()
+
+
+def test_a_missing_state_is_named_as_missing(calcheck, tmp_path):
+    assert "there is no file" in calcheck("monitor", tmp_path / "model.state").refused()
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:500], lambda text: text.replace(b"history", b"histery")])
@@ -271,3 +276,17 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
     assert len(whole.pictures()) == 1
     with pytest.raises(package.OptionError, match="window '1D' contradicts the state, which has '7D'"):
         package.monitor(late, state=state, window="1D")
+    for options, message in (
+        ({"horizon": 3}, "horizon '3' contradicts the state, which has none: omit horizon"),
+        ({"seed": 5}, "seed 5 contradicts the state, which has 0: omit seed"),
+        ({"metrics": "zms"}, "metrics 'zms' contradicts the state, which has 'pit-bias, .*: omit metrics"),
+        (
+            {"metrics": ["pit-bias", "pit-dispersion", package.metric("coverage", level=0.5)]},
+            "coverage: level 0.5 contradicts the state, which has 0.9: omit coverage: level",
+        ),
+        ({"windw": "1D"}, r"there is no argument 'windw' .* Did you mean 'window'\?"),
+    ):
+        with pytest.raises(package.OptionError, match=message):
+            package.monitor(late, state=state, **options)
+    same = package.monitor(late, state=state, metrics=["pit-bias", "pit-dispersion", "coverage"], seed=0, replicates=0)
+    assert_allclose(same.monitor.log_e_value, found.monitor.log_e_value)

@@ -135,7 +135,7 @@ def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_p
     line = calcheck("cce", path, "--solver", "cg", "--save-state", state).refused()
     assert "cce needs all rows at once with --solver cg" in line
     line = calcheck("cce", path, "--estimator", "unbiased", "--save-state", state).refused()
-    assert "cce needs all rows at once with --estimator unbiased" in line
+    assert "needs all rows at once with --estimator unbiased. Remove --estimator unbiased to compute" in line
     line = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
     assert "has the suffix of a table or report" in line
     assert "would overwrite" in calcheck("zms", path, "--save-state", state, "-o", state).refused()

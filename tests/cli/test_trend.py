@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
 
 from tests.files import write
 from tests.schemas import validate
@@ -79,6 +81,25 @@ def test_deviations_over_trials_are_shown(calcheck, series, monkeypatch):
 def test_the_first_file_may_be_of_another_family(report, series):
     found = report(f"{series[0]}@std=x", series[1], "--metrics", "zms")
     assert len(found["results"]) == 2
+
+
+def test_densities_and_probability_masses_have_no_common_trend(report, calcheck, tmp_path):
+    """The same counts, by Poisson rates and by normal distributions with their moments."""
+    rates = np.linspace(1, 9, 60)
+    counts = np.random.default_rng(0).poisson(rates)
+    masses = write(tmp_path / "masses.parquet", {"y": counts, "rate": rates})
+    densities = write(tmp_path / "densities.parquet", {"y": counts, "mean": rates, "std": np.sqrt(rates)})
+    files = (f"{masses}@dist=poisson", densities)
+    found = report(*files, "--metrics", "nll,crps")
+    assert [each["metric"] for each in found["results"]] == ["crps", "crps"]
+    (skipped,) = found["skipped"]
+    assert skipped["reason"].startswith("compares densities of some models with probability masses of others")
+    assert "pass --discretise" in calcheck("trend", *files, "--metrics", "nll", *QUICK).refused()
+    assert len(report(densities, densities, "--metrics", "nll")["results"]) == 2
+    values = [each["value"] for each in report(*files, "--metrics", "nll", "--discretise")["results"]]
+    normal = stats.norm(rates, np.sqrt(rates))
+    by_hand = [stats.poisson(rates).logpmf(counts), np.log(normal.cdf(counts + 0.5) - normal.cdf(counts - 0.5))]
+    assert_allclose(values, [-each.mean() for each in by_hand])
 
 
 @pytest.mark.parametrize(

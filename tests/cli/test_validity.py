@@ -108,6 +108,7 @@ def test_the_picture_and_the_table_show_the_shares(calcheck, tmp_path):
         (("--nu", "4..2"), "--nu takes a list of numbers, got '4..2'"),
         (("--rows", 1), "--rows must be at least 2: a single row cannot be resampled"),
         (("--sets", 0), "--sets must be at least 1 and at most 1,000,000, got 0"),
+        (("--nu", "2..4,3"), "--nu must differ, got 3 twice"),
         (("missing.csv",), "missing.csv"),
     ],
 )
@@ -115,6 +116,8 @@ def test_what_cannot_be_simulated_is_refused(calcheck, arguments, message):
     assert message in calcheck("validity", *arguments).refused()
 
 
-def test_a_picture_of_a_file_is_refused(calcheck, preds, tmp_path):
+def test_tails_and_a_picture_beside_a_file_are_refused(calcheck, preds, tmp_path):
+    line = calcheck("validity", preds, *QUICK, "--nu", "3").refused()
+    assert "--nu and FILE contradict each other" in line
     line = calcheck("validity", preds, *QUICK, "--plot", tmp_path / "valid.svg").refused()
     assert "--plot draws validity by --nu" in line

@@ -139,6 +139,24 @@ def test_ece_of_counts_at_the_ends_has_no_gaps():
 
 
 @pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("ece", {}, "Mean difference between quantile levels and"),
+        ("ece", {"alpha": 2}, "Mean squared difference between quantile levels and"),
+        ("ece", {"norm": "max"}, "Largest difference between quantile levels and"),
+        ("ece", {"norm": "max", "alpha": 2}, "Largest squared difference between quantile levels and"),
+        ("ence", {}, "Mean relative difference between predicted and"),
+        ("ence", {"norm": "max"}, "Largest relative difference between predicted and"),
+    ],
+)
+def test_the_description_is_that_of_the_statistic(name, options, begins):
+    described = METRICS[name](**options).description()
+    assert described.startswith(begins)
+    assert described.endswith(METRICS[name].info.interpretation)
+    assert METRICS[name]().description() == f"{METRICS[name].summary()} {METRICS[name].info.interpretation}"
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"levels": (0.5, 0.1)}, "--levels must increase, got 0.5, 0.1"),

@@ -313,6 +313,9 @@ def test_filters_are_mappings(frame):
         ({"inputs": ["a,b", "c"]}, "the column name 'a,b' has a comma or outer spaces"),
         ({"input": ["a"]}, "there is no argument 'input'"),
         ({"resample": 0}, r"there is no argument 'resample' \(arguments: seed, .*resamples"),
+        ({"clusters": "y"}, r"there is no argument 'clusters' .*Did you mean 'cluster'\?"),
+        ({"weight": "y"}, r"there is no argument 'weight' .*Did you mean 'weights'\?"),
+        ({"weights": np.ones(N)}, r"weights takes text, got the list \[1.0, 1.0, 1.0, 1.0.*…$"),
         ({"nan_policy": "drop"}, "nan_policy takes one of raise, omit, got 'drop'"),
         ({"min_std": "small"}, "min_std takes a number, got the text 'small'"),
         ({"seed": 1.5}, "seed takes a whole number, got 1.5"),
@@ -353,6 +356,9 @@ def test_messages_name_keywords_in_python():
     text = "Pass --nan-policy omit, another --lambda or --no-null (--help)"
     assert with_keywords(text) == "Pass nan_policy omit, another lambda_ or replicates=0 (--help)"
     assert with_keywords("columns a--b and --") == "columns a--b and --"
+    skipped = calcheck.evaluate({"y": [1.0, 2.0], "mean": [1.0, 2.0], "std": [1.0, 1.0]}, ["zms", "cce"], **BARE)
+    with pytest.raises(OptionError, match=r"cce was skipped: needs inputs to condition on \(embedding or inputs\)"):
+        skipped.rows("cce")
     with pytest.raises(DataError, match=r"the target. Pass target COLUMN, or truth FILE"):
         calcheck.evaluate({"mean": [1.0, 2.0], "std": [1.0, 1.0]}, "zms")
 
@@ -400,6 +406,8 @@ def test_a_frame_is_joined_to_files_and_written_as_one(frame, tmp_path):
     assert value(frame.drop(columns="y"), truth=str(tmp_path / "truth.csv")) == value(frame)
     calcheck.write(calcheck.read(frame), str(tmp_path / "written.parquet"))
     assert value(tmp_path / "written.parquet") == value(frame)
+    with pytest.raises(OptionError, match=r"write takes predictions as calcheck\.read returns them, got DataFrame"):
+        calcheck.write(frame, tmp_path / "unread.parquet")
 
 
 def test_frames_as_arrays_keep_missing_numbers(frame):
