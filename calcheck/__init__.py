@@ -8,7 +8,7 @@ from calcheck.lazy_attributes import lazy_attributes
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
-    from calcheck.api import compare, evaluate, metric, monitor, recalibrate, reject, slices, sweep
+    from calcheck.api import compare, compare_samples, evaluate, metric, monitor, recalibrate, reject, slices, sweep
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.interactive import InteractiveReport
     from calcheck.io import read
@@ -30,6 +30,7 @@ __all__ = [
     "Report",
     "__version__",
     "compare",
+    "compare_samples",
     "evaluate",
     "metric",
     "monitor",
@@ -55,6 +56,7 @@ __getattr__ = lazy_attributes(
         "Predictions": "calcheck.predictions",
         "Report": "calcheck.report",
         "compare": "calcheck.api",
+        "compare_samples": "calcheck.api",
         "evaluate": "calcheck.api",
         "metric": "calcheck.api",
         "monitor": "calcheck.api",

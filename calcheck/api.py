@@ -20,7 +20,7 @@ from calcheck.io.arrays import matrix_of
 from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
 from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
-from calcheck.metrics import DEFAULT_METRICS, METRICS, canonical_name
+from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import Metric, with_level
 from calcheck.options import Option, options_of
@@ -53,6 +53,7 @@ from calcheck.studies.region_search import search_regions
 from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
+from calcheck.studies.two_samples import two_samples
 from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     >>> metric("width", level=0.9).options()
     {'level': 0.9}
     """
-    chosen = METRICS.named(canonical_name(name))
+    chosen = (METRICS | TWO_SAMPLE_METRICS).named(canonical_name(name))
     known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
         names = ", ".join(option.field for option in options_of(chosen)) or "none"
@@ -345,6 +346,75 @@ def compare(
         build=comparison_document,
         draw=lambda report: [comparison_picture(report)],
     )
+
+
+@keyword_messages()
+def compare_samples(
+    first: Data,
+    second: Data,
+    metric: str | AnyMetric = "mcmd",
+    *,
+    grid: int | None = None,
+    at: Data = None,
+    **options: Unpack[Options],
+) -> InteractiveReport:
+    """Return a distance between two samples of inputs and targets, whose inputs may differ.
+
+    Parameters
+    ----------
+    first, second : path, DataFrame, table, Source or Predictions
+        Samples with targets and inputs, as for :func:`calcheck.read`; predictions are ignored. Keywords name the
+        columns of both.
+    metric : str or Metric
+        ``"mcmd"`` compares the distributions of targets given the inputs at each input, ``"mmd"`` those of targets, or
+        of inputs and targets (``calcheck.metric("mmd", joint=True)``). ``"jmmd"``, ``"cmmd"`` and ``"fid"`` compare
+        data with draws of a model.
+    grid : int, optional
+        Number of equally spaced evaluation points for ``"mcmd"`` and a single input (default 200); for several inputs,
+        the evaluation points are the inputs of the first sample.
+    at : path, DataFrame, table or array-like (m, d), optional
+        Evaluation points for ``"mcmd"``.
+    **options
+        Keywords of the run, where ``replicates`` is the number of permutations (default 199), and of
+        :func:`calcheck.read`: ``inputs=["x"]``, ``target="y"``.
+
+    Returns
+    -------
+    InteractiveReport
+        One result. ``rows("mcmd")`` has the distance at each evaluation point.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or the samples have different numbers of inputs or targets.
+    OptionError
+        The metric does not compare two samples, or a value is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(size=(2, 100))
+    >>> first = {"x": x[0], "y": rng.normal(x[0])}
+    >>> second = {"x": x[1], "y": rng.normal(x[1] + 2)}
+    >>> result = compare_samples(first, second, inputs=["x"]).results[0]
+    >>> round(result.value, 2), result.p_value
+    (0.74, 0.005)
+    """
+    compared = _of_samples(metric)
+    columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+    samples = [_sample(each, columns) for each in (first, second)]
+    points = None if at is None else _points(at, samples[0])
+    found: list[PointwiseResults] = []
+
+    def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
+        found.append(PointwiseResults(metric.info.name, results.columns, shown.row_numbers(), InMemory(shown)))
+
+    if grid is not None and not compared.info.conditional:
+        msg = f"grid sets evaluation points, which {compared.info.name} does not have. Omit it"
+        raise OptionError(msg)
+    report = two_samples(samples[0], samples[1], compared, grid=grid, at=points, run=_run(options), sink=keep)
+    return InteractiveReport.from_report(_require_results(report), found)
 
 
 @keyword_messages()
@@ -795,7 +865,12 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
     if not chosen:
         msg = "there are no metrics to compute. Name at least one, or omit metrics for all that apply"
         raise OptionError(msg)
-    return [metric(each) if isinstance(each, str) else each for each in chosen]
+    found = [metric(each) if isinstance(each, str) else each for each in chosen]
+    for each in found:
+        if each.info.name in TWO_SAMPLE_METRICS:
+            msg = f"{each.info.name} compares two samples, without predictions: use calcheck.compare_samples"
+            raise OptionError(msg)
+    return found
 
 
 def _criteria(criteria: Any) -> list[str] | None:
@@ -895,6 +970,31 @@ def _count(name: str, value: Any) -> int:
         msg = f"{name} must be >= 0, got {count}"
         raise OptionError(msg)
     return count
+
+
+def _of_samples(named: str | AnyMetric) -> AnyMetric:
+    """Return a metric that compares two samples.
+
+    Raises
+    ------
+    OptionError
+        The metric compares targets with predictions only.
+    """
+    given = metric(named) if isinstance(named, str) else named
+    if given.info.name in TWO_SAMPLE_METRICS:
+        return given
+    if not hasattr(given, "of_samples"):
+        known = [*TWO_SAMPLE_METRICS, *(name for name, each in METRICS.items() if hasattr(each, "of_samples"))]
+        msg = f"{given.info.name} does not compare two samples. Pass one of {', '.join(known)}"
+        raise OptionError(msg)
+    found: AnyMetric = given.of_samples()
+    return found
+
+
+def _sample(data: Data, columns: dict[str, Any]) -> Source:
+    """Return the source of a sample, which needs no predictions."""
+    source = _source(data, columns, [])
+    return replace(source, contents="sample") if isinstance(source, FileSource) else source
 
 
 def _source(

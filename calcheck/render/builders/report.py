@@ -37,6 +37,7 @@ FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
 SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
+EQUAL_LEGEND = "expected: score of these rows if both samples have the same distribution"
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
 DETAILS_LEGENDS = {
     "dof": "dof: effective degrees of freedom of the kernel regression",
@@ -243,7 +244,8 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
         Whether the details of the first result are shown.
     """
     all_rows = [result for result in report.results if "group" not in result.slice]
-    lines = [EXPECTED_LEGEND] if any(result.reference is not None for result in report.results) else []
+    expected = EQUAL_LEGEND if report.input.predictive is None else EXPECTED_LEGEND
+    lines = [expected] if any(result.reference is not None for result in report.results) else []
     lines += [ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
     lines += [ZETA_LEGEND] if any(result.zeta is not None for result in all_rows) else []
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]
