@@ -53,7 +53,7 @@ from calcheck.studies.region_search import search_regions
 from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep_settings import from_values
-from calcheck.studies.two_samples import two_samples
+from calcheck.studies.two_samples import metric_of_samples, two_samples
 from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
@@ -401,7 +401,7 @@ def compare_samples(
     >>> round(result.value, 2), result.p_value
     (0.74, 0.005)
     """
-    compared = _of_samples(metric)
+    compared = metric_of_samples(_named(metric))
     columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
     samples = [_sample(each, columns) for each in (first, second)]
     points = None if at is None else _points(at, samples[0])
@@ -857,20 +857,25 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
     """Return metrics by name or with options; the default metrics for None."""
     if metrics is None:
         return [metric(name) for name in DEFAULT_METRICS]
-    chosen = _listed(metrics)
-    for each in chosen:
-        if not isinstance(each, (str, Metric)):
-            msg = f"metrics are names or calcheck.metric(name, …), got {each!r}"
-            raise OptionError(msg)
+    chosen = [_named(each) for each in _listed(metrics)]
     if not chosen:
         msg = "there are no metrics to compute. Name at least one, or omit metrics for all that apply"
         raise OptionError(msg)
-    found = [metric(each) if isinstance(each, str) else each for each in chosen]
-    for each in found:
+    for each in chosen:
         if each.info.name in TWO_SAMPLE_METRICS:
             msg = f"{each.info.name} compares two samples, without predictions: use calcheck.compare_samples"
             raise OptionError(msg)
-    return found
+    return chosen
+
+
+def _named(value: Any) -> AnyMetric:
+    """Return a metric by its name or with options."""
+    if isinstance(value, str):
+        return metric(value)
+    if not isinstance(value, Metric):
+        msg = f"metrics are names or calcheck.metric(name, …), got {value!r}"
+        raise OptionError(msg)
+    return value
 
 
 def _criteria(criteria: Any) -> list[str] | None:
@@ -970,25 +975,6 @@ def _count(name: str, value: Any) -> int:
         msg = f"{name} must be >= 0, got {count}"
         raise OptionError(msg)
     return count
-
-
-def _of_samples(named: str | AnyMetric) -> AnyMetric:
-    """Return a metric that compares two samples.
-
-    Raises
-    ------
-    OptionError
-        The metric compares targets with predictions only.
-    """
-    given = metric(named) if isinstance(named, str) else named
-    if given.info.name in TWO_SAMPLE_METRICS:
-        return given
-    if not hasattr(given, "of_samples"):
-        known = [*TWO_SAMPLE_METRICS, *(name for name, each in METRICS.items() if hasattr(each, "of_samples"))]
-        msg = f"{given.info.name} does not compare two samples. Pass one of {', '.join(known)}"
-        raise OptionError(msg)
-    found: AnyMetric = given.of_samples()
-    return found
 
 
 def _sample(data: Data, columns: dict[str, Any]) -> Source:

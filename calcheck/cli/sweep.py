@@ -47,6 +47,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     from calcheck.studies.align import Model
     from calcheck.studies.sweep import sweep
     from calcheck.studies.sweep_settings import parse
+    from calcheck.studies.two_samples import metric_of_samples
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     metric = _metric(metric_name(options.metric), settings, given)
@@ -56,7 +57,8 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
             "sweep needs a setting to vary: pass --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
         )
         raise OptionError(msg)
-    of_samples = _of_samples(metric, two_samples=options.two_samples)
+    compares_samples = options.two_samples or metric.info.name in TWO_SAMPLE_METRICS
+    of_samples = metric_of_samples(metric) if compares_samples else None
     if options.grid is not None and not (of_samples and of_samples.info.conditional):
         msg = "--grid sets the evaluation points of two samples: pass --metric mcmd"
         raise OptionError(msg)
@@ -79,27 +81,6 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     if plot:
         draw(sweep_picture(report), plot)
     deliver(report, report_to, sweep_document)
-
-
-def _of_samples(metric: Metric[Any], *, two_samples: bool) -> Metric[Any] | None:
-    """Return the metric that compares two samples; None if models are compared.
-
-    Raises
-    ------
-    OptionError
-        Two samples are requested, and the metric does not compare them.
-    """
-    if metric.info.name in TWO_SAMPLE_METRICS:
-        return metric
-    if not two_samples:
-        return None
-    if not hasattr(metric, "of_samples"):
-        names = [name for name, each in METRICS.items() if hasattr(each, "of_samples")]
-        known = ", ".join((*names, *TWO_SAMPLE_METRICS))
-        msg = f"{metric.info.name} does not compare two samples: omit --two-samples, or pass another --metric ({known})"
-        raise OptionError(msg)
-    found: Metric[Any] = metric.of_samples()
-    return found
 
 
 def _require_predictions(sources: Sequence[FileSource]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, ValuesError
+from calcheck.errors import DataError, OptionError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import REPLICATES
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.mmd.samples import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.studies.align import Model
@@ -139,6 +140,24 @@ def sweep_two_samples(
         at=at,
         run=run,
     )
+
+
+def metric_of_samples(metric: Metric[Any]) -> Metric[Any]:
+    """Return a metric of two samples, for a metric that compares targets with predictions in the same way.
+
+    Raises
+    ------
+    OptionError
+        The metric does not compare two samples.
+    """
+    if metric.info.name in TWO_SAMPLE_METRICS:
+        return metric
+    if not hasattr(metric, "of_samples"):
+        known = (*TWO_SAMPLE_METRICS, *(name for name, each in METRICS.items() if hasattr(each, "of_samples")))
+        msg = f"{metric.info.name} does not compare two samples. Metrics that do: {', '.join(known)}"
+        raise OptionError(msg)
+    found: Metric[Any] = metric.of_samples()
+    return found
 
 
 def two_samples(

@@ -56,7 +56,7 @@ def test_two_samples_have_a_distance_at_each_evaluation_point(samples):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "zms"}, "zms does not compare two samples. Pass one of mcmd, mmd, jmmd, cmmd, fid"),
+        ({"metric": "zms"}, "zms does not compare two samples. Metrics that do: mcmd, mmd, jmmd, cmmd, fid"),
         ({"metric": "mmd", "grid": 5}, "grid sets evaluation points, which mmd does not have"),
         ({"metric": "mcmc"}, "unknown metric 'mcmc'. Did you mean 'mcmd'?"),
         ({"inputs": None}, "needs inputs to condition on"),

@@ -269,7 +269,7 @@ def test_two_files_that_are_no_models_name_the_option(calcheck, samples, tmp_pat
             "cce",
             2,
             ("--two-samples",),
-            "cce does not compare two samples: omit --two-samples, or pass another --metric",
+            "cce does not compare two samples. Metrics that do: mcmd, mmd, jmmd, cmmd, fid",
         ),
         ("jmmd", 2, ("--two-samples", "--mean", "y"), "--mean does not apply to two samples: remove it"),
         ("mcmd", 2, ("--std", "y"), "--std does not apply to two samples: remove it"),
