@@ -139,7 +139,23 @@ class PairEmbeddings(LaplaceEmbeddings):
         return np.stack([Laplace(1.0).gram(*pair).mean(axis=1) for pair in zip(points, self._draws, strict=True)])
 
 
-class AtomEmbeddings(LaplaceEmbeddings):
+class ScalarEmbeddings(LaplaceEmbeddings):
+    """Embeddings of distributions of one target, which are vectors."""
+
+    def products(self) -> Values:
+        features = self._features
+        return np.asarray(features @ features.T)
+
+    def norms(self) -> Values:
+        return np.asarray(np.sum(self._features**2, axis=1))
+
+    @property
+    @abstractmethod
+    def _features(self) -> Values:
+        """Vectors with the inner products of the embeddings, (n, q)."""
+
+
+class AtomEmbeddings(ScalarEmbeddings):
     """Embeddings of distributions with atoms at common points.
 
     Parameters
@@ -179,16 +195,8 @@ class AtomEmbeddings(LaplaceEmbeddings):
         right = np.where(above <= last, np.exp(-self._gamma * np.abs(points - self._atoms[high])), 0.0)
         return low, high, left, right
 
-    def products(self) -> Values:
-        features = self._features
-        return np.asarray(features @ features.T)
-
-    def norms(self) -> Values:
-        return np.asarray(np.sum(self._features**2, axis=1))
-
     @property
     def _features(self) -> Values:
-        """Vectors with the inner products of the embeddings, (n, w)."""
         return np.asarray(self._below * np.sqrt(np.append(1 - self._decay**2, 1.0)))
 
 
@@ -221,7 +229,7 @@ def _require_room(predictive: Predictive, points: int) -> None:
         raise DataError(msg)
 
 
-class SmoothEmbeddings(LaplaceEmbeddings):
+class SmoothEmbeddings(ScalarEmbeddings):
     """Embeddings of continuous distributions, from their distribution functions at Gauss-Legendre nodes of panels.
 
     Parameters
@@ -276,16 +284,8 @@ class SmoothEmbeddings(LaplaceEmbeddings):
         values = self._rule.at(2 * (inside - low) / (high - low) - 1)
         return panel, values * np.exp(-self._gamma * np.abs(points - inside))[..., None]
 
-    def products(self) -> Values:
-        features = self._features
-        return np.asarray(features @ features.T)
-
-    def norms(self) -> Values:
-        return np.asarray(np.sum(self._features**2, axis=1))
-
     @property
     def _features(self) -> Values:
-        """Vectors with the inner products of the embeddings, (n, w q + 1)."""
         weights = np.sqrt(self._gamma * np.diff(self._edges)[:, None] * self._rule.weights)
         inside = (self._left * weights).reshape(len(self._left), -1)
         return np.concatenate([inside, self._end[:, None]], axis=1)
