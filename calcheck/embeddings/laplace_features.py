@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.distributions import Samples
 from calcheck.embeddings.exact_features import ExactFeatures
 from calcheck.embeddings.laplace_embeddings import laplace_embeddings
-from calcheck.embeddings.rescaled_features import SwappedDraw, by_row
+from calcheck.embeddings.rescaled_features import OfDistributions, SwappedDraw, by_row
 from calcheck.kernels.functions import Laplace
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class SharedLaplace:
 
     def __init__(self, data: DataSet, features: LaplaceFeatures, *, differences: bool) -> None:
         self._data, self._features, self._differences = data, features, differences
-        self._known: dict[tuple[int, bool], tuple[Predictive, LaplaceEmbeddings, Values]] = {}
+        self._own = OfDistributions(data, self._with_products)
+        self._pooled = OfDistributions(data, lambda draws: self._with_products(self._with_targets(draws)))
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features, as :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`."""
@@ -129,17 +130,13 @@ class SharedLaplace:
 
     def _embedded(self, one: Predictive | SwappedDraw) -> tuple[LaplaceEmbeddings, Values]:
         """Return the embeddings of distributions, or of the targets and draws of each row, and their products."""
-        exchanged = isinstance(one, SwappedDraw)
-        owner = one.draws if isinstance(one, SwappedDraw) else one
-        if (id(owner), exchanged) in self._known:
-            return self._known[id(owner), exchanged][1:]
-        embeddings = laplace_embeddings(self._pooled(owner) if exchanged else owner, tuple(self._features.gamma))
-        found = embeddings, embeddings.products()
-        if any(owner is shared for shared in self._data.model):
-            self._known[id(owner), exchanged] = owner, *found
-        return found
+        return self._pooled(one.draws) if isinstance(one, SwappedDraw) else self._own(one)
 
-    def _pooled(self, predictive: Predictive) -> Samples:
+    def _with_products(self, predictive: Predictive) -> tuple[LaplaceEmbeddings, Values]:
+        embeddings = laplace_embeddings(predictive, tuple(self._features.gamma))
+        return embeddings, embeddings.products()
+
+    def _with_targets(self, predictive: Predictive) -> Samples:
         """Return the draws together with the targets of the data."""
         n, columns = len(self._data.y), self._data.y.shape[-1]
         draws = _draws(predictive).reshape(n, -1, columns)
