@@ -30,11 +30,17 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
-from tests.joint_cases import rows_of_case, sampled_case, sampled_rows, value
+from tests.joint_cases import (
+    ESTIMATORS,
+    assert_equal_to_pooled_samples,
+    rows_of_case,
+    sampled_case,
+    sampled_rows,
+    value,
+)
 from tests.naive import cce_squared, form, input_kernel, target_kernel, weights
 from tests.shorthand import cce
 
-ESTIMATORS = ["unbiased", "v", "paper"]
 SHAPES = {"laplace": {}, "polynomial": {"degree": 3, "coef0": 1.0}}
 every_kernel = pytest.mark.parametrize("kernel", SHAPES)
 N = 5
@@ -303,15 +309,7 @@ def test_joint_metrics_of_draws_equal_those_of_pooled_samples(kernel, columns, t
     y, draws = (y - 7) / unit, (draws - 7) / unit
     rows, k_y = sampled_rows(x, y, draws), target_kernel(0.6, kernel, **SHAPES[kernel])
     options = {"kernel_y": kernel, "gamma_y": 0.6, "standardize": "none"}
-    limits = {"rtol": 1e-10, "atol": 1e-10}
-    assert_allclose(value("cmmd", rows, **options), naive.cmmd(x, y, draws, k_y=k_y), **limits)
-    for statistic in ESTIMATORS:
-        expected = naive.jmmd(x, y, draws, k_y=k_y, statistic=statistic)
-        assert_allclose(value("jmmd", rows, statistic=statistic, **options), expected, **limits)
-        for constant in (False, True)[:targets]:
-            given = {"statistic": statistic, "constant": constant}
-            expected = naive.ammd(y, draws, k_y=k_y, **given)
-            assert_allclose(value("ammd", rows, **given, **options), expected, **limits)
+    assert_equal_to_pooled_samples(rows, (x, y, draws), k_y, options)
 
 
 @every_kernel
