@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CmmdDetails
 from calcheck.kernels.kernel_options import Solver
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel
+from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option, require_positive_option
 from calcheck.results import RowResults
 
@@ -138,7 +138,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
     def of_samples(self) -> CmmdOfSamples:
         """Return the metric with these options, of two samples."""
-        return CmmdOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+        return with_options_of(self, CmmdOfSamples)
 
 
 @dataclass(frozen=True)

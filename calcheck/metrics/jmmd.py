@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import JmmdDetails
@@ -10,7 +10,7 @@ from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel
+from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option
 from calcheck.results import RowResults
 
@@ -168,7 +168,7 @@ class Jmmd(JointMetric["GramSums"]):
 
     def of_samples(self) -> JmmdOfSamples:
         """Return the metric with these options, of two samples."""
-        return JmmdOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+        return with_options_of(self, JmmdOfSamples)
 
 
 @dataclass(frozen=True)
