@@ -9,6 +9,8 @@ h follows from the distribution function F, as h(s) = F(s) - gamma int exp(-gamm
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from calcheck.distributions import Predictive
 
@@ -37,6 +40,7 @@ LARGEST = 1e18  # Larger counts are not converted to integers
 MAX_VALUES = 1 << 26  # Maximum values of a function at the nodes of all panels, for all rows: 512 MiB
 CALL_VALUES = 1 << 14  # Values per call of a distribution function
 BLOCK_VALUES = 1 << 22  # Kernel values per block of pairs, 32 MiB
+MAX_DECAY = 300.0  # Maximum logarithm of the ratio of weights in one cumulative sum
 
 
 class LaplaceEmbeddings(ABC):
@@ -149,6 +153,10 @@ class ScalarEmbeddings(LaplaceEmbeddings):
     def norms(self) -> Values:
         return np.asarray(np.sum(self._features**2, axis=1))
 
+    @abstractmethod
+    def mixed(self, weights: Values) -> ScalarEmbeddings:
+        """Return the embeddings of k sums of the distributions with weights (k, n), which may be negative."""
+
     @property
     @abstractmethod
     def _features(self) -> Values:
@@ -156,26 +164,37 @@ class ScalarEmbeddings(LaplaceEmbeddings):
 
 
 class AtomEmbeddings(ScalarEmbeddings):
-    """Embeddings of distributions with atoms at common points.
+    """Embeddings of distributions, or of sums of them, with atoms at common points.
 
     Parameters
     ----------
     atoms : (w,)
         Points, increasing.
-    masses : (n, w)
+    masses : (n, w) or sparse
         P(Y_i = s_k).
     gamma : float
         Parameter of the kernel.
     """
 
-    def __init__(self, atoms: Values, masses: Values, gamma: float) -> None:
-        self._atoms, self._gamma = atoms, gamma
-        self._decay = np.exp(-gamma * np.diff(atoms))
-        self._below, self._above = masses.copy(), masses.copy()  # E[e^-gamma |s_k - Y|; Y <= s_k], and Y >= s_k
-        for k, factor in enumerate(self._decay, start=1):
-            self._below[:, k] += factor * self._below[:, k - 1]
-        for k, factor in reversed(list(enumerate(self._decay))):
-            self._above[:, k] += factor * self._above[:, k + 1]
+    def __init__(self, atoms: Values, masses: Values | csr_array, gamma: float) -> None:
+        self._atoms, self._masses, self._gamma = atoms, masses, gamma
+
+    @cached_property
+    def _dense(self) -> Values:
+        return self._masses if isinstance(self._masses, np.ndarray) else self._masses.toarray()
+
+    @cached_property
+    def _below(self) -> Values:
+        """E[e^-gamma (s_k - Y); Y <= s_k], (n, w)."""
+        return _decayed_sums(self._gamma * self._atoms, self._dense)
+
+    @cached_property
+    def _above(self) -> Values:
+        """E[e^-gamma (Y - s_k); Y >= s_k], (n, w)."""
+        return _decayed_sums(-self._gamma * self._atoms[::-1], self._dense[:, ::-1])[:, ::-1]
+
+    def mixed(self, weights: Values) -> AtomEmbeddings:
+        return AtomEmbeddings(self._atoms, np.ascontiguousarray((self._masses.T @ weights.T).T), self._gamma)
 
     def means(self, points: Values) -> Values:
         below, above, left, right = self._near(points[:, 0])
@@ -197,15 +216,44 @@ class AtomEmbeddings(ScalarEmbeddings):
 
     @property
     def _features(self) -> Values:
-        return np.asarray(self._below * np.sqrt(np.append(1 - self._decay**2, 1.0)))
+        rest = -np.expm1(-2 * self._gamma * np.diff(self._atoms))
+        return np.asarray(self._below * np.sqrt(np.append(rest, 1.0)))
+
+
+def _decayed_sums(points: Values, values: Values) -> Values:
+    """Return the sums over l <= k of e^-(s_k - s_l) v_l at increasing points s (w,), for values (n, w), (n, w).
+
+    They are cumulative sums of e^s_l v_l, divided by e^s_k; points far apart have sums of their own.
+    """
+    found = np.empty(values.shape)
+    before, last = np.zeros(len(values)), points[0]
+    numbers = np.floor((points - points[0]) / MAX_DECAY)
+    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(points)]
+    for start, stop in pairwise(bounds):
+        part = points[start:stop]
+        grown = np.exp(part - part[0])
+        sums = values[:, start:stop] * grown
+        sums[:, 0] += before * np.exp(last - part[0])
+        np.cumsum(sums, axis=1, out=sums)
+        np.divide(sums, grown, out=found[:, start:stop])
+        before, last = found[:, stop - 1], part[-1]
+    return found
+
+
+def point_embeddings(points: Values, gamma: float, weights: Values) -> AtomEmbeddings:
+    """Return the embeddings of k sums of points (n,) with weights (k, n), which may be negative."""
+    order = np.argsort(points)
+    return AtomEmbeddings(points[order], weights[:, order], gamma)
 
 
 def _of_draws(samples: Samples, gamma: float) -> AtomEmbeddings:
     """Return the embeddings of scalar draws."""
+    from scipy.sparse import csr_array
+
     draws = samples.draws.reshape(len(samples), -1)
     atoms, place = np.unique(draws, return_inverse=True)
-    masses = np.zeros((len(draws), len(atoms)))
-    np.add.at(masses, (np.arange(len(draws))[:, None], place.reshape(draws.shape)), 1 / draws.shape[1])
+    n, m = draws.shape
+    masses = csr_array((np.full(n * m, 1 / m), place.ravel(), np.arange(0, n * m + 1, m)), shape=(n, len(atoms)))
     return AtomEmbeddings(atoms, masses, gamma)
 
 
@@ -236,22 +284,35 @@ class SmoothEmbeddings(ScalarEmbeddings):
     ----------
     edges : (w + 1,)
         Ends of the panels, increasing; all but a negligible probability lies between the first and the last.
-    below : (n, w, q)
-        P(Y_i <= s) at the q nodes of each panel.
+    left : (n, w, q)
+        h at the q nodes of each panel.
+    end : (n,)
+        h at the last edge.
+    means : (n, w, q)
+        E exp(-gamma |s - Y_i|) at the nodes.
     gamma : float
         Parameter of the kernel.
     """
 
-    def __init__(self, edges: Values, below: Values, gamma: float) -> None:
-        self._edges, self._gamma, self._rule = edges, gamma, _Rule(below.shape[2])
-        left, self._end = self._one_sided(below, edges)
-        right, _ = self._one_sided(1 - below[:, ::-1, ::-1], -edges[::-1])
-        self._left = left
-        self._means = left + right[:, ::-1, ::-1]
+    def __init__(self, edges: Values, left: Values, end: Values, means: Values, gamma: float) -> None:
+        self._edges, self._gamma, self._rule = edges, gamma, _Rule(left.shape[2])
+        self._left, self._end, self._means = left, end, means
 
-    def _one_sided(self, below: Values, edges: Values) -> tuple[Values, Values]:
+    @classmethod
+    def from_cdf(cls, edges: Values, below: Values, gamma: float) -> SmoothEmbeddings:
+        """Return the embeddings, given P(Y_i <= s) at the nodes, (n, w, q)."""
+        left, end = cls._one_sided(below, edges, gamma)
+        right, _ = cls._one_sided(1 - below[:, ::-1, ::-1], -edges[::-1], gamma)
+        return cls(edges, left, end, left + right[:, ::-1, ::-1], gamma)
+
+    def mixed(self, weights: Values) -> SmoothEmbeddings:
+        left, means = (np.tensordot(weights, each, axes=1) for each in (self._left, self._means))
+        return SmoothEmbeddings(self._edges, left, weights @ self._end, means, self._gamma)
+
+    @staticmethod
+    def _one_sided(below: Values, edges: Values, gamma: float) -> tuple[Values, Values]:
         """Return h at the nodes, (n, w, q), and at the last edge, (n,)."""
-        rule, widths = self._rule, self._gamma * np.diff(edges)
+        rule, widths = _Rule(below.shape[2]), gamma * np.diff(edges)
         away = widths[:, None] * (1 + rule.nodes) / 2  # (w, q)
         grown = below * np.exp(away) * widths[:, None] / 2
         inside, whole = grown @ rule.integrals.T * np.exp(-away), grown @ rule.weights * np.exp(-widths)
@@ -349,7 +410,7 @@ def _refined(predictive: Predictive, gamma: float, rule: _Rule, ends: Values) ->
     edges = np.concatenate([each for each, _ in done])
     order = np.argsort(edges)
     below = np.concatenate([each for _, each in done], axis=1)[:, order]
-    return SmoothEmbeddings(np.append(edges[order], ends[-1]), below, gamma)
+    return SmoothEmbeddings.from_cdf(np.append(edges[order], ends[-1]), below, gamma)
 
 
 def _tabulated(predictive: Predictive, points: Values) -> Values:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.exact_features import ExactFeatures
-from calcheck.embeddings.laplace_embeddings import laplace_embeddings
+from calcheck.embeddings.laplace_embeddings import ScalarEmbeddings, laplace_embeddings, point_embeddings
 from calcheck.embeddings.rescaled_features import OfDistributions, SwappedDraw, by_row
 from calcheck.kernels.functions import Laplace
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings
     from calcheck.embeddings.rescaled_features import DataSet
+    from calcheck.embeddings.smoother import SmootherMatrix
     from calcheck.execution.context import Run
 
     Values = NDArray[np.float64]
@@ -82,6 +84,40 @@ class LaplaceFeatures:
         return np.ones(len(points))
 
 
+class _Known:
+    """Embeddings of distributions, with their products, and those of a smoother matrix."""
+
+    def __init__(self, embeddings: LaplaceEmbeddings) -> None:
+        self.embeddings = embeddings
+        self._mixed: dict[int, tuple[SmootherMatrix, ScalarEmbeddings, Values]] = {}
+
+    @cached_property
+    def products(self) -> Values:
+        """Products of the embeddings, (n, n)."""
+        return self.embeddings.products()
+
+    @cached_property
+    def norms(self) -> Values:
+        """Squared norms of the embeddings, (n,)."""
+        return self.embeddings.norms()
+
+    def smoothed(self, matrix: SmootherMatrix) -> tuple[ScalarEmbeddings, Values]:
+        """Return the embeddings along the directions of a smoother matrix, and the squared norms of the smoothed, (m,).
+
+        Raises
+        ------
+        TypeError
+            The distributions have several targets.
+        """
+        if id(matrix) not in self._mixed:
+            if not isinstance(self.embeddings, ScalarEmbeddings):
+                msg = f"expected embeddings of one target, got {type(self.embeddings).__name__}"
+                raise TypeError(msg)
+            mixed = self.embeddings.mixed(matrix.along)
+            self._mixed[id(matrix)] = matrix, mixed, matrix.squares(mixed)
+        return self._mixed[id(matrix)][1:]
+
+
 class SharedLaplace:
     """Features of the targets and distributions of many data sets in one Laplace kernel.
 
@@ -97,30 +133,66 @@ class SharedLaplace:
 
     def __init__(self, data: DataSet, features: LaplaceFeatures, *, differences: bool) -> None:
         self._data, self._features, self._differences = data, features, differences
-        self._own = OfDistributions(data, self._with_products)
-        self._pooled = OfDistributions(data, lambda draws: self._with_products(self._with_targets(draws)))
+        self._own = OfDistributions(data, self._embed)
+        self._pooled = OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features, as :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`."""
         if len(each.model) > 1 or not self._differences:
             return self._of_all(each)
         (one,) = each.model
-        embeddings, products = self._embedded(one)
-        own, between = self._observed(each.y, embeddings)
-        squares = self._stretch(one) ** 2 * (own - between - between.T + products)
+        known = self._known(one)
+        own, between = self._observed(each.y, known.embeddings)
+        squares = self._stretch(one) ** 2 * (own - between - between.T + known.products)
         features = _factor(squares)
         return features, [np.zeros_like(features)], None, None
+
+    @property
+    def sums_in_linear_time(self) -> bool:
+        """Whether :meth:`smoothed_squares` is available: for one target per row with one column."""
+        return self._data.y.size == len(self._data.y) and isinstance(
+            self._known(self._data.model[0]).embeddings, ScalarEmbeddings
+        )
+
+    def smoothed_squares(self, each: DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
+        """Return |sum_i a_i(x) psi(y_i) - b_i(x) E psi(Y_i)|^2 for rows a, b of smoother matrices, (m, trials).
+
+        Nothing is factorized: sums over pairs of sorted targets are cumulative sums, and means of the distributions are
+        mixed with the weights once for all data sets.
+
+        Parameters
+        ----------
+        each : DataSet
+            The data, or a replicate.
+        observed, model : SmootherMatrix
+            Smoother matrices of targets and distributions, (m, n) each.
+        """
+        stretch = self._stretch(each.model[0])
+        weights = observed if stretch == 1 else observed.plus(stretch - 1, model)
+        points = point_embeddings(each.y.ravel(), float(self._features.gamma[0]), weights.along)
+        found = []
+        for one in each.model:
+            mixed, squares = self._known(one).smoothed(model)
+            between = weights.products(mixed.means(each.y.reshape(-1, 1)), model)
+            found.append(weights.squares(points) - 2 * stretch * between + stretch**2 * squares)
+        return np.maximum(np.stack(found, axis=1), 0)
+
+    def row_squares(self, each: DataSet) -> Values:
+        """Return |psi(y_i) - E psi(Y_i)|^2, (n, trials)."""
+        stretch, y = self._stretch(each.model[0]), each.y.reshape(-1, 1, 1)
+        known = [self._known(one) for one in each.model]
+        squares = [1 - 2 * one.embeddings.means_by_row(y)[:, 0] + one.norms for one in known]
+        return stretch**2 * np.stack(squares, axis=1)
 
     def _of_all(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features of the targets, and of the distributions of all trials."""
         n = len(each.y)
         if len(each.model) == 1:
-            embeddings, products = self._embedded(each.model[0])
+            known = self._known(each.model[0])
         else:
             first, *others = (one.load() for one in each.model if not isinstance(one, SwappedDraw))
-            embeddings = laplace_embeddings(first.join(list(others)), tuple(self._features.gamma))
-            products = embeddings.products()
-        features = _factor(_gram(*self._observed(each.y, embeddings), products))
+            known = self._embed(first.join(list(others)))
+        features = _factor(_gram(*self._observed(each.y, known.embeddings), known.products))
         observed = features[:n]
         pooled = features[n:].reshape(len(each.model), n, -1)
         model = [
@@ -128,13 +200,12 @@ class SharedLaplace:
         ]
         return observed, model, None, None
 
-    def _embedded(self, one: Predictive | SwappedDraw) -> tuple[LaplaceEmbeddings, Values]:
-        """Return the embeddings of distributions, or of the targets and draws of each row, and their products."""
+    def _known(self, one: Predictive | SwappedDraw) -> _Known:
+        """Return the embeddings of distributions, or of the targets and draws of each row."""
         return self._pooled(one.draws) if isinstance(one, SwappedDraw) else self._own(one)
 
-    def _with_products(self, predictive: Predictive) -> tuple[LaplaceEmbeddings, Values]:
-        embeddings = laplace_embeddings(predictive, tuple(self._features.gamma))
-        return embeddings, embeddings.products()
+    def _embed(self, predictive: Predictive) -> _Known:
+        return _Known(laplace_embeddings(predictive, tuple(self._features.gamma)))
 
     def _with_targets(self, predictive: Predictive) -> Samples:
         """Return the draws together with the targets of the data."""

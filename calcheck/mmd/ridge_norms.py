@@ -100,7 +100,7 @@ class RidgeNorms:
             squares = linear.squares(columns)
         else:
             if self._smoother is None:
-                self._smoother = smoother(self._exact, self._ridge, None, outputs[0])
+                self._smoother = smoother(self._exact, self._ridge, None, lambda: outputs[0])
                 self.replicate_details = self._smoother.details
             fitted = self._smoother.smooth(columns)
             squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self._ridge)
