@@ -21,7 +21,7 @@ from calcheck.kernels.functions import Laplace
 from calcheck.statistics.cache import cached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -40,6 +40,8 @@ LARGEST = 1e18  # Larger counts are not converted to integers
 MAX_VALUES = 1 << 26  # Maximum values of a function at the nodes of all panels, for all rows: 512 MiB
 CALL_VALUES = 1 << 14  # Values per call of a distribution function
 BLOCK_VALUES = 1 << 22  # Kernel values per block of pairs, 32 MiB
+ROUNDING = 1e-14  # Singular values of tabulated functions, relative to the largest, that are rounding errors
+CACHE_VALUES = 1 << 16  # Values of a block of sums, 512 KiB: larger blocks are slower
 MAX_DECAY = 300.0  # Maximum logarithm of the ratio of weights in one cumulative sum
 
 
@@ -157,6 +159,10 @@ class ScalarEmbeddings(LaplaceEmbeddings):
     def mixed(self, weights: Values) -> ScalarEmbeddings:
         """Return the embeddings of k sums of the distributions with weights (k, n), which may be negative."""
 
+    def paired_sums(self, points: Values, weights: Values) -> Values:
+        """Return sum_j w_ij E k(p_j, Y_i) for points (p,) and weights (n, p), (n,)."""
+        return np.asarray(np.einsum("np,pn->n", weights, self.means(points[:, None])))
+
     @property
     @abstractmethod
     def _features(self) -> Values:
@@ -179,19 +185,19 @@ class AtomEmbeddings(ScalarEmbeddings):
     def __init__(self, atoms: Values, masses: Values | csr_array, gamma: float) -> None:
         self._atoms, self._masses, self._gamma = atoms, masses, gamma
 
-    @cached_property
-    def _dense(self) -> Values:
-        return self._masses if isinstance(self._masses, np.ndarray) else self._masses.toarray()
+    def _dense(self, rows: slice = slice(None)) -> Values:
+        """Return the masses of some rows."""
+        return self._masses[rows] if isinstance(self._masses, np.ndarray) else self._masses[rows].toarray()
 
     @cached_property
     def _below(self) -> Values:
         """E[e^-gamma (s_k - Y); Y <= s_k], (n, w)."""
-        return _decayed_sums(self._gamma * self._atoms, self._dense)
+        return _decayed_sums(self._gamma * self._atoms, self._dense())
 
     @cached_property
     def _above(self) -> Values:
         """E[e^-gamma (Y - s_k); Y >= s_k], (n, w)."""
-        return _decayed_sums(-self._gamma * self._atoms[::-1], self._dense[:, ::-1])[:, ::-1]
+        return _decayed_sums(-self._gamma * self._atoms[::-1], self._dense()[:, ::-1])[:, ::-1]
 
     def mixed(self, weights: Values) -> AtomEmbeddings:
         return AtomEmbeddings(self._atoms, np.ascontiguousarray((self._masses.T @ weights.T).T), self._gamma)
@@ -216,8 +222,21 @@ class AtomEmbeddings(ScalarEmbeddings):
 
     @property
     def _features(self) -> Values:
-        rest = -np.expm1(-2 * self._gamma * np.diff(self._atoms))
-        return np.asarray(self._below * np.sqrt(np.append(rest, 1.0)))
+        return np.asarray(self._below * np.sqrt(self._rest))
+
+    def norms(self) -> Values:
+        return np.concatenate([below**2 @ self._rest for below in self._blocks()])
+
+    def _blocks(self) -> Iterator[Values]:
+        """Yield E[e^-gamma (s_k - Y); Y <= s_k] in blocks of rows, which stay in the processor's cache."""
+        rows, size = self._masses.shape[0], max(1, CACHE_VALUES // len(self._atoms))
+        for start in range(0, rows, size):
+            yield _decayed_sums(self._gamma * self._atoms, self._dense(slice(start, start + size)))
+
+    @property
+    def _rest(self) -> Values:
+        """Squared norm of what an atom adds to those above it, (w,)."""
+        return np.append(-np.expm1(-2 * self._gamma * np.diff(self._atoms)), 1.0)
 
 
 def _decayed_sums(points: Values, values: Values) -> Values:
@@ -240,10 +259,17 @@ def _decayed_sums(points: Values, values: Values) -> Values:
     return found
 
 
+def norms_of_points(points: Values, gamma: float, weights: Values) -> Values:
+    """Return the squared norms of k sums of points (n,) with weights (k, n), (k,)."""
+    size = max(1, CACHE_VALUES // len(points))
+    blocks = (weights[start : start + size] for start in range(0, len(weights), size))
+    return np.concatenate([point_embeddings(points, gamma, block).norms() for block in blocks])
+
+
 def point_embeddings(points: Values, gamma: float, weights: Values) -> AtomEmbeddings:
     """Return the embeddings of k sums of points (n,) with weights (k, n), which may be negative."""
     order = np.argsort(points)
-    return AtomEmbeddings(points[order], weights[:, order], gamma)
+    return AtomEmbeddings(points[order], np.take(weights, order, axis=1), gamma)
 
 
 def _of_draws(samples: Samples, gamma: float) -> AtomEmbeddings:
@@ -324,14 +350,28 @@ class SmoothEmbeddings(ScalarEmbeddings):
         return found, 1 - before
 
     def means(self, points: Values) -> Values:
+        return np.asarray(self._at(points[:, 0]) @ self._means.reshape(len(self._means), -1).T)
+
+    def paired_sums(self, points: Values, weights: Values) -> Values:
+        coefficients, functions = self._few_functions
+        return np.asarray(np.einsum("nr,nr->n", weights @ (self._at(points) @ functions), coefficients))
+
+    @cached_property
+    def _few_functions(self) -> tuple[Values, Values]:
+        """Coefficients (n, r) and functions at the nodes (w q, r), whose combinations are the means up to rounding."""
+        left, sizes, right = np.linalg.svd(self._means.reshape(len(self._means), -1), full_matrices=False)
+        kept = sizes > ROUNDING * sizes[0]
+        return left[:, kept] * sizes[kept], np.ascontiguousarray(right[kept].T)
+
+    def _at(self, points: Values) -> csr_array:
+        """Return the matrix (p, w q) that interpolates a function at points (p,) from its values at the nodes."""
         from scipy.sparse import csr_array
 
-        panel, values = self._interpolation(points[:, 0])
+        panel, values = self._interpolation(points)
         q = len(self._rule.nodes)
         columns = panel[:, None] * q + np.arange(q)
         shape = len(panel), self._means.shape[1] * q
-        matrix = csr_array((values.ravel(), columns.ravel(), np.arange(0, values.size + 1, q)), shape=shape)
-        return np.asarray(matrix @ self._means.reshape(len(self._means), -1).T)
+        return csr_array((values.ravel(), columns.ravel(), np.arange(0, values.size + 1, q)), shape=shape)
 
     def means_by_row(self, points: Values) -> Values:
         panel, values = self._interpolation(points[:, :, 0])

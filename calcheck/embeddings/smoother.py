@@ -193,13 +193,7 @@ class SmootherMatrix:
         """Return the squared norms of the rows of A F, (m,), given the products of the rows of V F."""
         if self.turn is None:
             return smoothed.norms()
-        return _row_forms(self.turn, smoothed.products(), self.turn)
-
-    def products(self, between: Values, other: SmootherMatrix) -> Values:
-        """Return the diagonal of A B A'^T, (m,), for the product of B and the transposed directions of A', (n, k)."""
-        if self.turn is None or other.turn is None:
-            return np.asarray(np.einsum("kn,nk->k", self.along, between))
-        return _row_forms(self.turn, self.along @ between, other.turn)
+        return row_forms(self.turn, smoothed.products(), self.turn)
 
 
 class HasProducts(Protocol):
@@ -214,7 +208,7 @@ class HasProducts(Protocol):
         ...
 
 
-def _row_forms(left: Values, form: Values, right: Values) -> Values:
+def row_forms(left: Values, form: Values, right: Values) -> Values:
     """Return the diagonal of L Q R^T, (m,)."""
     return np.asarray(np.einsum("ij,ij->i", left @ form, right))
 

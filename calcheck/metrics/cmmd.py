@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.laplace_features import PairForm
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
@@ -124,6 +125,9 @@ class Cmmd(JointMetric["RidgeNorms"]):
         norm = sums.norm(embedding.difference)
         details = {"lambda": self.lambda_, **norm.details}
         return RowResults({"cmmd": len(norm.terms) * norm.terms}, details=details, warnings=norm.warnings)
+
+    def _pair_form(self, sums: RidgeNorms) -> PairForm | None:
+        return sums.pair_form
 
     def _replicate_values(self, sums: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         differences = [None if each is None else each.difference for each in data_sets]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.laplace_features import PairForm
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
@@ -147,6 +148,9 @@ class Jmmd(JointMetric["GramSums"]):
     @property
     def _uses_differences(self) -> bool:
         return self.statistic != "paper"
+
+    def _pair_form(self, sums: GramSums) -> PairForm | None:
+        return None if self.statistic == "paper" else sums.pair_form(unbiased=self.statistic == "unbiased")
 
     def _replicate_values(self, sums: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         forms = [None if each is None else each.form(self.statistic) for each in data_sets]
