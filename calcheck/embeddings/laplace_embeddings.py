@@ -65,7 +65,6 @@ class LaplaceEmbeddings(ABC):
         """Return E k(p_ij, Y_i) for points (n, r, t) of each row, (n, r)."""
 
 
-@cached
 def laplace_embeddings(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceEmbeddings:
     """Return the mean embeddings of distributions in the kernel exp(-sum_c gamma_c |u_c - v_c|).
 
@@ -74,13 +73,20 @@ def laplace_embeddings(predictive: Predictive, gamma: tuple[float, ...]) -> Lapl
     DataError
         The distributions have no mean embeddings that can be computed.
     """
+    samples = predictive.load()
+    if isinstance(samples, Samples):  # not cached: their tables are large
+        single = samples.targets == 1 and samples.draws.size * len(samples) <= MAX_VALUES
+        return _of_draws(samples, gamma[0]) if single else PairEmbeddings(samples, np.array(gamma))
+    return _of_parameters(predictive, gamma)
+
+
+@cached
+def _of_parameters(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceEmbeddings:
+    """Return the mean embeddings of parametric distributions."""
     predictive = predictive.load()
     if isinstance(predictive, Independent):
         pairs = zip(predictive.marginals, gamma, strict=True)
         return ProductEmbeddings([laplace_embeddings(marginal, (each,)) for marginal, each in pairs])
-    if isinstance(predictive, Samples):
-        single = predictive.targets == 1 and predictive.draws.size * len(predictive) <= MAX_VALUES
-        return _of_draws(predictive, gamma[0]) if single else PairEmbeddings(predictive, np.array(gamma))
     if predictive.targets > 1:
         msg = (
             f"a laplace kernel on targets has no closed form for {predictive.display_name} distributions. Pass"
@@ -200,7 +206,10 @@ class AtomEmbeddings(ScalarEmbeddings):
         return _decayed_sums(-self._gamma * self._atoms[::-1], self._dense()[:, ::-1])[:, ::-1]
 
     def mixed(self, weights: Values) -> AtomEmbeddings:
-        return AtomEmbeddings(self._atoms, np.ascontiguousarray((self._masses.T @ weights.T).T), self._gamma)
+        masses, size = np.empty((len(weights), len(self._atoms))), max(1, BLOCK_VALUES // len(self._atoms))
+        for start in range(0, len(weights), size):
+            masses[start : start + size] = (self._masses.T @ weights[start : start + size].T).T
+        return AtomEmbeddings(self._atoms, masses, self._gamma)
 
     def means(self, points: Values) -> Values:
         below, above, left, right = self._near(points[:, 0])
@@ -251,11 +260,11 @@ def _decayed_sums(points: Values, values: Values) -> Values:
     for start, stop in pairwise(bounds):
         part = points[start:stop]
         grown = np.exp(part - part[0])
-        sums = values[:, start:stop] * grown
+        sums = np.multiply(values[:, start:stop], grown, out=found[:, start:stop])
         sums[:, 0] += before * np.exp(last - part[0])
         np.cumsum(sums, axis=1, out=sums)
-        np.divide(sums, grown, out=found[:, start:stop])
-        before, last = found[:, stop - 1], part[-1]
+        sums /= grown
+        before, last = sums[:, -1], part[-1]
     return found
 
 

@@ -230,7 +230,7 @@ def sum_replicates(
     """
     if not kernel.replicates_share_scale:
         return None
-    data = _data_set(rows, gamma_of, predictive)
+    data = _data_set(rows, gamma_of, predictive, is_data=True)
     shared = kernel.shared(data, predictive, run, differences=True)
     if not (isinstance(shared, SharedLaplace) and shared.sums_in_linear_time) or (form := form_of()) is None:
         return None
@@ -238,10 +238,15 @@ def sum_replicates(
     return (shared.pair_sum(each, form) for each in data_sets)
 
 
-def _data_set(rows: Predictions, gamma_of: Callable[[Values], Values | None], predictive: Predictive) -> DataSet:
-    """Return the data set of the data, or of a replicate."""
+def _data_set(
+    rows: Predictions, gamma_of: Callable[[Values], Values | None], predictive: Predictive, *, is_data: bool = False
+) -> DataSet:
+    """Return the data set of the data, or of a replicate.
+
+    Differences of targets and draws have the same form for the data as for replicates, with no draw exchanged.
+    """
     y = repeated_targets(rows)
-    exchanged = predictive.n_draws is not None and rows.predictive is not predictive
+    exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
     return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if exchanged else predictive])
 
 
