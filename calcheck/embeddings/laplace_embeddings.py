@@ -148,7 +148,14 @@ class PairEmbeddings(LaplaceEmbeddings):
 
     def _within_rows(self, points: Values) -> Values:
         """Return the means of the kernel over the draws of the same row, for points (n, r, t), (n, r)."""
-        return np.stack([Laplace(1.0).gram(*pair).mean(axis=1) for pair in zip(points, self._draws, strict=True)])
+        n, draws, columns = self._draws.shape
+        means = np.empty((n, points.shape[1]))
+        size = max(1, CACHE_VALUES // (draws * points.shape[1]))
+        for rows in (slice(start, start + size) for start in range(0, n, size)):
+            pairs = ((points[rows, :, None, c], self._draws[rows, None, :, c]) for c in range(columns))
+            distances = sum(np.abs(point - draw) for point, draw in pairs)
+            means[rows] = np.exp(-np.asarray(distances)).mean(axis=2)
+        return means
 
 
 class ScalarEmbeddings(LaplaceEmbeddings):

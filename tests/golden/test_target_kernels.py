@@ -19,7 +19,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.student_t import StudentT
 from calcheck.distributions.weibull import Weibull
-from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, point_embeddings
+from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
 from calcheck.embeddings.monomial_features import MonomialFeatures
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
@@ -483,12 +483,15 @@ def test_unbiased_replicates_in_a_laplace_kernel_are_exact(family, low_rank):
         assert_allclose(values, square - smoother.T**2 @ (1 - 2 * cross + own), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("block", [1 << 16, 70])
 @pytest.mark.parametrize("gamma", [0.01, 5.0, 400.0])
-def test_sums_of_points_have_the_norms_of_their_gram_matrix(gamma):
-    """Points that coincide, and points so far apart that exp(gamma distance) overflows."""
+def test_sums_of_points_have_the_norms_of_their_gram_matrix(gamma, block, monkeypatch):
+    """Points that coincide, and points so far apart that exp(gamma distance) overflows; also in blocks of two rows."""
+    monkeypatch.setattr("calcheck.embeddings.laplace_embeddings.CACHE_VALUES", block)
     rng = np.random.default_rng(3)
     points, sums = np.append(rng.normal(size=30).round(1), [50.0, -3e3, 50.0]), rng.normal(size=(4, 33))
     gram = np.exp(-gamma * np.abs(points[:, None] - points))
+    assert_allclose(norms_of_points(points, gamma, sums), np.diagonal(sums @ gram @ sums.T), rtol=1e-11)
     found = point_embeddings(points, gamma, sums)
     assert_allclose(found.products(), sums @ gram @ sums.T, rtol=1e-11, atol=1e-11)
     assert_allclose(found.norms(), np.diagonal(sums @ gram @ sums.T), rtol=1e-11)
