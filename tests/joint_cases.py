@@ -1,15 +1,18 @@
 """Random cases for the metrics of joint samples: n inputs, r targets each, and a model's predictions."""
 
 import numpy as np
+from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from tests import naive_joint as naive
 from tests.naive_joint import standardized
 
 PLAIN = Run(replicates=0, resamples=0)
+ESTIMATORS = ["unbiased", "v", "paper"]
 
 
 def sampled_case(seed, n=14, *, draws=2, targets=1, d=1, columns=1, wrong=0.4):
@@ -65,3 +68,17 @@ def value(name, rows, **options):
     report = evaluate(InMemory(rows), [METRICS[name](**options)], run=PLAIN)
     assert not report.skipped, report.skipped
     return report.results[0].value
+
+
+def assert_equal_to_pooled_samples(rows, case, k_y, options):
+    """Assert that cmmd, jmmd and ammd of rows, in all their forms, are those of the inputs, targets and draws."""
+    x, y, draws = case
+    limits = {"rtol": 1e-10, "atol": 1e-10}
+    assert_allclose(value("cmmd", rows, **options), naive.cmmd(x, y, draws, k_y=k_y), **limits)
+    for statistic in ESTIMATORS:
+        expected = naive.jmmd(x, y, draws, k_y=k_y, statistic=statistic)
+        assert_allclose(value("jmmd", rows, statistic=statistic, **options), expected, **limits)
+        for constant in (False, True)[: y.shape[1]]:
+            given = {"statistic": statistic, "constant": constant}
+            expected = naive.ammd(y, draws, k_y=k_y, **given)
+            assert_allclose(value("ammd", rows, **given, **options), expected, **limits)

@@ -56,8 +56,8 @@ def difference_influences(
     embeddings = np.concatenate([observed - mean for mean in means] if one else [observed, *means])
     _, directions = truncated_eigenbasis(embeddings.T @ embeddings)
     observed, means = observed @ directions, [mean @ directions for mean in means]
-    model = smoother(ridge, lambdas[1], None, observed - means[0])
-    data = model if one else smoother(ridge, lambdas[0], None, observed)
+    model = smoother(ridge, lambdas[1], None, lambda: observed - means[0])
+    data = model if one else smoother(ridge, lambdas[0], None, lambda: observed)
     own = model.smooth_squared(np.ones((ridge.n, 1))) if unbiased else np.zeros((ridge.n, 1))
     found = np.zeros(ridge.n)
     for first, second in zip(means[::2], means[1::2], strict=True):

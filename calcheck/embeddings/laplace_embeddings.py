@@ -9,6 +9,8 @@ h follows from the distribution function F, as h(s) = F(s) - gamma int exp(-gamm
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +21,10 @@ from calcheck.kernels.functions import Laplace
 from calcheck.statistics.cache import cached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from calcheck.distributions import Predictive
 
@@ -37,6 +40,9 @@ LARGEST = 1e18  # Larger counts are not converted to integers
 MAX_VALUES = 1 << 26  # Maximum values of a function at the nodes of all panels, for all rows: 512 MiB
 CALL_VALUES = 1 << 14  # Values per call of a distribution function
 BLOCK_VALUES = 1 << 22  # Kernel values per block of pairs, 32 MiB
+ROUNDING = 1e-14  # Singular values of tabulated functions, relative to the largest, that are rounding errors
+CACHE_VALUES = 1 << 16  # Values of a block of sums, 512 KiB: larger blocks are slower
+MAX_DECAY = 300.0  # Maximum logarithm of the ratio of weights in one cumulative sum
 
 
 class LaplaceEmbeddings(ABC):
@@ -59,7 +65,6 @@ class LaplaceEmbeddings(ABC):
         """Return E k(p_ij, Y_i) for points (n, r, t) of each row, (n, r)."""
 
 
-@cached
 def laplace_embeddings(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceEmbeddings:
     """Return the mean embeddings of distributions in the kernel exp(-sum_c gamma_c |u_c - v_c|).
 
@@ -68,13 +73,20 @@ def laplace_embeddings(predictive: Predictive, gamma: tuple[float, ...]) -> Lapl
     DataError
         The distributions have no mean embeddings that can be computed.
     """
+    samples = predictive.load()
+    if isinstance(samples, Samples):  # not cached: their tables are large
+        single = samples.targets == 1 and samples.draws.size * len(samples) <= MAX_VALUES
+        return _of_draws(samples, gamma[0]) if single else PairEmbeddings(samples, np.array(gamma))
+    return _of_parameters(predictive, gamma)
+
+
+@cached
+def _of_parameters(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceEmbeddings:
+    """Return the mean embeddings of parametric distributions."""
     predictive = predictive.load()
     if isinstance(predictive, Independent):
         pairs = zip(predictive.marginals, gamma, strict=True)
         return ProductEmbeddings([laplace_embeddings(marginal, (each,)) for marginal, each in pairs])
-    if isinstance(predictive, Samples):
-        single = predictive.targets == 1 and predictive.draws.size * len(predictive) <= MAX_VALUES
-        return _of_draws(predictive, gamma[0]) if single else PairEmbeddings(predictive, np.array(gamma))
     if predictive.targets > 1:
         msg = (
             f"a laplace kernel on targets has no closed form for {predictive.display_name} distributions. Pass"
@@ -136,30 +148,75 @@ class PairEmbeddings(LaplaceEmbeddings):
 
     def _within_rows(self, points: Values) -> Values:
         """Return the means of the kernel over the draws of the same row, for points (n, r, t), (n, r)."""
-        return np.stack([Laplace(1.0).gram(*pair).mean(axis=1) for pair in zip(points, self._draws, strict=True)])
+        n, draws, columns = self._draws.shape
+        means = np.empty((n, points.shape[1]))
+        size = max(1, CACHE_VALUES // (draws * points.shape[1]))
+        for rows in (slice(start, start + size) for start in range(0, n, size)):
+            pairs = ((points[rows, :, None, c], self._draws[rows, None, :, c]) for c in range(columns))
+            distances = sum(np.abs(point - draw) for point, draw in pairs)
+            means[rows] = np.exp(-np.asarray(distances)).mean(axis=2)
+        return means
 
 
-class AtomEmbeddings(LaplaceEmbeddings):
-    """Embeddings of distributions with atoms at common points.
+class ScalarEmbeddings(LaplaceEmbeddings):
+    """Embeddings of distributions of one target, which are vectors."""
+
+    def products(self) -> Values:
+        features = self._features
+        return np.asarray(features @ features.T)
+
+    def norms(self) -> Values:
+        return np.asarray(np.sum(self._features**2, axis=1))
+
+    @abstractmethod
+    def mixed(self, weights: Values) -> ScalarEmbeddings:
+        """Return the embeddings of k sums of the distributions with weights (k, n), which may be negative."""
+
+    def paired_sums(self, points: Values, weights: Values) -> Values:
+        """Return sum_j w_ij E k(p_j, Y_i) for points (p,) and weights (n, p), (n,)."""
+        return np.asarray(np.einsum("np,pn->n", weights, self.means(points[:, None])))
+
+    @property
+    @abstractmethod
+    def _features(self) -> Values:
+        """Vectors with the inner products of the embeddings, (n, q)."""
+
+
+class AtomEmbeddings(ScalarEmbeddings):
+    """Embeddings of distributions, or of sums of them, with atoms at common points.
 
     Parameters
     ----------
     atoms : (w,)
         Points, increasing.
-    masses : (n, w)
+    masses : (n, w) or sparse
         P(Y_i = s_k).
     gamma : float
         Parameter of the kernel.
     """
 
-    def __init__(self, atoms: Values, masses: Values, gamma: float) -> None:
-        self._atoms, self._gamma = atoms, gamma
-        self._decay = np.exp(-gamma * np.diff(atoms))
-        self._below, self._above = masses.copy(), masses.copy()  # E[e^-gamma |s_k - Y|; Y <= s_k], and Y >= s_k
-        for k, factor in enumerate(self._decay, start=1):
-            self._below[:, k] += factor * self._below[:, k - 1]
-        for k, factor in reversed(list(enumerate(self._decay))):
-            self._above[:, k] += factor * self._above[:, k + 1]
+    def __init__(self, atoms: Values, masses: Values | csr_array, gamma: float) -> None:
+        self._atoms, self._masses, self._gamma = atoms, masses, gamma
+
+    def _dense(self, rows: slice = slice(None)) -> Values:
+        """Return the masses of some rows."""
+        return self._masses[rows] if isinstance(self._masses, np.ndarray) else self._masses[rows].toarray()
+
+    @cached_property
+    def _below(self) -> Values:
+        """E[e^-gamma (s_k - Y); Y <= s_k], (n, w)."""
+        return _decayed_sums(self._gamma * self._atoms, self._dense())
+
+    @cached_property
+    def _above(self) -> Values:
+        """E[e^-gamma (Y - s_k); Y >= s_k], (n, w)."""
+        return _decayed_sums(-self._gamma * self._atoms[::-1], self._dense()[:, ::-1])[:, ::-1]
+
+    def mixed(self, weights: Values) -> AtomEmbeddings:
+        masses, size = np.empty((len(weights), len(self._atoms))), max(1, BLOCK_VALUES // len(self._atoms))
+        for start in range(0, len(weights), size):
+            masses[start : start + size] = (self._masses.T @ weights[start : start + size].T).T
+        return AtomEmbeddings(self._atoms, masses, self._gamma)
 
     def means(self, points: Values) -> Values:
         below, above, left, right = self._near(points[:, 0])
@@ -179,25 +236,66 @@ class AtomEmbeddings(LaplaceEmbeddings):
         right = np.where(above <= last, np.exp(-self._gamma * np.abs(points - self._atoms[high])), 0.0)
         return low, high, left, right
 
-    def products(self) -> Values:
-        features = self._features
-        return np.asarray(features @ features.T)
-
-    def norms(self) -> Values:
-        return np.asarray(np.sum(self._features**2, axis=1))
-
     @property
     def _features(self) -> Values:
-        """Vectors with the inner products of the embeddings, (n, w)."""
-        return np.asarray(self._below * np.sqrt(np.append(1 - self._decay**2, 1.0)))
+        return np.asarray(self._below * np.sqrt(self._rest))
+
+    def norms(self) -> Values:
+        return np.concatenate([below**2 @ self._rest for below in self._blocks()])
+
+    def _blocks(self) -> Iterator[Values]:
+        """Yield E[e^-gamma (s_k - Y); Y <= s_k] in blocks of rows, which stay in the processor's cache."""
+        rows, size = self._masses.shape[0], max(1, CACHE_VALUES // len(self._atoms))
+        for start in range(0, rows, size):
+            yield _decayed_sums(self._gamma * self._atoms, self._dense(slice(start, start + size)))
+
+    @property
+    def _rest(self) -> Values:
+        """Squared norm of what an atom adds to those above it, (w,)."""
+        return np.append(-np.expm1(-2 * self._gamma * np.diff(self._atoms)), 1.0)
+
+
+def _decayed_sums(points: Values, values: Values) -> Values:
+    """Return the sums over l <= k of e^-(s_k - s_l) v_l at increasing points s (w,), for values (n, w), (n, w).
+
+    They are cumulative sums of e^s_l v_l, divided by e^s_k; points far apart have sums of their own.
+    """
+    found = np.empty(values.shape)
+    before, last = np.zeros(len(values)), points[0]
+    numbers = np.floor((points - points[0]) / MAX_DECAY)
+    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(points)]
+    for start, stop in pairwise(bounds):
+        part = points[start:stop]
+        grown = np.exp(part - part[0])
+        sums = np.multiply(values[:, start:stop], grown, out=found[:, start:stop])
+        sums[:, 0] += before * np.exp(last - part[0])
+        np.cumsum(sums, axis=1, out=sums)
+        sums /= grown
+        before, last = sums[:, -1], part[-1]
+    return found
+
+
+def norms_of_points(points: Values, gamma: float, weights: Values) -> Values:
+    """Return the squared norms of k sums of points (n,) with weights (k, n), (k,)."""
+    size = max(1, CACHE_VALUES // len(points))
+    blocks = (weights[start : start + size] for start in range(0, len(weights), size))
+    return np.concatenate([point_embeddings(points, gamma, block).norms() for block in blocks])
+
+
+def point_embeddings(points: Values, gamma: float, weights: Values) -> AtomEmbeddings:
+    """Return the embeddings of k sums of points (n,) with weights (k, n), which may be negative."""
+    order = np.argsort(points)
+    return AtomEmbeddings(points[order], np.take(weights, order, axis=1), gamma)
 
 
 def _of_draws(samples: Samples, gamma: float) -> AtomEmbeddings:
     """Return the embeddings of scalar draws."""
+    from scipy.sparse import csr_array
+
     draws = samples.draws.reshape(len(samples), -1)
     atoms, place = np.unique(draws, return_inverse=True)
-    masses = np.zeros((len(draws), len(atoms)))
-    np.add.at(masses, (np.arange(len(draws))[:, None], place.reshape(draws.shape)), 1 / draws.shape[1])
+    n, m = draws.shape
+    masses = csr_array((np.full(n * m, 1 / m), place.ravel(), np.arange(0, n * m + 1, m)), shape=(n, len(atoms)))
     return AtomEmbeddings(atoms, masses, gamma)
 
 
@@ -221,29 +319,42 @@ def _require_room(predictive: Predictive, points: int) -> None:
         raise DataError(msg)
 
 
-class SmoothEmbeddings(LaplaceEmbeddings):
+class SmoothEmbeddings(ScalarEmbeddings):
     """Embeddings of continuous distributions, from their distribution functions at Gauss-Legendre nodes of panels.
 
     Parameters
     ----------
     edges : (w + 1,)
         Ends of the panels, increasing; all but a negligible probability lies between the first and the last.
-    below : (n, w, q)
-        P(Y_i <= s) at the q nodes of each panel.
+    left : (n, w, q)
+        h at the q nodes of each panel.
+    end : (n,)
+        h at the last edge.
+    means : (n, w, q)
+        E exp(-gamma |s - Y_i|) at the nodes.
     gamma : float
         Parameter of the kernel.
     """
 
-    def __init__(self, edges: Values, below: Values, gamma: float) -> None:
-        self._edges, self._gamma, self._rule = edges, gamma, _Rule(below.shape[2])
-        left, self._end = self._one_sided(below, edges)
-        right, _ = self._one_sided(1 - below[:, ::-1, ::-1], -edges[::-1])
-        self._left = left
-        self._means = left + right[:, ::-1, ::-1]
+    def __init__(self, edges: Values, left: Values, end: Values, means: Values, gamma: float) -> None:
+        self._edges, self._gamma, self._rule = edges, gamma, _Rule(left.shape[2])
+        self._left, self._end, self._means = left, end, means
 
-    def _one_sided(self, below: Values, edges: Values) -> tuple[Values, Values]:
+    @classmethod
+    def from_cdf(cls, edges: Values, below: Values, gamma: float) -> SmoothEmbeddings:
+        """Return the embeddings, given P(Y_i <= s) at the nodes, (n, w, q)."""
+        left, end = cls._one_sided(below, edges, gamma)
+        right, _ = cls._one_sided(1 - below[:, ::-1, ::-1], -edges[::-1], gamma)
+        return cls(edges, left, end, left + right[:, ::-1, ::-1], gamma)
+
+    def mixed(self, weights: Values) -> SmoothEmbeddings:
+        left, means = (np.tensordot(weights, each, axes=1) for each in (self._left, self._means))
+        return SmoothEmbeddings(self._edges, left, weights @ self._end, means, self._gamma)
+
+    @staticmethod
+    def _one_sided(below: Values, edges: Values, gamma: float) -> tuple[Values, Values]:
         """Return h at the nodes, (n, w, q), and at the last edge, (n,)."""
-        rule, widths = self._rule, self._gamma * np.diff(edges)
+        rule, widths = _Rule(below.shape[2]), gamma * np.diff(edges)
         away = widths[:, None] * (1 + rule.nodes) / 2  # (w, q)
         grown = below * np.exp(away) * widths[:, None] / 2
         inside, whole = grown @ rule.integrals.T * np.exp(-away), grown @ rule.weights * np.exp(-widths)
@@ -255,14 +366,28 @@ class SmoothEmbeddings(LaplaceEmbeddings):
         return found, 1 - before
 
     def means(self, points: Values) -> Values:
+        return np.asarray(self._at(points[:, 0]) @ self._means.reshape(len(self._means), -1).T)
+
+    def paired_sums(self, points: Values, weights: Values) -> Values:
+        coefficients, functions = self._few_functions
+        return np.asarray(np.einsum("nr,nr->n", weights @ (self._at(points) @ functions), coefficients))
+
+    @cached_property
+    def _few_functions(self) -> tuple[Values, Values]:
+        """Coefficients (n, r) and functions at the nodes (w q, r), whose combinations are the means up to rounding."""
+        left, sizes, right = np.linalg.svd(self._means.reshape(len(self._means), -1), full_matrices=False)
+        kept = sizes > ROUNDING * sizes[0]
+        return left[:, kept] * sizes[kept], np.ascontiguousarray(right[kept].T)
+
+    def _at(self, points: Values) -> csr_array:
+        """Return the matrix (p, w q) that interpolates a function at points (p,) from its values at the nodes."""
         from scipy.sparse import csr_array
 
-        panel, values = self._interpolation(points[:, 0])
+        panel, values = self._interpolation(points)
         q = len(self._rule.nodes)
         columns = panel[:, None] * q + np.arange(q)
         shape = len(panel), self._means.shape[1] * q
-        matrix = csr_array((values.ravel(), columns.ravel(), np.arange(0, values.size + 1, q)), shape=shape)
-        return np.asarray(matrix @ self._means.reshape(len(self._means), -1).T)
+        return csr_array((values.ravel(), columns.ravel(), np.arange(0, values.size + 1, q)), shape=shape)
 
     def means_by_row(self, points: Values) -> Values:
         panel, values = self._interpolation(points[:, :, 0])
@@ -276,16 +401,8 @@ class SmoothEmbeddings(LaplaceEmbeddings):
         values = self._rule.at(2 * (inside - low) / (high - low) - 1)
         return panel, values * np.exp(-self._gamma * np.abs(points - inside))[..., None]
 
-    def products(self) -> Values:
-        features = self._features
-        return np.asarray(features @ features.T)
-
-    def norms(self) -> Values:
-        return np.asarray(np.sum(self._features**2, axis=1))
-
     @property
     def _features(self) -> Values:
-        """Vectors with the inner products of the embeddings, (n, w q + 1)."""
         weights = np.sqrt(self._gamma * np.diff(self._edges)[:, None] * self._rule.weights)
         inside = (self._left * weights).reshape(len(self._left), -1)
         return np.concatenate([inside, self._end[:, None]], axis=1)
@@ -349,7 +466,7 @@ def _refined(predictive: Predictive, gamma: float, rule: _Rule, ends: Values) ->
     edges = np.concatenate([each for each, _ in done])
     order = np.argsort(edges)
     below = np.concatenate([each for _, each in done], axis=1)[:, order]
-    return SmoothEmbeddings(np.append(edges[order], ends[-1]), below, gamma)
+    return SmoothEmbeddings.from_cdf(np.append(edges[order], ends[-1]), below, gamma)
 
 
 def _tabulated(predictive: Predictive, points: Values) -> Values:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.exact_features import ExactFeatures
-from calcheck.embeddings.laplace_embeddings import laplace_embeddings
-from calcheck.embeddings.rescaled_features import SwappedDraw, by_row
+from calcheck.embeddings.laplace_embeddings import (
+    ScalarEmbeddings,
+    laplace_embeddings,
+    norms_of_points,
+    point_embeddings,
+)
+from calcheck.embeddings.rescaled_features import OfDistributions, SwappedDraw, by_row
+from calcheck.embeddings.smoother import row_forms
 from calcheck.kernels.functions import Laplace
+from calcheck.linalg.pivoted_cholesky import gram_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,12 +29,14 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings
     from calcheck.embeddings.rescaled_features import DataSet
+    from calcheck.embeddings.smoother import SmootherMatrix
     from calcheck.execution.context import Run
 
     Values = NDArray[np.float64]
 
 TOLERANCE = 1e-12  # Largest residual of a squared norm
 ERROR = 1e-11  # Error of the mean embeddings
+BLOCKS = 8  # Blocks of rows of a form whose embeddings are in memory at a time
 COPIES = 3  # Copies of the Gram matrix in memory
 
 
@@ -67,7 +77,7 @@ class LaplaceFeatures:
             COPIES * 8 * size**2, f"--kernel-y laplace, with all pairs of {size:,} targets and predictions,"
         )
         embeddings = laplace_embeddings(every, tuple(self.gamma))
-        features = _factor(_gram(self.gram(points), embeddings.means(points), embeddings.products()))
+        features = gram_factor(_gram(self.gram(points), embeddings.means(points), embeddings.products()), TOLERANCE)
         predicted = features[len(points) :].reshape(1 + len(others), len(first), -1)
         error = ExactFeatures(features.shape[1], TOLERANCE, TOLERANCE, ERROR)
         return features[: len(points)], iter(predicted), error
@@ -80,6 +90,71 @@ class LaplaceFeatures:
     def mean_norms(self, points: Values) -> Values:
         """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,): 1."""
         return np.ones(len(points))
+
+
+@dataclass(frozen=True, eq=False)
+class PairForm:
+    """A quadratic form sum_ij Q_ij delta_i . delta_j - sum_i d_i |delta_i|^2.
+
+    Parameters
+    ----------
+    root : (k, n)
+        R with Q = R^T R.
+    diagonal : (n,)
+        d.
+    """
+
+    root: Values
+    diagonal: Values
+
+
+class _Known:
+    """Embeddings of distributions, with their products, and those of a smoother matrix."""
+
+    def __init__(self, embeddings: LaplaceEmbeddings) -> None:
+        self.embeddings = embeddings
+        self._smoothed: dict[int, tuple[SmootherMatrix, ScalarEmbeddings, Values]] = {}
+        self._summed: dict[int, tuple[PairForm, ScalarEmbeddings, float]] = {}
+
+    @cached_property
+    def products(self) -> Values:
+        """Products of the embeddings, (n, n)."""
+        return self.embeddings.products()
+
+    @cached_property
+    def norms(self) -> Values:
+        """Squared norms of the embeddings, (n,)."""
+        return self.embeddings.norms()
+
+    def smoothed(self, matrix: SmootherMatrix) -> tuple[ScalarEmbeddings, Values]:
+        """Return the embeddings along the directions of a smoother matrix, and the squared norms of its rows, (m,)."""
+        if id(matrix) not in self._smoothed:
+            mixed = self._of_one_target.mixed(matrix.along)
+            self._smoothed[id(matrix)] = matrix, mixed, matrix.squares(mixed)
+        return self._smoothed[id(matrix)][1:]
+
+    def summed(self, form: PairForm) -> tuple[ScalarEmbeddings, float]:
+        """Return the embeddings times the matrix of a form, and the form of the embeddings."""
+        if id(form) not in self._summed:
+            one = self._of_one_target
+            blocks = np.array_split(form.root, BLOCKS)
+            total = float(sum(one.mixed(block).norms().sum() for block in blocks))
+            self._summed[id(form)] = form, one.mixed(form.root.T @ form.root), total
+        return self._summed[id(form)][1:]
+
+    @property
+    def _of_one_target(self) -> ScalarEmbeddings:
+        """The embeddings.
+
+        Raises
+        ------
+        TypeError
+            The distributions have several targets.
+        """
+        if not isinstance(self.embeddings, ScalarEmbeddings):
+            msg = f"expected embeddings of one target, got {type(self.embeddings).__name__}"
+            raise TypeError(msg)
+        return self.embeddings
 
 
 class SharedLaplace:
@@ -97,29 +172,89 @@ class SharedLaplace:
 
     def __init__(self, data: DataSet, features: LaplaceFeatures, *, differences: bool) -> None:
         self._data, self._features, self._differences = data, features, differences
-        self._known: dict[tuple[int, bool], tuple[Predictive, LaplaceEmbeddings, Values]] = {}
+        self._own = OfDistributions(data, self._embed)
+        self._pooled = OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features, as :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`."""
         if len(each.model) > 1 or not self._differences:
             return self._of_all(each)
         (one,) = each.model
-        embeddings, products = self._embedded(one)
-        own, between = self._observed(each.y, embeddings)
-        squares = self._stretch(one) ** 2 * (own - between - between.T + products)
-        features = _factor(squares)
+        known = self._known(one)
+        own, between = self._observed(each.y, known.embeddings)
+        squares = self._stretch(one) ** 2 * (own - between - between.T + known.products)
+        features = gram_factor(squares, TOLERANCE)
         return features, [np.zeros_like(features)], None, None
+
+    @property
+    def sums_in_linear_time(self) -> bool:
+        """Whether :meth:`smoothed_squares` and :meth:`pair_sum` are available: for targets of one column."""
+        return isinstance(self._known(self._data.model[0]).embeddings, ScalarEmbeddings)
+
+    def smoothed_squares(self, each: DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
+        """Return |sum_i a_i(x) psi(y_i) - b_i(x) E psi(Y_i)|^2 for rows a, b of smoother matrices, (m, trials).
+
+        Nothing is factorized: sums over pairs of sorted targets are cumulative sums, and means of the distributions are
+        mixed with the weights once for all data sets.
+
+        Parameters
+        ----------
+        each : DataSet
+            The data, or a replicate.
+        observed, model : SmootherMatrix
+            Smoother matrices of targets and distributions, (m, n) each.
+        """
+        stretch = self._stretch(each.model[0])
+        weights = observed if stretch == 1 else observed.plus(stretch - 1, model)
+        own, found = self._own_squares(each.y.ravel(), weights), []
+        for one in each.model:
+            mixed, squares = self._known(one).smoothed(model)
+            between = self._between(each.y.reshape(-1, 1), mixed, weights, model)
+            found.append(own - 2 * stretch * between + stretch**2 * squares)
+        return np.maximum(np.stack(found, axis=1), 0)
+
+    def _own_squares(self, y: Values, weights: SmootherMatrix) -> Values:
+        """Return |sum_i a_i(x) psi(y_i)|^2 for rows a of a smoother matrix, (m,)."""
+        gamma = float(self._features.gamma[0])
+        if weights.turn is None:
+            return norms_of_points(y, gamma, weights.along)
+        return weights.squares(point_embeddings(y, gamma, weights.along))
+
+    @staticmethod
+    def _between(y: Values, mixed: ScalarEmbeddings, weights: SmootherMatrix, model: SmootherMatrix) -> Values:
+        """Return the products of sum_i a_i(x) psi(y_i) and sum_i b_i(x) E psi(Y_i) for rows a, b of matrices, (m,)."""
+        if weights.turn is None or model.turn is None:
+            return mixed.paired_sums(y[:, 0], weights.along)
+        return row_forms(weights.turn, weights.along @ mixed.means(y), model.turn)
+
+    def row_squares(self, each: DataSet) -> Values:
+        """Return |psi(y_i) - E psi(Y_i)|^2, (n, trials), with features averaged over the repeated targets of a row."""
+        stretch, y = self._stretch(each.model[0]), each.y.reshape(len(each.y), -1, 1)
+        own = np.exp(-self._features.gamma[0] * np.abs(y - y.transpose(0, 2, 1))).mean(axis=(1, 2))
+        known = [self._known(one) for one in each.model]
+        squares = [own - 2 * one.embeddings.means_by_row(y).mean(axis=1) + one.norms for one in known]
+        return stretch**2 * np.stack(squares, axis=1)
+
+    def pair_sum(self, each: DataSet, form: PairForm) -> float:
+        """Return the form of the differences delta_i = psi(y_i) - E psi(Y_i) of a data set with one trial."""
+        stretch, y = self._stretch(each.model[0]), each.y.reshape(len(each.y), -1, 1)
+        mixed, squares = self._known(each.model[0]).summed(form)
+        repeats = y.shape[1]
+        root = form.root if repeats == 1 else np.repeat(form.root, repeats, axis=1) / repeats
+        own = float(norms_of_points(y.ravel(), float(self._features.gamma[0]), root).sum())
+        between = float(mixed.means_by_row(y).mean(axis=1).sum())
+        total = stretch**2 * (own - 2 * between + squares)
+        return total - float(form.diagonal @ self.row_squares(each)[:, 0]) if form.diagonal.any() else total
 
     def _of_all(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features of the targets, and of the distributions of all trials."""
         n = len(each.y)
         if len(each.model) == 1:
-            embeddings, products = self._embedded(each.model[0])
+            known = self._known(each.model[0])
         else:
             first, *others = (one.load() for one in each.model if not isinstance(one, SwappedDraw))
-            embeddings = laplace_embeddings(first.join(list(others)), tuple(self._features.gamma))
-            products = embeddings.products()
-        features = _factor(_gram(*self._observed(each.y, embeddings), products))
+            known = self._embed(first.join(list(others)))
+        features = gram_factor(_gram(*self._observed(each.y, known.embeddings), known.products), TOLERANCE)
         observed = features[:n]
         pooled = features[n:].reshape(len(each.model), n, -1)
         model = [
@@ -127,19 +262,14 @@ class SharedLaplace:
         ]
         return observed, model, None, None
 
-    def _embedded(self, one: Predictive | SwappedDraw) -> tuple[LaplaceEmbeddings, Values]:
-        """Return the embeddings of distributions, or of the targets and draws of each row, and their products."""
-        exchanged = isinstance(one, SwappedDraw)
-        owner = one.draws if isinstance(one, SwappedDraw) else one
-        if (id(owner), exchanged) in self._known:
-            return self._known[id(owner), exchanged][1:]
-        embeddings = laplace_embeddings(self._pooled(owner) if exchanged else owner, tuple(self._features.gamma))
-        found = embeddings, embeddings.products()
-        if any(owner is shared for shared in self._data.model):
-            self._known[id(owner), exchanged] = owner, *found
-        return found
+    def _known(self, one: Predictive | SwappedDraw) -> _Known:
+        """Return the embeddings of distributions, or of the targets and draws of each row."""
+        return self._pooled(one.draws) if isinstance(one, SwappedDraw) else self._own(one)
 
-    def _pooled(self, predictive: Predictive) -> Samples:
+    def _embed(self, predictive: Predictive) -> _Known:
+        return _Known(laplace_embeddings(predictive, tuple(self._features.gamma)))
+
+    def _with_targets(self, predictive: Predictive) -> Samples:
         """Return the draws together with the targets of the data."""
         n, columns = len(self._data.y), self._data.y.shape[-1]
         draws = _draws(predictive).reshape(n, -1, columns)
@@ -174,13 +304,3 @@ def _draws(predictive: Predictive) -> Values:
 def _gram(observed: Values, between: Values, predicted: Values) -> Values:
     """Return the Gram matrix of targets and distributions."""
     return np.block([[observed, between], [between.T, predicted]])
-
-
-def _factor(gram: Values) -> Values:
-    """Return features with the inner products of a positive semidefinite Gram matrix, (p, r), by pivoted Cholesky."""
-    from scipy.linalg.lapack import dpstrf
-
-    factor, order, rank, _ = dpstrf(gram, tol=TOLERANCE, lower=1)
-    features = np.zeros((len(gram), rank))
-    features[order - 1] = np.tril(factor)[:, :rank]
-    return features

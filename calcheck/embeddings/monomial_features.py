@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.distributions.moments import monomials
 from calcheck.embeddings.exact_features import ExactFeatures
-from calcheck.embeddings.rescaled_features import SwappedDraw, by_row
+from calcheck.embeddings.rescaled_features import OfDistributions, by_row, draws_of, mean_after_swap
 from calcheck.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class SharedMonomials:
 
     def __init__(self, data: DataSet, features: MonomialFeatures) -> None:
         self._data, self._features = data, features
-        self._means: dict[int, tuple[Predictive, Values]] = {}
+        self._means = OfDistributions(data, features.of_distributions)
         self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
@@ -136,20 +136,8 @@ class SharedMonomials:
         observed = by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
         ratios = np.asarray(each.gamma) / self._features.gamma
         own = np.diag(np.prod(ratios ** (self._features.exponents / 2), axis=1))
-        return observed, [self._mean(one, observed) for one in each.model], own, np.eye(self._features.rank)
-
-    def _mean(self, one: Predictive | SwappedDraw, observed: Values) -> Values:
-        """Return E psi(Y'), (n, r); distributions that all data sets share are embedded once."""
-        predictive = one.draws if isinstance(one, SwappedDraw) else one
-        mean = self._known(predictive)
-        if not isinstance(one, SwappedDraw):
-            return mean
-        return mean + (self._before - observed) * self._data.repeats / (predictive.n_draws or 1)
-
-    def _known(self, predictive: Predictive) -> Values:
-        if id(predictive) in self._means:
-            return self._means[id(predictive)][1]
-        mean = self._features.of_distributions(predictive)
-        if any(predictive is shared for shared in self._data.model):
-            self._means[id(predictive)] = predictive, mean
-        return mean
+        repeats = self._data.repeats
+        model = [
+            mean_after_swap(one, self._means(draws_of(one)), self._before, observed, repeats) for one in each.model
+        ]
+        return observed, model, own, np.eye(self._features.rank)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
-from calcheck.embeddings.smoother import smoother
+from calcheck.embeddings.smoother import SmootherMatrix, smoother
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.linalg.eigenbasis import psd_root, truncated_eigenbasis
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
+COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +102,9 @@ def embed_replicates(
     for number, each in enumerate(chain([data], replicates)):
         if each.gamma is not None:
             with one_blas_thread():  # many small products
-                queue.append(work.columns(number, each, reduce=not unbiased))
-            queued += queue[-1].values.size
+                if not work.sum(number, each, results, unbiased=unbiased):
+                    queue.append(work.columns(number, each, reduce=not unbiased))
+                    queued += queue[-1].values.size
         if queued >= BLOCK_VALUES:
             work.smooth(queue, results, unbiased=unbiased)
             queue, queued = [], 0
@@ -156,6 +159,7 @@ class _Work:
         self._lambdas = list(dict.fromkeys(lambdas))
         self._features = share(not self._separate)
         self._smoothers: list[Smoother] = []
+        self._known_matrices: list[SmootherMatrix] | None = None
         self._noise: dict[int, Values] = {}
         self._widest = 0
 
@@ -186,6 +190,43 @@ class _Work:
         values = features @ np.asarray(sum(norm @ each for norm, each in zip(norms, directions, strict=True)))
         return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)))
 
+    def sum(self, number: int, each: DataSet, results: _Results, *, unbiased: bool) -> bool:
+        """Store the distances of a data set, if its features allow sums in linear time; return whether they do."""
+        if not (isinstance(self._features, SharedLaplace) and self._features.sums_in_linear_time):
+            return False
+        matrices = self._matrices(each)
+        if not matrices:
+            return False
+        squares = self._features.smoothed_squares(each, matrices[0], matrices[-1])
+        values = squares if unbiased else np.sqrt(squares)
+        results.means[number] = values.mean()
+        results.at_inputs[number] = values.mean(axis=1)
+        if unbiased:
+            noise = self._features.row_squares(each).mean(axis=1)
+            self._noise[number] = np.stack([noise, noise], axis=1)
+        return True
+
+    def _matrices(self, data: DataSet) -> list[SmootherMatrix]:
+        """Return the smoother matrix of each regularizer, of low rank if K is; none if they do not fit in memory."""
+        if self._known_matrices is None:
+            n, basis = self._ridge.n, self._range
+            inputs = n if self._points is None else len(self._points)
+            if basis is None and COPIES * 8 * inputs * n > self._ridge.run.memory:
+                self._known_matrices = []
+                return []
+            self._start(lambda: self.columns(0, data, reduce=False).values.reshape(n, -1))
+            smoothed = [each.smooth(np.eye(n) if basis is None else basis) for each in self._smoothers]
+            self._known_matrices = [
+                SmootherMatrix(each) if basis is None else SmootherMatrix(np.ascontiguousarray(basis.T), each)
+                for each in smoothed
+            ]
+            self._widest = n if basis is None else basis.shape[1]
+        return self._known_matrices
+
+    def _start(self, typical: Callable[[], Values]) -> None:
+        """Choose the smoothers, given typical outputs (n, c)."""
+        self._smoothers = [smoother(self._ridge, lambda_, self._points, typical) for lambda_ in self._lambdas]
+
     def _in_range(self, features: Values) -> Values:
         """Return fewer columns whose smoothed norms are those of features (n, trials, q), as K has a low rank.
 
@@ -214,8 +255,7 @@ class _Work:
         if not queue:
             return
         if not self._smoothers:
-            typical = queue[0].values.reshape(self._ridge.n, -1)
-            self._smoothers = [smoother(self._ridge, lambda_, self._points, typical) for lambda_ in self._lambdas]
+            self._start(lambda: queue[0].values.reshape(self._ridge.n, -1))
         ends = np.cumsum([columns.values[0].size for columns in queue])[:-1]
         for columns, smoothed in zip(queue, np.split(self._smoothed(queue), ends, axis=1), strict=True):
             parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])

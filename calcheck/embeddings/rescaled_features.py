@@ -8,7 +8,7 @@ inner products of these elements in the kernel of a data set give its norm.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
 
     Values = NDArray[np.float64]
+
+ResultT = TypeVar("ResultT")
 
 TOLERANCE = 1e-8  # Maximum residual of the squared norm of a point: far below random variation
 MIN_POINTS, POINTS_PER_ROW = 400, 4  # Pool size: minimum (a grid of 80 length scales), and points per row
@@ -71,14 +73,65 @@ class DataSet:
         return int(self.y.size // (len(self.y) * self.y.shape[-1]))
 
 
-@dataclass(eq=False)
+class OfDistributions(Generic[ResultT]):
+    """A function of distributions, cached for those that all data sets share.
+
+    Parameters
+    ----------
+    data : DataSet
+        The data, whose distributions the replicates share unless they have their own.
+    function : callable
+        The function.
+    """
+
+    def __init__(self, data: DataSet, function: Callable[[Predictive], ResultT]) -> None:
+        self._shared, self._function = [draws_of(one) for one in data.model], function
+        self._known: dict[int, ResultT] = {}
+
+    def __call__(self, predictive: Predictive) -> ResultT:
+        if id(predictive) in self._known:
+            return self._known[id(predictive)]
+        found = self._function(predictive)
+        if any(predictive is each for each in self._shared):
+            self._known[id(predictive)] = found
+        return found
+
+
+def draws_of(one: Predictive | SwappedDraw) -> Predictive:
+    """Return the distributions, or the original draws if some are swapped."""
+    return one.draws if isinstance(one, SwappedDraw) else one
+
+
+def mean_after_swap(
+    one: Predictive | SwappedDraw, mean: Values, before: Values, observed: Values, repeats: int
+) -> Values:
+    """Return the mean of features over the draws of each row, (n, r), after draws and targets are swapped, if any are.
+
+    If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
+    targets, and features averaged over them, it changes by r/m of the difference of the averages.
+
+    Parameters
+    ----------
+    one : Predictive or SwappedDraw
+        The distributions, or swapped draws.
+    mean : (n, r)
+        Mean over the original draws.
+    before, observed : (n, r)
+        Features of the original and of the swapped targets.
+    repeats : int
+        Number of targets per row.
+    """
+    return mean + (before - observed) * repeats / (one.draws.n_draws or 1) if isinstance(one, SwappedDraw) else mean
+
+
+@dataclass(frozen=True, eq=False)
 class _BandwidthBin:
-    """Features for kernels with gammas within a factor of two, and cached results shared by data sets."""
+    """Features for kernels with gammas within a factor of two, and results shared by data sets."""
 
     features: OutputFeatures
     before: Values
     fixed: Values
-    means: dict[int, tuple[Predictive, Values]]
+    means: OfDistributions[Values]
 
 
 class SharedFeatures:
@@ -152,32 +205,22 @@ class SharedFeatures:
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
             before, fixed = by_row(features.of_points(points), y), _norm(features, self._data.gamma)
-            self._octaves[number] = _BandwidthBin(features, before, fixed, {})
+            self._octaves[number] = _BandwidthBin(
+                features, before, fixed, OfDistributions(self._data, features.of_distributions)
+            )
         return self._octaves[number]
 
     def _mean(
         self, octave: _BandwidthBin, one: Predictive | SwappedDraw, observed: Values, features: OutputFeatures
     ) -> Values:
-        """Return E f(Y'), (n, r), cached for distributions that all data sets share.
-
-        If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
-        targets, and features averaged over them, it changes by r/m of the difference of the averages.
-        """
-        predictive = one.draws if isinstance(one, SwappedDraw) else one
-        if id(predictive) in octave.means:
-            mean = octave.means[id(predictive)][1]
-        else:
-            mean = octave.features.of_distributions(predictive)
-            if any(predictive is shared for shared in self._data.model):
-                octave.means[id(predictive)] = predictive, mean
-        before = octave.before
+        """Return E f(Y'), (n, r)."""
+        predictive = draws_of(one)
+        mean, before = octave.means(predictive), octave.before
         if features is not octave.features:
             mean = features.complete(mean, predictive.kernel_mean)
             y = self._data.y
             before = by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
-        if isinstance(one, SwappedDraw):
-            return np.asarray(mean + (before - observed) * self._data.repeats / (predictive.n_draws or 1))
-        return mean
+        return mean_after_swap(one, mean, before, observed, self._data.repeats)
 
 
 def by_row(features: Values, y: Values) -> Values:

@@ -7,7 +7,8 @@ computed once. A low-rank approximation of K is cheaper still; it is used where 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from calcheck.linalg.nystroem import Nystroem, first_sufficient
 from calcheck.linalg.solvers import Cholesky
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -167,7 +168,52 @@ class NystroemSmoother(Smoother):
             yield (self._at[rows] @ self._inverse) @ self._rows_of_z.T
 
 
-def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical: Values) -> Smoother:
+@dataclass(frozen=True, eq=False)
+class SmootherMatrix:
+    """A smoother matrix A (m, n) of low rank, or the whole matrix.
+
+    Parameters
+    ----------
+    along : (k, n)
+        Directions V, or A itself.
+    turn : (m, k), optional
+        U with A = U V; None if V is A.
+    """
+
+    along: Values
+    turn: Values | None = None
+
+    def plus(self, weight: float, other: SmootherMatrix) -> SmootherMatrix:
+        """Return A + w A', where both are whole or have the same directions."""
+        if self.turn is None or other.turn is None:
+            return SmootherMatrix(self.along + weight * other.along)
+        return SmootherMatrix(self.along, self.turn + weight * other.turn)
+
+    def squares(self, smoothed: HasProducts) -> Values:
+        """Return the squared norms of the rows of A F, (m,), given the products of the rows of V F."""
+        if self.turn is None:
+            return smoothed.norms()
+        return row_forms(self.turn, smoothed.products(), self.turn)
+
+
+class HasProducts(Protocol):
+    """Vectors whose products are known."""
+
+    def products(self) -> Values:
+        """Return the products of all pairs, (k, k)."""
+        ...
+
+    def norms(self) -> Values:
+        """Return the squared norms, (k,)."""
+        ...
+
+
+def row_forms(left: Values, form: Values, right: Values) -> Values:
+    """Return the diagonal of L Q R^T, (m,)."""
+    return np.asarray(np.einsum("ij,ij->i", left @ form, right))
+
+
+def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical: Callable[[], Values]) -> Smoother:
     """Return the smoother by the cheapest sufficiently accurate method.
 
     In order of preference: a Cholesky factor, if there is one or it takes about a second; the smallest sufficiently
@@ -181,18 +227,19 @@ def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical:
         Regularizer lambda.
     points : (m, d), optional
         Normalized evaluation inputs; default: the fitted inputs.
-    typical : (n, c)
-        Typical outputs, on which the error of low-rank approximations is estimated.
+    typical : callable
+        Returns typical outputs (n, c), on which the error of low-rank approximations is estimated.
     """
     limits = ridge.run.limits
     if ridge.solver == "cholesky" or ridge.n <= limits.factor_rows:
         return CholeskySmoother(ridge, lambda_, points)
-    exact = ridge.smoothed(typical, lambda_)
+    outputs = typical()
+    exact = ridge.smoothed(outputs, lambda_)
     size = float(np.sum(exact**2))
 
     def approximated(rank: int) -> NystroemSmoother:
         found = NystroemSmoother(ridge, lambda_, points, rank)
-        found.missed = abs(1 - float(np.sum(found.smooth_fitted(typical) ** 2)) / size) if size else 0.0
+        found.missed = abs(1 - float(np.sum(found.smooth_fitted(outputs) ** 2)) / size) if size else 0.0
         return found
 
     ranks = [rank for rank in limits.nystroem_ranks if MIN_ROWS_PER_LANDMARK * rank <= ridge.n]

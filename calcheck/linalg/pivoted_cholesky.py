@@ -65,3 +65,13 @@ class PivotedCholesky:
         self.residuals -= self._rows[rank] ** 2
         self.residuals[pivot] = 0.0
         self.pivots.append(pivot)
+
+
+def gram_factor(gram: Values, tolerance: float) -> Values:
+    """Return F (p, r) with F F^T equal to a positive semidefinite matrix, up to residuals of the diagonal."""
+    from scipy.linalg.lapack import dpstrf
+
+    factor, order, rank, _ = dpstrf(gram, tol=tolerance, lower=1)
+    features = np.zeros((len(gram), rank))
+    features[order - 1] = np.tril(factor)[:, :rank]
+    return features

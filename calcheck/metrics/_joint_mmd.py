@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
@@ -242,22 +243,30 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         """Return the metric of all replicates, which share the sums over pairs of inputs."""
         import numpy as np
 
-        from calcheck.mmd.joint import blocks, embed_replicates
+        from calcheck.execution.prefetch import one_blas_thread
+        from calcheck.mmd.joint import blocks, embed_replicates, sum_replicates
 
         settings = fit.settings
         replicates = simulation.with_predictive(settings.predictive)
-        data_sets = embed_replicates(
+        given = (
             simulation.rows,
             iter(replicates),
             self.replicate_bandwidths(settings.features.gamma, settings.predictive),
             settings.predictive,
             self.target_kernel,
             run,
-            apart=self._uses_differences,
         )
         values: list[float] = []
-        for block in blocks(data_sets, 1 + len(replicates), run.progress):
-            values += self._replicate_values(fit.sums, block)
+        sums = sum_replicates(*given, form_of=lambda: self._pair_form(fit.sums))
+        if sums is not None:
+            with one_blas_thread():
+                for value in sums:
+                    values.append(value)
+                    run.progress("replicates", len(values) / (1 + len(replicates)))
+        else:
+            data_sets = embed_replicates(*given, apart=self._uses_differences)
+            for block in blocks(data_sets, 1 + len(replicates), run.progress):
+                values += self._replicate_values(fit.sums, block)
         data_value, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""
         details = fit.sums.replicate_details
@@ -298,6 +307,10 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     def _uses_differences(self) -> bool:
         """Whether the metric depends only on the difference between target and prediction embeddings."""
         return True
+
+    @abstractmethod
+    def _pair_form(self, sums: SumsT) -> PairForm | None:
+        """Return the metric as a form of the differences of embeddings; None if it is none, or the rows are many."""
 
     @abstractmethod
     def _replicate_values(self, sums: SumsT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:

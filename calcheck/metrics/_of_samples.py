@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from calcheck.errors import DataError
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.results import NullDistribution, RowResults
 
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.kernels.kernel_options import KernelOptions, Standardize
     from calcheck.metric_info import MetricInfo
-    from calcheck.metrics._joint_mmd import KernelMetric
+    from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
     from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
 
     Values = NDArray[np.float64]
+
+OfSamplesT = TypeVar("OfSamplesT", bound="OfSamples")
 
 COPIES = 3  # number of n x n matrices in memory
 NO_INTERVAL = "resampling repeats rows, which adds noise to both samples"
@@ -140,15 +143,16 @@ class OfSamples:
         x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
         return strata(x, fit.labels, lambda: _features(x))
 
-    def influences(self, both: Predictions, run: Run) -> Values:
+    def influences(self, both: Predictions, run: Run) -> Values:  # noqa: ARG002 - always an error
         """Raise an error: two samples are not compared with two others.
 
         Raises
         ------
-        NotImplementedError
+        DataError
             Always.
         """
-        raise NotImplementedError
+        msg = f"{self.info.name} of two samples is not compared with that of two others, row by row"
+        raise DataError(msg)
 
 
 def _labels(by: str) -> str:
@@ -181,6 +185,11 @@ def info_of_samples(info: MetricInfo, interpretation: str) -> MetricInfo:
         pointwise=False,
         repeated_targets=False,
     )
+
+
+def with_options_of(metric: GenerativeMetric[Any], kind: type[OfSamplesT]) -> OfSamplesT:
+    """Return a metric of two samples with the options of a metric."""
+    return kind(**{each.name: getattr(metric, each.name) for each in fields(metric)})
 
 
 def sample_kernel(metric: KernelMetric[Any], columns: int) -> tuple[Kernel, dict[str, Any]]:

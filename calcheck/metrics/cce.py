@@ -102,7 +102,8 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     Rows give the effective number of neighbors (:func:`calcheck.embeddings.reach.effective_neighbors`).
     A Laplace or polynomial kernel on targets needs an exact solver. Means of a polynomial kernel are moments, in closed
     form. Those of a Laplace kernel are sums for counts and draws, and otherwise integrals, exact to 1e-11; all pairs of
-    targets and predictions are then compared, so memory is O(n^2) and each replicate takes O(n^3).
+    targets and predictions are then compared, so memory is O(n^2). A replicate takes O(n^2), or O(n r) if the kernel on
+    inputs has the low rank r; O(n^3) for several target columns.
     Differences from the paper: exact embeddings of parametric families by default (the paper's protocol is
     ``--draws 1 --trials 5``), and no explicit inverse.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CmmdDetails
 from calcheck.kernels.kernel_options import Solver
 from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel
+from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option, require_positive_option
 from calcheck.results import RowResults
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.laplace_features import PairForm
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
@@ -125,6 +126,9 @@ class Cmmd(JointMetric["RidgeNorms"]):
         details = {"lambda": self.lambda_, **norm.details}
         return RowResults({"cmmd": len(norm.terms) * norm.terms}, details=details, warnings=norm.warnings)
 
+    def _pair_form(self, sums: RidgeNorms) -> PairForm | None:
+        return sums.pair_form
+
     def _replicate_values(self, sums: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         differences = [None if each is None else each.difference for each in data_sets]
         values = iter(sums.norms([each for each in differences if each is not None]))
@@ -138,7 +142,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
     def of_samples(self) -> CmmdOfSamples:
         """Return the metric with these options, of two samples."""
-        return CmmdOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+        return with_options_of(self, CmmdOfSamples)
 
 
 @dataclass(frozen=True)

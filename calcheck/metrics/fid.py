@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import FidDetails
 from calcheck.kernels.kernel_options import KernelOptions
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples
+from calcheck.metrics._of_samples import OfSamples, info_of_samples, with_options_of
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Fid(GenerativeMetric[FidFit]):
 
     def of_samples(self) -> FidOfSamples:
         """Return the metric with these options, of two samples."""
-        return FidOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+        return with_options_of(self, FidOfSamples)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import JmmdDetails
@@ -10,7 +10,7 @@ from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel
+from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option
 from calcheck.results import RowResults
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.laplace_features import PairForm
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
@@ -148,6 +149,9 @@ class Jmmd(JointMetric["GramSums"]):
     def _uses_differences(self) -> bool:
         return self.statistic != "paper"
 
+    def _pair_form(self, sums: GramSums) -> PairForm | None:
+        return None if self.statistic == "paper" else sums.pair_form(unbiased=self.statistic == "unbiased")
+
     def _replicate_values(self, sums: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         forms = [None if each is None else each.form(self.statistic) for each in data_sets]
         known = [form for form in forms if form is not None]
@@ -168,7 +172,7 @@ class Jmmd(JointMetric["GramSums"]):
 
     def of_samples(self) -> JmmdOfSamples:
         """Return the metric with these options, of two samples."""
-        return JmmdOfSamples(**{each.name: getattr(self, each.name) for each in fields(self)})
+        return with_options_of(self, JmmdOfSamples)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions import Samples
+from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.linalg.eigenbasis import truncated_eigenbasis
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.embeddings.diagnostics import FeatureBounds
+    from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
     from calcheck.execution.context import Progress, Run
     from calcheck.kernels.kernel_options import Estimator
@@ -188,15 +190,10 @@ def embed_replicates(
     JointEmbedding or None
         None if the scale of the kernel on targets is undefined.
     """
-
-    def data_set(each: Predictions) -> DataSet:
-        y = repeated_targets(each)
-        exchanged = predictive.n_draws is not None and each.predictive is not predictive
-        return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if exchanged else predictive])
-
-    data = data_set(rows)
+    data = _data_set(rows, gamma_of, predictive)
     shared = kernel.shared(data, predictive, run, differences=apart)
-    for each, rows_of_each in chain([(data, rows)], ((data_set(one), one) for one in replicates)):
+    others = ((_data_set(one, gamma_of, predictive), one) for one in replicates)
+    for each, rows_of_each in chain([(data, rows)], others):
         if each.gamma is None:
             yield None
             continue
@@ -210,6 +207,47 @@ def embed_replicates(
             norms = (1.0, 1.0) if apart else (of_kernel(each.y), _draw_norms(of_kernel, draws))
             found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
         yield found
+
+
+def sum_replicates(
+    rows: Predictions,
+    replicates: Iterator[Predictions],
+    gamma_of: Callable[[Values], Values | None],
+    predictive: Predictive,
+    kernel: TargetKernel,
+    run: Run,
+    *,
+    form_of: Callable[[], PairForm | None],
+) -> Iterator[float] | None:
+    """Return the values of a form for the data, then for each replicate; None if embeddings are needed.
+
+    Parameters
+    ----------
+    rows, replicates, gamma_of, predictive, kernel, run
+        As for :func:`embed_replicates`.
+    form_of : callable
+        Returns the form, or None if there is none.
+    """
+    if not kernel.replicates_share_scale:
+        return None
+    data = _data_set(rows, gamma_of, predictive, is_data=True)
+    shared = kernel.shared(data, predictive, run, differences=True)
+    if not (isinstance(shared, SharedLaplace) and shared.sums_in_linear_time) or (form := form_of()) is None:
+        return None
+    data_sets = chain([data], (_data_set(each, gamma_of, predictive) for each in replicates))
+    return (shared.pair_sum(each, form) for each in data_sets)
+
+
+def _data_set(
+    rows: Predictions, gamma_of: Callable[[Values], Values | None], predictive: Predictive, *, is_data: bool = False
+) -> DataSet:
+    """Return the data set of the data, or of a replicate.
+
+    Differences of targets and draws have the same form for the data as for replicates, with no draw exchanged.
+    """
+    y = repeated_targets(rows)
+    exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
+    return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if exchanged else predictive])
 
 
 def _directions(features: Values, norm: Values) -> Values:

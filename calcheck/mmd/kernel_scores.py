@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.distributions.samples import Samples
-from calcheck.embeddings.laplace_embeddings import laplace_embeddings
+from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings
 from calcheck.kernels.functions import Laplace
 from calcheck.mmd.pair_sums import of_different, row_products
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings
 
     Values = NDArray[np.float64]
 
@@ -65,8 +66,11 @@ def laplace_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased
     scores = np.empty(len(y))
     for start in range(0, len(y), ROWS):
         rows = slice(start, start + ROWS)
-        batch = predictive if len(y) <= ROWS else predictive.take(rows)
-        embeddings = laplace_embeddings(batch, tuple(gamma))
+        batch = (predictive if len(y) <= ROWS else predictive.take(rows)).load()
+        if isinstance(batch, Samples):  # only pairs of draws of the same row are needed
+            embeddings: LaplaceEmbeddings = PairEmbeddings(batch, gamma)
+        else:
+            embeddings = laplace_embeddings(batch, tuple(gamma))
         own, both = embeddings.norms(), embeddings.means_by_row(y[rows]).mean(axis=1)
         draws = batch.n_draws
         scores[rows] = (of_different(own, draws) if unbiased and draws is not None else own) - 2 * both

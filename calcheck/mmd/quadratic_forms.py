@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.laplace_features import PairForm
 from calcheck.execution.backend import backend
 from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import LandmarkSamples, RowBlocks, first_sufficient
+from calcheck.linalg.pivoted_cholesky import gram_factor
 from calcheck.messages import Message
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search f
 SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
 BLOCK_BYTES = 1 << 26  # kernel values per block
 ROUNDING = 1e-10  # rounding error of the landmark factorization, relative to the value
+RESIDUAL = 1e-13  # largest residual of the diagonal of K in its factor
 CACHE_DIVISOR = 8  # kernel values are cached if they take at most 1 / 8 of the memory budget
 
 
@@ -253,6 +256,20 @@ class GramSums:
             found = self._exact_gram
         self.replicate_details = found.details
         return found
+
+    def pair_form(self, *, unbiased: bool) -> PairForm | None:
+        """Return the squared joint MMD as a form of the differences of embeddings; None for many rows."""
+        n = len(self._x)
+        if n > MANY_ROWS:
+            return None
+        self.replicate_details = self._exact_gram.details
+        scale = 1 / (n * (n - 1)) if unbiased else 1 / n**2
+        return PairForm(np.sqrt(scale) * self._root, scale * unbiased * self._exact_gram.diagonal)
+
+    @cached_property
+    def _root(self) -> Values:
+        """R with K = R^T R, (k, n)."""
+        return np.ascontiguousarray(gram_factor(self._exact_gram.products(np.eye(len(self._x))), RESIDUAL).T)
 
     @cached_property
     def _exact_gram(self) -> ExactGram:

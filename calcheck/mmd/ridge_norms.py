@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.laplace_features import PairForm
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
 from calcheck.linalg.nystroem import LandmarkSamples, first_sufficient
+from calcheck.linalg.pivoted_cholesky import gram_factor
 from calcheck.messages import Message
-from calcheck.mmd.quadratic_forms import VALUE_TOLERANCE, LowRankGram
+from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,11 +103,22 @@ class RidgeNorms:
             squares = linear.squares(columns)
         else:
             if self._smoother is None:
-                self._smoother = smoother(self._exact, self._ridge, None, outputs[0])
+                self._smoother = smoother(self._exact, self._ridge, None, lambda: outputs[0])
                 self.replicate_details = self._smoother.details
             fitted = self._smoother.smooth(columns)
             squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self._ridge)
         return [float(part.sum()) for part in np.split(squares, ends)]
+
+    @cached_property
+    def pair_form(self) -> PairForm | None:
+        """|F|^2 as a form of the outputs R: tr R^T Q R, as for :meth:`apply`; None without a Cholesky factor."""
+        exact = self._exact
+        if exact is None or exact.solver != "cholesky":
+            return None
+        self.replicate_details = {"method": "cholesky"}
+        root = gram_factor(exact.backend.to_numpy(exact.gram @ exact.backend.asarray(np.eye(exact.n))), RESIDUAL)
+        found = exact.solve(root, self._ridge, measure_dof=False).coefficients
+        return PairForm(np.ascontiguousarray(exact.backend.to_numpy(found).T), np.zeros(exact.n))
 
     def apply(self, outputs: Values) -> Values:
         """Return Q R for outputs R (n, q), with |F|^2 = tr R^T Q R: Q = (K + n lambda I)^-1 K (K + n lambda I)^-1."""

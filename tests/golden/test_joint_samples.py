@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.embeddings.permutation_null import low_rank_kernel
 from calcheck.embeddings.strata import one_stratum, strata
+from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels.functions import Polynomial
@@ -110,6 +111,14 @@ def test_two_rows_in_each_sample_by_hand():
     parts = [(np.zeros((2, 1)), np.array([[0.0], [1.0]])), (np.array([[0.0], [100.0]]), np.zeros((2, 1)))]
     e = np.exp(-0.5)
     assert_allclose(value(parts, Jmmd, standardize="none"), e - (1 + e) / 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", [Jmmd, Cmmd, Fid])
+def test_two_samples_are_not_compared_with_two_others(metric):
+    both = PooledSamples(*map(source, samples(2))).predictions()
+    reason = f"{metric.info.name} of two samples is not compared with that of two others, row by row"
+    with pytest.raises(DataError, match=reason):
+        metric().of_samples().influences(both, RUN)
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -19,7 +19,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.student_t import StudentT
 from calcheck.distributions.weibull import Weibull
-from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings
+from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
 from calcheck.embeddings.monomial_features import MonomialFeatures
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
@@ -30,11 +30,17 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
-from tests.joint_cases import rows_of_case, sampled_case, sampled_rows, value
+from tests.joint_cases import (
+    ESTIMATORS,
+    assert_equal_to_pooled_samples,
+    rows_of_case,
+    sampled_case,
+    sampled_rows,
+    value,
+)
 from tests.naive import cce_squared, form, input_kernel, target_kernel, weights
 from tests.shorthand import cce
 
-ESTIMATORS = ["unbiased", "v", "paper"]
 SHAPES = {"laplace": {}, "polynomial": {"degree": 3, "coef0": 1.0}}
 every_kernel = pytest.mark.parametrize("kernel", SHAPES)
 N = 5
@@ -303,15 +309,7 @@ def test_joint_metrics_of_draws_equal_those_of_pooled_samples(kernel, columns, t
     y, draws = (y - 7) / unit, (draws - 7) / unit
     rows, k_y = sampled_rows(x, y, draws), target_kernel(0.6, kernel, **SHAPES[kernel])
     options = {"kernel_y": kernel, "gamma_y": 0.6, "standardize": "none"}
-    limits = {"rtol": 1e-10, "atol": 1e-10}
-    assert_allclose(value("cmmd", rows, **options), naive.cmmd(x, y, draws, k_y=k_y), **limits)
-    for statistic in ESTIMATORS:
-        expected = naive.jmmd(x, y, draws, k_y=k_y, statistic=statistic)
-        assert_allclose(value("jmmd", rows, statistic=statistic, **options), expected, **limits)
-        for constant in (False, True)[:targets]:
-            given = {"statistic": statistic, "constant": constant}
-            expected = naive.ammd(y, draws, k_y=k_y, **given)
-            assert_allclose(value("ammd", rows, **given, **options), expected, **limits)
+    assert_equal_to_pooled_samples(rows, (x, y, draws), k_y, options)
 
 
 @every_kernel
@@ -429,6 +427,74 @@ def test_replicates_are_exact_where_the_kernel_on_inputs_has_a_low_rank(options,
     alone = [metric.evaluate(fitted(each), InMemory(each), run).columns[metric.column] for each in (rows, *simulation)]
     assert_allclose(np.append(found.data_value, found.values), np.mean(alone, axis=1), rtol=1e-6, atol=1e-12)
     assert_allclose(found.at_inputs, alone, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge_model", [None, 0.03])
+@pytest.mark.parametrize("low_rank", [False, True])
+@pytest.mark.parametrize("at", [False, True])
+@pytest.mark.parametrize("family", ["gaussian", "samples"])
+def test_replicates_in_a_laplace_kernel_equal_naive_closed_forms(ridge_model, low_rank, at, family):
+    """One smooth input gives a kernel of low rank; replicates of samples have exchanged draws."""
+    rng, run, n = np.random.default_rng(8), Run(replicates=19), 80 if low_rank else 25
+    x, points = (rng.uniform(0, 6, (size, 1)) if low_rank else rng.normal(size=(size, 3)) for size in (n, 7))
+    rows = replace(null_case(family, n=n), x=x)
+    metric = Cce(kernel_y="laplace", gamma_y=0.6, lambda_model=ridge_model, **CCE)
+    fit = metric.fit(InMemory(rows), run)
+    if at:
+        fit = metric.at_inputs(fit, InMemory(Predictions(x=points, has_embedding=False)))
+    simulation = NullSimulator(rows, run)
+    found = metric.null_distribution(fit, simulation, run)
+    given = {"ridge_model": ridge_model, "at": points if at else x}
+
+    def naive_square(each):
+        if family == "gaussian":
+            return gram_forms(x, each.y, each.predictive, "laplace", 0.6, **given)
+        y, draws, k_y = each.y[:, None], each.predictive.load().draws[..., None], target_kernel(0.6, "laplace")
+        return cce_squared(x, y, draws, k_x=input_kernel("rbf", 0.3), gamma_y=None, k_y=k_y, **given)
+
+    expected = [naive_square(each) for each in (rows, *simulation)]
+    assert_allclose(found.at_inputs**2, expected, rtol=0, atol=1e-10)
+    assert_allclose(np.append(found.data_value, found.values), np.sqrt(expected).mean(axis=1), rtol=1e-8)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "samples"])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_unbiased_replicates_in_a_laplace_kernel_are_exact(family, low_rank):
+    rng, run, n = np.random.default_rng(9), Run(replicates=19), 80 if low_rank else 25
+    x = rng.uniform(0, 6, (n, 1)) if low_rank else rng.normal(size=(n, 3))
+    rows = replace(null_case(family, n=n), x=x)
+    metric = Cce(kernel_y="laplace", gamma_y=0.6, estimator="unbiased", **CCE)
+    simulation = NullSimulator(rows, run)
+    found = metric.null_distribution(metric.fit(InMemory(rows), run), simulation, run)
+    smoother = weights(input_kernel("rbf", 0.3), x, x, 0.1)
+    for values, each in zip(found.at_inputs, (rows, *simulation), strict=True):
+        if family == "gaussian":
+            square = gram_forms(x, each.y, each.predictive, "laplace", 0.6)
+            cross = normal_laplace_mean(each.y - each.predictive.loc, each.predictive.scale, 0.6)
+            own = normal_laplace_mean(0 * each.y, np.sqrt(2) * each.predictive.scale, 0.6)
+        else:
+            draws = each.predictive.load().draws
+            k_y = target_kernel(0.6, "laplace")
+            square = cce_squared(
+                x, each.y[:, None], draws[..., None], k_x=input_kernel("rbf", 0.3), gamma_y=None, k_y=k_y
+            )
+            cross = np.exp(-0.6 * np.abs(each.y[:, None] - draws)).mean(axis=1)
+            own = np.exp(-0.6 * np.abs(draws[:, :, None] - draws[:, None])).mean(axis=(1, 2))
+        assert_allclose(values, square - smoother.T**2 @ (1 - 2 * cross + own), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("block", [1 << 16, 70])
+@pytest.mark.parametrize("gamma", [0.01, 5.0, 400.0])
+def test_sums_of_points_have_the_norms_of_their_gram_matrix(gamma, block, monkeypatch):
+    """Points that coincide, and points so far apart that exp(gamma distance) overflows; also in blocks of two rows."""
+    monkeypatch.setattr("calcheck.embeddings.laplace_embeddings.CACHE_VALUES", block)
+    rng = np.random.default_rng(3)
+    points, sums = np.append(rng.normal(size=30).round(1), [50.0, -3e3, 50.0]), rng.normal(size=(4, 33))
+    gram = np.exp(-gamma * np.abs(points[:, None] - points))
+    assert_allclose(norms_of_points(points, gamma, sums), np.diagonal(sums @ gram @ sums.T), rtol=1e-11)
+    found = point_embeddings(points, gamma, sums)
+    assert_allclose(found.products(), sums @ gram @ sums.T, rtol=1e-11, atol=1e-11)
+    assert_allclose(found.norms(), np.diagonal(sums @ gram @ sums.T), rtol=1e-11)
 
 
 @every_kernel

@@ -93,7 +93,7 @@ def test_the_nystroem_smoother_with_all_inputs_is_exact():
 def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):
     """Choose a smoother with smaller limits on rows and ranks."""
     limits = Limits(factor_rows=factor_rows, nystroem_ranks=ranks)
-    return smoother(ridge(solver, Run(memory=memory, limits=limits), **options), PENALTY, points, OUTPUTS)
+    return smoother(ridge(solver, Run(memory=memory, limits=limits), **options), PENALTY, points, lambda: OUTPUTS)
 
 
 def test_a_cheap_or_existing_factor_is_used():
