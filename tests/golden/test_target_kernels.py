@@ -535,3 +535,15 @@ def test_two_models_are_compared_by_the_difference_of_mean_squared_cce(kernel):
         for part in (both.take(slice(start, start + 18)) for start in (0, 18))
     )
     assert_allclose(Cce(**options).influences(both, Run()).sum(), 2 * (other - one), rtol=1e-8)
+
+
+def test_replicates_are_the_same_where_the_matrices_of_the_smoother_do_not_fit_in_memory():
+    """8 arrays of 120 x 120 numbers take 922 kB; with less, each replicate has factors of its Gram matrix."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 15))  # The kernel on inputs has full rank
+    rows = InMemory(Predictions(y=rng.normal(x[:, 0]), predictive=Gaussian(x[:, 0], np.ones(120)), x=x))
+    metric, found = Cce(kernel_x="rbf", gamma_x=0.5, kernel_y="laplace"), []
+    for memory in (2**30, 900_000):
+        run = Run(replicates=19, memory=memory)
+        found.append(metric.null_distribution(metric.fit(rows, run), NullSimulator(rows.predictions(), run), run))
+    assert_allclose(found[1].values, found[0].values, rtol=1e-10)
