@@ -324,7 +324,7 @@ def few_rows(n: int) -> Message:
     return Message("few-rows", f"{n} rows are few: bootstrap intervals are too narrow")
 
 
-def too_few_effective_rows(effective: float, n: int) -> str:
+def too_few_effective_rows(effective: float, n: float) -> str:
     """Return why an interval with few effective rows gives no verdict, and how many rows would suffice."""
     enough = n * MIN_EFFECTIVE_ROWS / effective
     return (

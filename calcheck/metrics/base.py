@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
@@ -366,7 +367,7 @@ class BinnedMetric(Metric["Bins"]):
         return spread_by_bin(rows, bins)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
+    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDetails | StratifiedCoverageDetails:
         """Return the details of each bin, given the sums of the terms, (k,) each."""
         from calcheck.statistics.bins import reliability
 
@@ -380,11 +381,11 @@ class BinnedMetric(Metric["Bins"]):
 
     def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         """Return the terms of each row, to be averaged by bin."""
-        from calcheck.statistics.bins import bin_warnings
+        from calcheck.statistics.bins import bin_warnings, sums_by_bin
 
         terms = self.bin_terms(source.predictions(), fit)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
-        sums = {name: fit.sums(term.values) for name, term in terms.items()}
+        sums = sums_by_bin(terms, fit)
         return RowResults(
             {**columns, "bin": fit.number()},
             terms,
@@ -394,15 +395,14 @@ class BinnedMetric(Metric["Bins"]):
 
     def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
-        import numpy as np
-
+        from calcheck.statistics.bins import root_means, sums_by_bin
         from calcheck.statistics.curves import curve_of, spread_histogram
         from calcheck.statistics.moments import uncertainties
 
         data = source.predictions()
-        found = (rows or self.evaluate(fit, source, run)).details["bins"]
-        rmv, rmse, counts = (np.array([each[name] for each in found]) for name in ("rmv", "rmse", "rows"))
-        spread = curve_of("spread", rmv, rmse, rows=counts)
+        sums = sums_by_bin((rows or self.evaluate(fit, source, run)).terms, fit)
+        rmv, rmse = root_means(sums)
+        spread = curve_of("spread", rmv, rmse, rows=sums["rows"])
         intervals = () if rows is None else (self._intervals(fit, data, run.confidence, spread),)
         return spread, *intervals, spread_histogram(uncertainties(data))
 

@@ -143,20 +143,20 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
         """Return the coverage of each bin."""
         from calcheck.report import WIDTH
+        from calcheck.statistics.bins import coverage_shares, sums_by_bin
         from calcheck.statistics.curves import curve_by_bin
 
-        found = (rows or self.evaluate(fit, source, run)).details["bins"]
-        coverage, expected = ([each[name] for each in found] for name in ("coverage", "expected"))
+        found = rows or self.evaluate(fit, source, run)
+        coverage, expected = coverage_shares(sums_by_bin(found.terms, fit))
         keys = self.sort_key(source.predictions())
         return (curve_by_bin(fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
+    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
         """Return the range, the rows, the coverage and the expected coverage of each bin."""
-        from calcheck.statistics.bins import bin_table
+        from calcheck.statistics.bins import coverage_table
 
-        shares = {name: sums[name] / sums["rows"] for name in ("covered", "expected")}
-        return bin_table(bins, sums["rows"], {"coverage": shares["covered"], "expected": shares["expected"]})
+        return coverage_table(sums, bins)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
