@@ -28,7 +28,7 @@ from calcheck.inference.null_distribution import (
 )
 from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict
 from calcheck.inference.pointwise_tests import pointwise_p_values
-from calcheck.inference.verdict_basis import NOT_SIMULATED, StatedShape, basis_of
+from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
 from calcheck.messages import Message
 from calcheck.metrics.base import ComparesOutcomes, Conditional, inapplicable_reason
@@ -364,7 +364,7 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
 def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
     basis = computed.basis
-    if basis.kind != "p" and (computed.metric.info.interval == "own" or basis.reason in NOT_SIMULATED):
+    if basis.kind != "p" and (computed.metric.info.interval == "own" or not basis.can_simulate):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 
