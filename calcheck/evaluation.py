@@ -454,7 +454,7 @@ def _result(
 ) -> Result:
     metric, rows, value = computed.metric, computed.rows, computed.value
     finite = math.isfinite(value)
-    missing = () if finite else (Message("no-value", f"no value: it is {value}"),)
+    missing = () if finite else (Message.of_absence("no-value", f"it is {value}"),)
     complete = replace(
         inferred,
         direction=computed.direction(inferred),

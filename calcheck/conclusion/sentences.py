@@ -287,9 +287,9 @@ def _fail(results: Sequence[Result]) -> str:
 def _untested(evidence: Evidence, topic: Topic, *metrics: str) -> Finding:
     """Return the finding that a topic was not tested, with the reason."""
     result = next((evidence.results[name] for name in metrics if name in evidence.results), None)
-    reasons = [] if result is None else [each.text for each in result.warnings if each.code == "no-verdict"]
+    reasons = [] if result is None else [each.reason for each in result.warnings if each.code == "no-verdict"]
     reasons += [each.reason for each in evidence.report.skipped if each.metric in metrics]
-    reason = (reasons or ["not among the metrics of this report"])[0].removeprefix("no verdict: ")
+    reason = next(iter(reasons), "not among the metrics of this report")
     return Finding(topic=topic, state="untested", text=f"not tested: {reason}")
 
 

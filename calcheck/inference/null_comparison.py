@@ -117,5 +117,5 @@ def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInfere
 
 
 def _without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
-    notes = (Message("no-verdict", f"no verdict: {reason}"),) if reason else ()
+    notes = (Message.of_absence("no-verdict", reason),) if reason else ()
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))

@@ -37,9 +37,9 @@ EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are round
 FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
 MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
-NO_BOOTSTRAP = Message("no-interval", "no interval: the bootstrap was turned off (--no-bootstrap)")
+NO_BOOTSTRAP = Message.of_absence("no-interval", "the bootstrap was turned off (--no-bootstrap)")
 INDEPENDENT = "it is exact for independent rows only"
-SINGLE_ROW = Message("no-interval", "no interval: a single row cannot be resampled")
+SINGLE_ROW = Message.of_absence("no-interval", "a single row cannot be resampled")
 BIASED = Message(
     "interval-shows-spread",
     "resampling adds noise, so the interval does not contain the value: it shows the spread only and is not used for"
@@ -316,7 +316,7 @@ def _is_undecided(distance: float, error: float) -> bool:
 
 def no_interval(reason: str) -> Message:
     """Return the message that there is no interval."""
-    return Message("no-interval", f"no interval: {reason}")
+    return Message.of_absence("no-interval", reason)
 
 
 def few_rows(n: int) -> Message:

@@ -178,9 +178,7 @@ class Coverage(LevelOption, MeanMetric):
             p_value=p_value,
             verdict="fail" if p_value <= 1 - run.confidence else "pass",
             warnings=(
-                Message(
-                    "no-interval", "no interval: all rows are equal; the verdict uses the exact probability of that"
-                ),
+                Message.of_absence("no-interval", "all rows are equal; the verdict uses the exact probability of that"),
             ),
         )
 
