@@ -307,8 +307,8 @@ class _Study:
             return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent,)))
         if replicates is None:
             return Result.from_inference(metric.result(number, subset), Inference())
-        finite, details, reason = check_replicates(replicates, number)
-        result = Result.from_inference(metric.result(number, subset), Inference(details=details))
+        finite, bootstrap, reason = check_replicates(replicates, number)
+        result = Result.from_inference(metric.result(number, subset), Inference(details={"bootstrap": bootstrap}))
         if reason:
             return result
         low, high = percentile(finite, self.run.confidence)
