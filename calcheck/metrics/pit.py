@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from calcheck.details import PitDetails
 from calcheck.errors import DataError
@@ -143,14 +143,10 @@ class Pit(OrderedMetric):
         right = columns["pit_high"]
         left = columns.get("pit_low", right)
         terms, places = distribution(left, right)
-        return RowResults(
-            {"pit_low": left, "pit_high": right},
-            terms,
-            fixed={"places": places},
-            details={"histogram": self._histogram(left, right)},
-        )
+        details: PitDetails = {"histogram": self._histogram(left, right)}
+        return RowResults({"pit_low": left, "pit_high": right}, terms, fixed={"places": places}, details=details)
 
-    def _histogram(self, left: Any, right: Any) -> list[float]:
+    def _histogram(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> list[float]:
         """Return the counts of PIT values by bin; a row whose PIT spans several bins is divided among them."""
         import numpy as np
 
