@@ -268,8 +268,8 @@ def has_interval(levels: NDArray[np.float64], level: float) -> bool:
 
 
 @dataclass(frozen=True)
-class RowMetric(Metric[None]):
-    """Base class of metrics whose columns depend on one row at a time; there is nothing to fit."""
+class UnfittedMetric(Metric[None]):
+    """Base class of metrics with nothing to fit, which are not random."""
 
     def fit(self, source: Source, run: Run) -> None:
         """Return None; there is nothing to fit."""
@@ -280,6 +280,11 @@ class RowMetric(Metric[None]):
     @abstractmethod
     def compute(self, rows: Predictions) -> RowResults:
         """Return the columns of each row."""
+
+
+@dataclass(frozen=True)
+class RowMetric(UnfittedMetric):
+    """Base class of metrics whose columns depend on one row at a time."""
 
     def details(self, means: Means) -> Mapping[str, Any]:  # noqa: ARG002 - used by subclasses
         """Return report details that follow from the means of all rows."""
@@ -375,9 +380,13 @@ class BinnedMetric(Metric["Bins"]):
 
     def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
         """Return the bins."""
+        return self.make_bins(source.predictions())
+
+    def make_bins(self, rows: Predictions) -> Bins:
+        """Return bins of the rows by their sort key."""
         from calcheck.statistics.sort_keys import bins_of
 
-        return bins_of(source.predictions(), self.bins, self.by)
+        return bins_of(rows, self.bins, self.by)
 
     def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         """Return the terms of each row, to be averaged by bin."""

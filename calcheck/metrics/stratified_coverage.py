@@ -119,10 +119,10 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             return super().sort_key(rows)
         return interval_widths(rows.distributions(), self.level_of(rows.predictive))
 
-    def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
+    def make_bins(self, rows: Predictions) -> Bins:
         from calcheck.statistics.sort_keys import make_bins
 
-        return make_bins(self.sort_key(source.predictions()), self.bins, self.by)
+        return make_bins(self.sort_key(rows), self.bins, self.by)
 
     def refit(self, fit: Bins, source: Source, run: Run) -> Bins:
         """Return the bins of a replicate: the same ones, unless the replicate exchanges draws."""
