@@ -16,7 +16,7 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.inference.curves_at_inputs import curves_at_inputs
-from calcheck.inference.metric_protocol import HasCurves, HasNullStatistic
+from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
 from calcheck.inference.multiplier_null import simulate_dependent_null
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
@@ -325,7 +325,7 @@ def _computed(
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
         if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
-            computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
+            computed.bands = CurveBands(metric.curves(CurveData(fit, source, run, rows)), len(simulation))
         if replicates and _is_simulated(computed) and not run.dependence.is_stated:
             _simulate_alone(computed, simulation, run)
     return computed

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calcheck.details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve, Direction
     from calcheck.statistics.bins import Bins
@@ -297,12 +298,13 @@ class LocalMetric(RowMetric):
 
     curves_along_columns: ClassVar[bool] = True
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the metric in bins of rows."""
         from calcheck.statistics.curves import curve_along
 
-        found = rows or self.evaluate(fit, source, run)
-        return (curve_along(self.value, source.predictions(), found.columns, run.curves_by, found.reference),)
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
+        rows = shown.source.predictions()
+        return (curve_along(self.value, rows, found.columns, shown.run.curves_by, found.reference),)
 
 
 @dataclass(frozen=True)
@@ -402,17 +404,17 @@ class BinnedMetric(Metric["Bins"]):
             warnings=bin_warnings(fit, sums["rows"]),
         )
 
-    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
         from calcheck.statistics.bins import root_means, sums_by_bin
         from calcheck.statistics.curves import curve_of, spread_histogram
         from calcheck.statistics.moments import uncertainties
 
-        data = source.predictions()
-        sums = sums_by_bin((rows or self.evaluate(fit, source, run)).terms, fit)
+        data = shown.source.predictions()
+        sums = sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
         rmv, rmse = root_means(sums)
         spread = curve_of("spread", rmv, rmse, rows=sums["rows"])
-        intervals = () if rows is None else (self._intervals(fit, data, run.confidence, spread),)
+        intervals = () if shown.rows is None else (self._intervals(shown.fit, data, shown.run.confidence, spread),)
         return spread, *intervals, spread_histogram(uncertainties(data))
 
     @staticmethod

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
     from calcheck.report import Curve, Direction
     from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
@@ -157,14 +157,14 @@ class Pit(OrderedMetric):
         below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - the PIT is cached
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of the PIT as a density, and its distribution function minus the level."""
         import numpy as np
 
         from calcheck.statistics.curves import curve_of
         from calcheck.statistics.pit import levels_of, share_below
 
-        left, right = self._limits(source.predictions())
+        left, right = self._limits(shown.source.predictions())
         edges, levels = np.linspace(0, 1, self.bins + 1), levels_of(CURVE_LEVELS)
         density = np.array(self._histogram(left, right)) * self.bins / len(left)
         difference = share_below(left, right, levels).sums(None) / len(left) - levels

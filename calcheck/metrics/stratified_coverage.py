@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
-    from calcheck.results import RowResults
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means, MeanTerm
 
@@ -140,16 +140,16 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             "rows": MeanTerm(groups=bins),
         }
 
-    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
         """Return the coverage of each bin."""
         from calcheck.report import WIDTH
         from calcheck.statistics.bins import coverage_shares, sums_by_bin
         from calcheck.statistics.curves import curve_by_bin
 
-        found = rows or self.evaluate(fit, source, run)
-        coverage, expected = coverage_shares(sums_by_bin(found.terms, fit))
-        keys = self.sort_key(source.predictions())
-        return (curve_by_bin(fit, keys, coverage, self.by or WIDTH, expected),)
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
+        coverage, expected = coverage_shares(sums_by_bin(found.terms, shown.fit))
+        keys = self.sort_key(shown.source.predictions())
+        return (curve_by_bin(shown.fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
     def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
