@@ -241,7 +241,9 @@ class EceDetails(Details, total=False):
 class PitDetails(Details, total=False):
     """Details of pit."""
 
-    histogram: Annotated[list[float], "Shares of the PIT in equal bins."]
+    histogram: Annotated[
+        list[float], "Number of PIT values in each of equal bins; a row of counts is shared between bins."
+    ]
 
 
 class LagCorrelations(TypedDict):

@@ -16,7 +16,7 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.inference.curves_at_inputs import curves_at_inputs
-from calcheck.inference.metric_protocol import HasCurves, HasNullStatistic
+from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
 from calcheck.inference.multiplier_null import simulate_dependent_null
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import (
@@ -28,7 +28,7 @@ from calcheck.inference.null_distribution import (
 )
 from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict
 from calcheck.inference.pointwise_tests import pointwise_p_values
-from calcheck.inference.verdict_basis import NOT_SIMULATED, StatedShape, basis_of
+from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
 from calcheck.messages import Message
 from calcheck.metrics.base import ComparesOutcomes, Conditional, inapplicable_reason
@@ -325,7 +325,7 @@ def _computed(
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
         if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
-            computed.bands = CurveBands(metric.curves(fit, source, run, rows), len(simulation))
+            computed.bands = CurveBands(metric.curves(CurveData(fit, source, run, rows)), len(simulation))
         if replicates and _is_simulated(computed) and not run.dependence.is_stated:
             _simulate_alone(computed, simulation, run)
     return computed
@@ -364,7 +364,7 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
 def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
     basis = computed.basis
-    if basis.kind != "p" and (computed.metric.info.interval == "own" or basis.reason in NOT_SIMULATED):
+    if basis.kind != "p" and (computed.metric.info.interval == "own" or not basis.can_simulate):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 
@@ -454,7 +454,7 @@ def _result(
 ) -> Result:
     metric, rows, value = computed.metric, computed.rows, computed.value
     finite = math.isfinite(value)
-    missing = () if finite else (Message("no-value", f"no value: it is {value}"),)
+    missing = () if finite else (Message.of_absence("no-value", f"it is {value}"),)
     complete = replace(
         inferred,
         direction=computed.direction(inferred),

@@ -86,9 +86,23 @@ class Message:
     code: Code
     text: str
 
+    @classmethod
+    def of_absence(cls, code: Literal["no-value", "no-interval", "no-verdict"], reason: str) -> Message:
+        """Return the message that something is absent, with the reason."""
+        return cls(code, f"{_words(code)}: {reason}")
+
+    @property
+    def reason(self) -> str:
+        """The text without what the code says already."""
+        return self.text.removeprefix(f"{_words(self.code)}: ")
+
     def prefixed(self, prefix: str) -> Message:
         """Return the message with a text in front."""
         return replace(self, text=prefix + self.text)
+
+
+def _words(code: Code) -> str:
+    return code.replace("-", " ")
 
 
 AT_QUANTILES = Message(

@@ -40,8 +40,9 @@ def explain(error: typer.TyperException, words: Sequence[str]) -> str:
         The words on the command line, after the name of the program.
     """
     message: str = getattr(error, "message", "") or error.format_message()
-    if message.startswith("No such option"):
+    if hasattr(error, "possibilities"):  # only the error about an unknown option has them
         return f"{message}. {_option_hint(error)}"
+    # Typer raises the next two with the same type and no fields, so that only the text tells them apart
     if message.startswith("No such command") and "Did you mean" not in message:
         return f"{message} Available commands: {', '.join(COMMANDS)}."
     if message.startswith("Got unexpected extra argument"):

@@ -12,7 +12,7 @@ from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.report import Result
+    from calcheck.details import SpreadBin
 
 
 class ErrorBins(NamedTuple):
@@ -33,9 +33,9 @@ class ErrorBins(NamedTuple):
     error: float
 
     @classmethod
-    def from_result(cls, result: Result) -> ErrorBins:
+    def from_bins(cls, bins: Sequence[SpreadBin]) -> ErrorBins:
         """Return the regression of log RMSE on log RMV over the bins of ence."""
-        pairs = [(each["rmv"], each["rmse"]) for each in result.details.get("bins", [])]
+        pairs = [(each["rmv"] or 0.0, each["rmse"] or 0.0) for each in bins]
         logs = [(math.log(rmv), math.log(rmse)) for rmv, rmse in pairs if rmv > 0 and rmse > 0]
         if len(logs) < 3:  # noqa: PLR2004 - two parameters and a residual
             return cls(0.0, 1.0, math.inf)

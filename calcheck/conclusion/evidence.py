@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from calcheck.conclusion.levels import NORMAL_LIMIT, UNIT, Level, Scale, exceeds
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, CLEAR_ZETA, LARGE_SHIFT, SMALL_SHIFT
+from calcheck.details import CoverageDetails, Details, field_tree
 
 if TYPE_CHECKING:
     from calcheck.report import Fault, Report, Result
+
+DetailsT = TypeVar("DetailsT", bound=Details)
 
 
 class Evidence:
@@ -24,6 +27,11 @@ class Evidence:
         result = self.results.get(metric)
         return None if result is None else result.value
 
+    def details(self, metric: str, kind: type[DetailsT]) -> DetailsT:
+        """Return the details of a metric that their type declares; none if the report lacks the metric."""
+        found = self.results[metric].details if metric in self.results else {}
+        return cast("DetailsT", {name: found[name] for name in field_tree(kind) if name in found})
+
     def is_judged(self, *metrics: str) -> bool:
         return any(name in self.results and self.results[name].verdict != "none" for name in metrics)
 
@@ -35,9 +43,16 @@ class Evidence:
         result = self.results[metric]
         if result.verdict != "fail":
             return False
-        if _has_exact_p(result):
+        if self._has_exact_p(result):
             return result.p_value is not None and result.p_value <= CLEAR_P
         return abs(result.zeta or 0.0) >= CLEAR_ZETA
+
+    def _has_exact_p(self, result: Result) -> bool:
+        """Return whether the p-value decides, and its replicates are enough for a clear failure."""
+        if result.p_value is None or any(message.code == "verdict-basis" for message in result.warnings):
+            return False
+        replicates = self.details(result.metric, Details).get("null", {}).get("replicates", math.inf)
+        return (2 if result.alternative == "two-sided" else 1) / (replicates + 1) <= CLEAR_P
 
     def fails_unclearly(self, *metrics: str) -> bool:
         """Return whether one of the named metrics fails, but not clearly."""
@@ -74,7 +89,7 @@ class Evidence:
         result = self.results.get("coverage")
         if result is None or result.value is None or result.reference is None:
             return []
-        others = result.details.get("at_other_levels", [])
+        others = self.details("coverage", CoverageDetails).get("at_other_levels", [])
         shares = [(result.options["level"], result.value, result.reference)]
         shares += [(each["level"], each["coverage"], each["expected"]) for each in others]
         return [Level.from_coverage(*share, n=self.report.input.n) for share in sorted(shares)]
@@ -123,11 +138,3 @@ class Evidence:
         wrong = [level for level in self.levels if abs(level.scale.log) > CLEAR_ERRORS * level.scale.error]
         alone = self.results["coverage"].options.get("at_least") or self.clear_failure("coverage")
         return None if alone else max(wrong, key=lambda level: abs(level.scale.log) / level.scale.error, default=None)
-
-
-def _has_exact_p(result: Result) -> bool:
-    """Return whether the p-value decides, and its replicates are enough for a clear failure."""
-    if result.p_value is None or any(message.code == "verdict-basis" for message in result.warnings):
-        return False
-    replicates: float = result.details.get("null", {}).get("replicates", math.inf)
-    return (2 if result.alternative == "two-sided" else 1) / (replicates + 1) <= CLEAR_P

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 from calcheck.conclusion.bins import ErrorBins, are_uneven
 from calcheck.conclusion.levels import percent
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_ZETA, EVEN, LARGE_SHIFT
+from calcheck.details import (
+    BinnedDetails,
+    CceDetails,
+    ConfidenceCurveDetails,
+    EceDetails,
+    PitDetails,
+    StratifiedCoverageDetails,
+)
 from calcheck.report import Finding
 
 if TYPE_CHECKING:
@@ -137,14 +145,13 @@ def _unexplained(evidence: Evidence, failed: Result, p: str) -> Finding:
 
 def _gap(evidence: Evidence) -> str:
     """Return the largest difference in the quantile reliability diagram in words."""
-    curve = evidence.results["ece"].details.get("curve", []) if "ece" in evidence.results else []
-    gaps = [abs(point["observed"] - point["level"]) for point in curve]
+    gaps = [abs(point["observed"] - point["level"]) for point in evidence.details("ece", EceDetails).get("curve", [])]
     return f"up to {percent(max(gaps), 1)}" if gaps else "more than chance"
 
 
 def _skew(evidence: Evidence) -> str:
     """Return the shares beyond the outermost quantiles if they differ and nothing else explains it; else ""."""
-    histogram = evidence.results["pit"].details.get("histogram", []) if "pit" in evidence.results else []
+    histogram = evidence.details("pit", PitDetails).get("histogram", [])
     if evidence.shift is not None or len(histogram) < 2:  # noqa: PLR2004 - a pair
         return ""
     below, above, share = histogram[0], histogram[-1], 1 / len(histogram)
@@ -167,7 +174,7 @@ def describe_ranking(evidence: Evidence) -> Finding | None:
         return _untested(evidence, "ranking", "ence") if removed else None
     if abs(evidence.shift or 0.0) > LARGE_SHIFT:
         return Finding(topic="ranking", state="untested", text="cannot be judged with such a bias")
-    return _by_std(evidence, ErrorBins.from_result(evidence.results["ence"]), removed)
+    return _by_std(evidence, ErrorBins.from_bins(evidence.details("ence", BinnedDetails).get("bins", [])), removed)
 
 
 def _by_std(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
@@ -201,10 +208,14 @@ def _even_ranking(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
 
 def _by_width(evidence: Evidence) -> Finding | None:
     """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
-    result = evidence.results["stratified-coverage"]
-    bins = result.details.get("bins", [])
-    shares = [(each["coverage"], each["rows"]) for each in bins]
-    if result.options["by"] is not None or not shares or bins[0]["from"] >= (1 - EVEN) * bins[-1]["to"]:
+    bins = evidence.details("stratified-coverage", StratifiedCoverageDetails).get("bins", [])
+    shares = [(share, each["rows"]) for each in bins if (share := each["coverage"]) is not None]
+    if evidence.results["stratified-coverage"].options["by"] is not None or not shares:
+        return None
+    narrowest, widest = bins[0]["from"], bins[-1]["to"]
+    if not isinstance(narrowest, int | float) or not isinstance(widest, int | float):
+        return None
+    if narrowest >= (1 - EVEN) * widest:
         return None
     low, high = (percent(round(share, 2)) for share in (min(shares)[0], max(shares)[0]))
     if evidence.clear_failure("stratified-coverage") and are_uneven(shares):
@@ -215,14 +226,12 @@ def _by_width(evidence: Evidence) -> Finding | None:
 
 def _removal(evidence: Evidence) -> str:
     """Return what removing the rows with the largest uncertainties does to the error, in words."""
-    result = evidence.results.get("confidence-curve")
-    curve = {} if result is None else {point["removed"]: point["error"] for point in result.details.get("curve", ())}
-    if result is None or WITHHELD not in curve:
+    points = evidence.details("confidence-curve", ConfidenceCurveDetails).get("curve", [])
+    curve = {point["removed"]: point["error"] for point in points}
+    if WITHHELD not in curve:
         return ""
-    return (
-        f" (without the largest {percent(WITHHELD)}: {result.options['score']} {curve[0.0]:.3g} →"
-        f" {curve[WITHHELD]:.3g})"
-    )
+    score = evidence.results["confidence-curve"].options["score"]
+    return f" (without the largest {percent(WITHHELD)}: {score} {curve[0.0]:.3g} → {curve[WITHHELD]:.3g})"
 
 
 def describe_inputs(evidence: Evidence) -> Finding | None:
@@ -234,7 +243,7 @@ def describe_inputs(evidence: Evidence) -> Finding | None:
         return None
     if result.verdict == "none":
         return _untested(evidence, "inputs", "cce")
-    rejected = result.details.get("rejected", {})
+    rejected = evidence.details("cce", CceDetails).get("rejected", {})
     if evidence.clear_failure("cce") is None:
         return Finding(topic="inputs", state="right", text="no input stands out: distributions match where data are")
     where = "distributions differ from the data"
@@ -278,9 +287,9 @@ def _fail(results: Sequence[Result]) -> str:
 def _untested(evidence: Evidence, topic: Topic, *metrics: str) -> Finding:
     """Return the finding that a topic was not tested, with the reason."""
     result = next((evidence.results[name] for name in metrics if name in evidence.results), None)
-    reasons = [] if result is None else [each.text for each in result.warnings if each.code == "no-verdict"]
+    reasons = [] if result is None else [each.reason for each in result.warnings if each.code == "no-verdict"]
     reasons += [each.reason for each in evidence.report.skipped if each.metric in metrics]
-    reason = (reasons or ["not among the metrics of this report"])[0].removeprefix("no verdict: ")
+    reason = next(iter(reasons), "not among the metrics of this report")
     return Finding(topic=topic, state="untested", text=f"not tested: {reason}")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.details import ValidBin, ValidBinsDetails
     from calcheck.execution.context import Run
     from calcheck.statistics.bins import Bins
 
@@ -38,6 +40,39 @@ if TYPE_CHECKING:
 
 MANY_ROWS = 500  # Minimum rows per bin for ABC limits: they differ from exact bootstrap limits by < 0.6 % of the width
 FIRST_STREAM = 2  # Random stream number of the first bin; 0 and 1 resample all rows
+
+
+class BinInterval(NamedTuple):
+    """The interval of a statistic in one bin; None where it is undefined.
+
+    Parameters
+    ----------
+    rows : float
+        Number of rows; tied rows are shared between bins.
+    value : float, optional
+        Statistic of the bin.
+    effective_rows : float, optional
+        Number of rows that determine the interval.
+    low, high : float, optional
+        Limits of the interval.
+    """
+
+    rows: float
+    value: float | None = None
+    effective_rows: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def contains(self, reference: float) -> bool | None:
+        """Return whether the interval contains the reference; None if there is no interval."""
+        return None if self.low is None or self.high is None else self.low <= reference <= self.high
+
+    def zeta(self, reference: float) -> float | None:
+        """Return the zeta score; None if there is no interval, or it does not contain the value."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        found = zeta(self.value, reference, self.low, self.high)
+        return found if np.isfinite(found) else None
 
 
 def share_of_valid_bins(
@@ -48,6 +83,7 @@ def share_of_valid_bins(
     run: Run,
     *,
     stage: str,
+    variances: Sequence[float | None] | None = None,
 ) -> RowResults:
     r"""Return the share of bins in which the interval of a function of means contains the reference.
 
@@ -69,6 +105,8 @@ def share_of_valid_bins(
         Seed, confidence, resamples, progress.
     stage : str
         The stage name shown by progress.
+    variances : sequence of float or None, optional
+        The variance of the z-scores in each bin, for the details.
 
     Returns
     -------
@@ -85,28 +123,49 @@ def share_of_valid_bins(
         msg = "the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)"
         raise DataError(msg)
     shares = bins.membership()
-    found = []
-    for place, (low, high) in enumerate(zip(bins.low.tolist(), bins.high.tolist(), strict=True)):
+    found: list[BinInterval] = []
+    for place in range(len(bins.low)):
         share = shares[bins.label, place]
         inside = _sorted_rows(np.flatnonzero(share), {"share": share, **columns})
         part = replace(run, progress=partial(_overall_progress, run, place, len(bins.low)))
-        details = _bin(
-            share[inside], {name: column[inside] for name, column in columns.items()}, function, part, place, stage
-        )
-        valid = None if details["low"] is None else details["low"] <= reference <= details["high"]
-        where = {"from": low, "to": high, "rows": float(share.sum())}
-        found.append({**where, **details, "zeta": _zeta(details, reference), "valid": valid})
-    defined = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
+        values = {name: column[inside] for name, column in columns.items()}
+        found.append(_bin(share[inside], float(share.sum()), values, function, part, place, stage))
+    valid = [each.contains(reference) for each in found]
+    defined = np.array([each for each in valid if each is not None], dtype=np.float64)
     if not len(defined):
         msg = "no bin has an interval: the bins have too few rows, or their values are too similar or too large"
         raise DataError(msg)
     return RowResults(
         {**columns, "bin": bins.number()},
         fixed={"valid": defined},
-        details={"bins": found},
+        details=_details(bins, found, reference, variances),
         reference=run.confidence,
-        inference=_binomial_inference(bins, found, run),
+        inference=_binomial_inference(bins, found, defined, run),
     )
+
+
+def _details(
+    bins: Bins, found: Sequence[BinInterval], reference: float, variances: Sequence[float | None] | None
+) -> ValidBinsDetails:
+    """Return the range, the interval and its comparison with the reference for each bin."""
+    lines: list[ValidBin] = [
+        {
+            "from": low,
+            "to": high,
+            "rows": each.rows,
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+            "effective_rows": each.effective_rows,
+            "zeta": each.zeta(reference),
+            "valid": each.contains(reference),
+        }
+        for low, high, each in zip(bins.low.tolist(), bins.high.tolist(), found, strict=True)
+    ]
+    if variances is not None:
+        for line, variance in zip(lines, variances, strict=True):
+            line["variance"] = variance
+    return {"bins": lines}
 
 
 def share_by_abc(
@@ -165,14 +224,6 @@ def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray
     return np.concatenate(each), share, np.cumsum([0, *map(len, each)])
 
 
-def _zeta(details: dict[str, Any], reference: float) -> float | None:
-    """Return the zeta score of a bin; None if it has no interval, or one that does not contain its value."""
-    if details["low"] is None:
-        return None
-    found = zeta(details["value"], reference, details["low"], details["high"])
-    return found if np.isfinite(found) else None
-
-
 def _overall_progress(run: Run, place: int, bins: int, stage: str, share: float) -> None:
     """Report the progress in one bin as progress over all bins."""
     run.progress(stage, (place + share) / bins)
@@ -183,9 +234,9 @@ def _sorted_rows(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float6
     return rows[np.lexsort([column[rows] for column in columns.values()])]
 
 
-def _no_interval_reason(bins: Bins, found: list[dict[str, Any]]) -> str:
+def _no_interval_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
     """Return why the bins are not independent trials, or ""."""
-    without = sum(each["valid"] is None for each in found)
+    without = sum(each.low is None for each in found)
     if without:
         return (
             f"{without} of {len(found)} bins have no interval, because they have too few rows, or their values are too"
@@ -196,45 +247,44 @@ def _no_interval_reason(bins: Bins, found: list[dict[str, Any]]) -> str:
     return ""
 
 
-def _no_verdict_reason(bins: Bins, found: list[dict[str, Any]]) -> str:
+def _no_verdict_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
     """Return why the intervals of bins may undercover, or ""."""
-    least = min(found, key=lambda each: float(each["effective_rows"]))
-    if least["effective_rows"] >= MIN_EFFECTIVE_ROWS:
+    effective, rows = min(((each.effective_rows or 0.0, each.rows) for each in found), key=itemgetter(0))
+    if effective >= MIN_EFFECTIVE_ROWS:
         return ""
-    return f"in one bin, {too_few_effective_rows(least['effective_rows'], least['rows'])}, or {bins.remedy}"
+    return f"in one bin, {too_few_effective_rows(effective, rows)}, or {bins.remedy}"
 
 
 def _bin(
     share: NDArray[np.float64],
+    rows: float,
     columns: Mapping[str, NDArray[np.float64]],
     function: Function,
     run: Run,
     place: int,
     stage: str,
-) -> dict[str, Any]:
+) -> BinInterval:
     """Return the value and the BCa interval of a bin; None where they are undefined."""
     if not len(share):  # Bin edges from other data may leave a bin empty
-        return {"value": None, "low": None, "high": None, "effective_rows": None}
+        return BinInterval(rows)
     terms = {"share": MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
     statistic = Statistic.from_terms(terms, len(share), partial(_of_weighted_means, function, list(columns)))
     estimate = statistic.estimate()
-    details = {"value": estimate, "low": None, "high": None, "effective_rows": None}
     if len(share) == 1:
-        return details
+        return BinInterval(rows, estimate)
     left = statistic.leave_one_out()
-    details["effective_rows"], accel = effective_rows(left), acceleration(left)
+    found, accel = BinInterval(rows, estimate, effective_rows(left)), acceleration(left)
     if run.resamples is None and len(share) >= MANY_ROWS and abs(accel) <= SMALL_ACCELERATION:
         limits = abc(statistic, run.confidence)
-        return details | {"low": limits.low, "high": limits.high}
+        return found._replace(low=limits.low, high=limits.high)
     replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
     replicates.draw(run.resamples or RESAMPLES)
     values, _, reason = check_replicates(replicates.values[0], estimate)
     if reason:
-        return details
+        return found
     limits = bca(values, estimate, accel, run.confidence)
-    return (
-        details | {"low": limits.low, "high": limits.high} if np.isfinite([limits.low, limits.high]).all() else details
-    )
+    finite = np.isfinite([limits.low, limits.high]).all()
+    return found._replace(low=limits.low, high=limits.high) if finite else found
 
 
 def _of_weighted_means(
@@ -244,13 +294,15 @@ def _of_weighted_means(
     return function({name: means[name] / means["share"] for name in names})
 
 
-def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> IntervalInference:
+def _binomial_inference(
+    bins: Bins, found: Sequence[BinInterval], defined: NDArray[np.float64], run: Run
+) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     from scipy.special import bdtr
 
     if reason := _no_interval_reason(bins, found):
         return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
-    valid, count = sum(each["valid"] for each in found), len(found)
+    valid, count = int(defined.sum()), len(found)
     low, high = clopper_pearson(valid, count, run.confidence)
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
     if unfit := _no_verdict_reason(bins, found):

@@ -6,8 +6,9 @@ each replicate with :func:`implements`; another one is :class:`calcheck.inferenc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from calcheck.report import Alternative, Curve
     from calcheck.results import RowResults
     from calcheck.statistics.groups import Means
+
+FitT = TypeVar("FitT")
 
 
 class InferableMetric(Protocol):
@@ -76,24 +79,34 @@ class HasFixedLevels(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class CurveData(Generic[FitT]):
+    """What curves of a metric show: the data, or a replicate.
+
+    Parameters
+    ----------
+    fit : Any
+        The result of ``fit``.
+    source : Source
+        The data, or a replicate.
+    run : Run
+        The columns along which curves show rows.
+    rows : RowResults, optional
+        The result of ``evaluate``; absent for replicates whose quick statistic is used.
+    """
+
+    fit: FitT
+    source: Source
+    run: Run
+    rows: RowResults | None = None
+
+
 @runtime_checkable
 class HasCurves(Protocol):
     """A metric that has a picture."""
 
-    def curves(self, fit: Any, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
-        """Return the curves of the data or of a replicate, without bands.
-
-        Parameters
-        ----------
-        fit : Any
-            The result of ``fit``.
-        source : Source
-            The data, or a replicate.
-        run : Run
-            The columns along which curves show rows.
-        rows : RowResults, optional
-            The result of ``evaluate``; absent for replicates whose quick statistic is used.
-        """
+    def curves(self, shown: CurveData[Any]) -> tuple[Curve, ...]:
+        """Return the curves of the data or of a replicate, without bands."""
         ...
 
 

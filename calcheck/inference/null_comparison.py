@@ -69,31 +69,28 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInf
         details={**inferred.details, "null": details},
         warnings=(*inferred.warnings, *simulated.warnings),
     )
-    exact = found.reference is not None and metric.info.interval != "own"
-    return (
-        _with_null_reference(found, metric.alternative, computed.tested_value, known, run.confidence, exact=exact)
-        if len(known)
-        else found
-    )
+    if not len(known):
+        return found
+    mean, low, high = _null_limits(known, metric.alternative, run.confidence)
+    if found.reference is not None and metric.info.interval != "own":
+        return replace(found, details={**found.details, "null": {**details, "mean": mean, "low": low, "high": high}})
+    return _with_null_reference(found, computed.tested_value, mean, low, high)
 
 
-def _with_null_reference(
-    found: IntervalInference,
-    alternative: Alternative,
-    estimate: float,
-    known: NDArray[np.float64],
-    confidence: float,
-    *,
-    exact: bool,
-) -> IntervalInference:
-    """Add the mean and limits of the null distribution as reference, with zeta, unless the reference is exact."""
-    mean = float(known.mean())
+def _null_limits(
+    known: NDArray[np.float64], alternative: Alternative, confidence: float
+) -> tuple[float, float | None, float | None]:
+    """Return the mean of the null distribution, and its limits on the sides that are evidence against a model."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     low = None if alternative == "greater" else float(np.quantile(known, tail))
     high = None if alternative == "less" else float(np.quantile(known, 1 - tail))
-    if exact:
-        details = {**found.details["null"], "mean": mean, "low": low, "high": high}
-        return replace(found, details={**found.details, "null": details})
+    return float(known.mean()), low, high
+
+
+def _with_null_reference(
+    found: IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
+) -> IntervalInference:
+    """Add the mean and limits of the null distribution as reference, with zeta."""
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
     zeta = (estimate - mean) / reach if reach > 0 else None
@@ -117,5 +114,5 @@ def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInfere
 
 
 def _without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
-    notes = (Message("no-verdict", f"no verdict: {reason}"),) if reason else ()
+    notes = (Message.of_absence("no-verdict", reason),) if reason else ()
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))

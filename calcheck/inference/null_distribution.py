@@ -15,6 +15,7 @@ from calcheck.execution.context import RandomStream
 from calcheck.execution.data_hash import hash_order
 from calcheck.execution.row_keys import batch_row_keys, replicate_seed, row_keys
 from calcheck.inference.metric_protocol import (
+    CurveData,
     HasCurves,
     HasQuickStatistic,
     InferableMetric,
@@ -263,7 +264,7 @@ class FittedMetric(Generic[MetricT_co]):
             value = null_statistic_of(metric, rows).estimate()
         if self.bands is not None and not self.bands.is_complete and implements(metric, HasCurves):
             with suppress(DataError, NumericalError):
-                self.bands.add(metric.curves(fit, replicate, run, rows))
+                self.bands.add(metric.curves(CurveData(fit, replicate, run, rows)))
         return value
 
     def is_open(self, run: Run) -> bool:

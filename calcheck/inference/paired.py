@@ -299,18 +299,18 @@ class _PlainDifference:
     def inference(self, run: Run) -> Inference:
         """Return the BCa interval and the p-value of the studentized difference."""
         estimate = self.statistic.estimate()
-        values, details, reason = check_replicates(self.replicates[0], estimate)
+        values, bootstrap, reason = check_replicates(self.replicates[0], estimate)
         clusters = self.pair.clusters
         inflation = 1.0 if clusters is None else clusters.inflation
         p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate / inflation**0.5, self.influences)
         if reason:
-            return Inference(p_value=p, details=details, warnings=(no_interval(reason),))
+            return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
         accel = acceleration(self.left)
         limits = bca(values, estimate, accel, confidence_run(run, clusters).confidence)
         if not np.isfinite([limits.low, limits.high]).all():
             message = no_interval("the BCa interval is undefined; there are too few rows")
-            return Inference(p_value=p, details=details, warnings=(message,))
-        details["bootstrap"] |= {"z0": limits.correction, "acceleration": accel}
+            return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(message,))
+        details = {"bootstrap": {**bootstrap, "z0": limits.correction, "acceleration": accel}}
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
 
 
@@ -320,7 +320,8 @@ def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     replicates = Replicates([statistic], run, stage=f"{pair.metric.info.name}: resamples")
     replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
-    values, details, reason = check_replicates(replicates.values[0], estimate)
+    values, bootstrap, reason = check_replicates(replicates.values[0], estimate)
+    details = {"bootstrap": bootstrap}
     if pair.ties or reason:
         p = 1.0 if pair.ties else None
         return Inference(p_value=p, details=details, warnings=(no_interval(reason),) if reason else ())

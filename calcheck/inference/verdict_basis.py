@@ -18,8 +18,6 @@ INTERPOLATED = (
     "the file states quantiles only, and a perfect model's score depends on interpolation between and beyond them"
 )
 INTERVALS_ONLY = "the file states intervals only, and a perfect model's score depends on more than their coverage"
-NOT_SIMULATED = (INTERPOLATED, INTERVALS_ONLY)
-"""Reasons that a metric has no null distribution."""
 NO_EVIDENCE = "the metric depends on the predictions only"
 
 
@@ -61,13 +59,23 @@ class Basis:
         The p-value, the interval (zeta), or none.
     reason : str
         Why the basis is not the p-value.
+    can_simulate : bool
+        Whether the file states what a perfect model's score depends on, so that it can be simulated.
     """
 
     kind: Literal["p", "interval", "none"]
     reason: str = ""
+    can_simulate: bool = True
 
 
-def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, replicates: bool) -> Basis:
+def basis_of(
+    metric: InferableMetric,
+    stated: StatedShape,
+    rows: RowResults,
+    *,
+    replicates: bool,
+    otherwise: str = NO_REPLICATES,
+) -> Basis:
     """Return the basis of a metric's verdict.
 
     Parameters
@@ -80,16 +88,18 @@ def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, 
         The results of the metric, with its own exact test if it has one.
     replicates : bool
         Whether the null distribution is simulated.
+    otherwise : str
+        Why it is not.
     """
     if metric.alternative == "none":
         return Basis("none", NO_EVIDENCE)
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
-        return Basis("none", INTERPOLATED)
+        return Basis("none", INTERPOLATED, can_simulate=False)
     if stated.coverage_only and metric.info.uses != "coverage":
-        return Basis("none", INTERVALS_ONLY)
+        return Basis("none", INTERVALS_ONLY, can_simulate=False)
     if stated.shape and replicates:
         return Basis("p")
     if not stated.shape:
         return Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
     exact = rows.inference is not None and rows.inference.verdict != "none"
-    return Basis("interval" if metric.info.distribution_free or exact else "none", NO_REPLICATES)
+    return Basis("interval" if metric.info.distribution_free or exact else "none", otherwise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
+    from calcheck.details import Bootstrap
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.report import IntervalKind
     from calcheck.results import RowResults
 
     MetricRows = tuple[InferableMetric, RowResults, Basis]
@@ -37,9 +37,9 @@ EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are round
 FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
 MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
-NO_BOOTSTRAP = Message("no-interval", "no interval: the bootstrap was turned off (--no-bootstrap)")
+NO_BOOTSTRAP = Message.of_absence("no-interval", "the bootstrap was turned off (--no-bootstrap)")
 INDEPENDENT = "it is exact for independent rows only"
-SINGLE_ROW = Message("no-interval", "no interval: a single row cannot be resampled")
+SINGLE_ROW = Message.of_absence("no-interval", "a single row cannot be resampled")
 BIASED = Message(
     "interval-shows-spread",
     "resampling adds noise, so the interval does not contain the value: it shows the spread only and is not used for"
@@ -180,18 +180,18 @@ def _percentile_intervals(
 def _percentile_interval(
     metric: InferableMetric, statistic: Statistic, resampled: NDArray[np.float64], run: Run
 ) -> IntervalInference:
-    values, details, reason = check_replicates(resampled, statistic.estimate())
+    values, bootstrap, reason = check_replicates(resampled, statistic.estimate())
     if metric.info.conditional_on:
-        details["bootstrap"]["held_fixed"] = metric.info.conditional_on
+        bootstrap["held_fixed"] = metric.info.conditional_on
     if reason:
-        return IntervalInference(details=details, warnings=(no_interval(reason),))
+        return IntervalInference(details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
     low, high = percentile(values, run.confidence)
     warnings = () if low <= statistic.estimate() <= high else (BIASED,)
     return IntervalInference(
         low=low,
         high=high,
         interval="percentile",
-        details=details,
+        details={"bootstrap": bootstrap},
         warnings=warnings,
         resamples=len(resampled),
     )
@@ -232,15 +232,13 @@ class MeanInterval:
         """Return the interval and, if there is an exact reference, zeta; with a verdict by zeta if ``decides``."""
         if self.is_smooth:
             limits = abc(self.statistic, self.run.confidence)
-            details = {"abc": {"z0": limits.correction, "acceleration": limits.acceleration}}
-            return self._compared(limits, "abc", details, 0.0, decides=decides)
-        values, details, reason = check_replicates(self.replicates, self.estimate)
+            return self._compared(limits, "abc", _bca_details(limits), 0.0, decides=decides)
+        values, bootstrap, reason = check_replicates(self.replicates, self.estimate)
         if reason:
-            return IntervalInference(details=details, warnings=(no_interval(reason),))
+            return IntervalInference(details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
         limits, error, extra = self._settled(values, decides=decides and not self._few)
-        bootstrap = details["bootstrap"] | extra
-        found = self._compared(limits, "bca", {"bootstrap": bootstrap}, error, decides=decides)
-        return replace(found, resamples=bootstrap["resamples"])
+        found = self._compared(limits, "bca", bootstrap | extra, error, decides=decides)
+        return replace(found, resamples=len(self.replicates))
 
     @property
     def _few(self) -> str:
@@ -252,26 +250,28 @@ class MeanInterval:
         reference = self.rows.reference
         return float("nan") if reference is None else zeta(self.estimate, reference, limits.low, limits.high)
 
-    def _settled(self, values: NDArray[np.float64], *, decides: bool) -> tuple[Bca, float, dict[str, Any]]:
+    def _settled(self, values: NDArray[np.float64], *, decides: bool) -> tuple[Bca, float, Bootstrap]:
         """Return the limits and the Monte Carlo error of zeta; draw more resamples while a verdict is undecided."""
-        more, resampled, details_so_far = None, len(values), dict[str, Any]()
+        more, resampled = None, len(values)
+        bootstrap: Bootstrap = {}
         while True:
             limits = bca(values, self.estimate, self.acceleration, self.run.confidence)
             if self.rows.reference is None:
                 return limits, float("nan"), _bca_details(limits)
             error = zeta_error(values, self.estimate, self.rows.reference, self.acceleration, self.run.confidence)
             if not decides or not _is_undecided(self._zeta(limits), error) or resampled >= MAX_RESAMPLES:
-                return limits, error, details_so_far | _bca_details(limits)
+                return limits, error, bootstrap | _bca_details(limits)
             more = more or Replicates([self.statistic], self.run, number=1, stage="more resamples")
             resampled = min(MAX_RESAMPLES, 2 * resampled)
             more.draw(resampled)
-            values, details, _ = check_replicates(more.values[0], self.estimate)
-            details_so_far = details["bootstrap"]
+            self.replicates = more.values[0]
+            values, bootstrap, _ = check_replicates(self.replicates, self.estimate)
 
     def _compared(
-        self, limits: Bca, kind: IntervalKind, details: dict[str, Any], error: float, *, decides: bool
+        self, limits: Bca, kind: Literal["abc", "bca"], described: Bootstrap, error: float, *, decides: bool
     ) -> IntervalInference:
         """Return the interval, compared with the exact reference if there is one."""
+        details = {"abc" if kind == "abc" else "bootstrap": described}
         if not np.isfinite([limits.low, limits.high]).all():
             message = f"z0 {limits.correction:.3g}, acceleration {limits.acceleration:.3g}"
             reason = f"the BCa interval is undefined ({message}); the rows are too few or too skewed"
@@ -279,7 +279,7 @@ class MeanInterval:
         found = IntervalInference(low=limits.low, high=limits.high, interval=kind, details=details)
         if self.rows.reference is None:
             return found
-        next(iter(details.values()))["effective_rows"] = self.effective_rows
+        described["effective_rows"] = self.effective_rows
         distance = self._zeta(limits)
         if not np.isfinite(distance):
             message = (
@@ -305,7 +305,7 @@ def with_zeta_verdict(inference: IntervalInference, distance: float, error: floa
     return replace(inference, verdict="pass" if abs(distance) <= 1 else "fail")
 
 
-def _bca_details(limits: Bca) -> dict[str, Any]:
+def _bca_details(limits: Bca) -> Bootstrap:
     return {"z0": limits.correction, "acceleration": limits.acceleration}
 
 
@@ -316,7 +316,7 @@ def _is_undecided(distance: float, error: float) -> bool:
 
 def no_interval(reason: str) -> Message:
     """Return the message that there is no interval."""
-    return Message("no-interval", f"no interval: {reason}")
+    return Message.of_absence("no-interval", reason)
 
 
 def few_rows(n: int) -> Message:
@@ -324,7 +324,7 @@ def few_rows(n: int) -> Message:
     return Message("few-rows", f"{n} rows are few: bootstrap intervals are too narrow")
 
 
-def too_few_effective_rows(effective: float, n: int) -> str:
+def too_few_effective_rows(effective: float, n: float) -> str:
     """Return why an interval with few effective rows gives no verdict, and how many rows would suffice."""
     enough = n * MIN_EFFECTIVE_ROWS / effective
     return (
@@ -335,15 +335,15 @@ def too_few_effective_rows(effective: float, n: int) -> str:
 
 def check_replicates(
     replicates: NDArray[np.float64], estimate: float, *, kind: str = "resamples"
-) -> tuple[NDArray[np.float64], dict[str, Any], str]:
-    """Return the finite replicates, their details, and why they give no interval, or ""; ``kind`` names them."""
+) -> tuple[NDArray[np.float64], Bootstrap, str]:
+    """Return the finite replicates, their description, and why they give no interval, or ""; ``kind`` names them."""
     finite = replicates[np.isfinite(replicates)]
-    details: dict[str, Any] = {"resamples": len(replicates), "bias": None}
+    bootstrap: Bootstrap = {"resamples": len(replicates), "bias": None}
     if undefined := len(replicates) - len(finite):
-        details["undefined"] = undefined
+        bootstrap["undefined"] = undefined
     if undefined > len(replicates) / 2:
-        return finite, {"bootstrap": details}, f"most {kind} have no finite value; there are too few rows"
-    details["bias"] = float(finite.mean() - estimate)
+        return finite, bootstrap, f"most {kind} have no finite value; there are too few rows"
+    bootstrap["bias"] = float(finite.mean() - estimate)
     if np.ptp(finite) <= EQUAL * max(np.abs(finite).max(), abs(estimate)):
-        return finite, {"bootstrap": details}, f"all {kind} have the same value"
-    return finite, {"bootstrap": details}, ""
+        return finite, bootstrap, f"all {kind} have the same value"
+    return finite, bootstrap, ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.details import InputKernel
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
@@ -42,13 +43,13 @@ class Conditioning:
         Normalization of the inputs.
     kernel : Kernel
         k_X on normalized inputs.
-    details : dict
+    details : InputKernel
         The same choices as reported in JSON.
     """
 
     scaling: Scaling
     kernel: Kernel
-    details: dict[str, Any]
+    details: InputKernel
 
 
 def target_matrix(rows: Predictions) -> NDArray[np.float64]:
@@ -138,8 +139,8 @@ def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
     x = rows.lazy_inputs()
     scaling = fit_scaling(x, normalize, name)
     gamma = bandwidth(gamma_choice, x, scaling, name)
-    shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
-    details = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}
+    shape: InputKernel = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
+    details: InputKernel = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}
     return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), details)
 
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from calcheck.metrics.base import Metric
+from calcheck.metrics.base import UnfittedMetric
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.details import QuantileMiscalibrationDetails, ScoreParts
-    from calcheck.execution.context import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.predictions import Predictions
     from calcheck.statistics.groups import Means
 
 
@@ -69,14 +68,11 @@ def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
 
 
 @dataclass(frozen=True)
-class MiscalibrationMetric(Metric[None]):
+class MiscalibrationMetric(UnfittedMetric):
     """Base class of metrics that say by how much isotonic regression of the targets improves a mean score."""
 
-    def fit(self, source: Source, run: Run) -> None:
-        """Return None: the regression depends on the targets."""
-
-    def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - nothing is fitted or random
-        scores = self.scores(source.predictions())
+    def compute(self, rows: Predictions) -> RowResults:
+        scores = self.scores(rows)
         mean = scores.mean()
         return RowResults(mean.parts(), details={**mean.details(), **self.further_details(scores)})
 

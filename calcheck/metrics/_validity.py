@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
     from calcheck.results import RowResults
@@ -76,19 +77,19 @@ class ValidBinsMetric(BinnedMetric):
         columns, reference = self.bin_means(source.predictions())
         return share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
 
-    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - no resamples
+    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
         """Return the statistic of each bin."""
         import numpy as np
 
         from calcheck.report import SPREAD
         from calcheck.statistics.curves import curve_by_bin
 
-        data = source.predictions()
+        data = shown.source.predictions()
         columns, reference = self.bin_means(data)
-        counts = fit.sums(None)
-        means = {name: fit.sums(column) / counts for name, column in columns.items()}
+        counts = shown.fit.sums(None)
+        means = {name: shown.fit.sums(column) / counts for name, column in columns.items()}
         values, expected = self.bin_statistic(means), np.full(len(counts), reference)
-        return (curve_by_bin(fit, self.sort_key(data), values, self.by or SPREAD, expected),)
+        return (curve_by_bin(shown.fit, self.sort_key(data), values, self.by or SPREAD, expected),)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

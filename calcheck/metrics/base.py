@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve, Direction
     from calcheck.statistics.bins import Bins
@@ -267,8 +269,8 @@ def has_interval(levels: NDArray[np.float64], level: float) -> bool:
 
 
 @dataclass(frozen=True)
-class RowMetric(Metric[None]):
-    """Base class of metrics whose columns depend on one row at a time; there is nothing to fit."""
+class UnfittedMetric(Metric[None]):
+    """Base class of metrics with nothing to fit, which are not random."""
 
     def fit(self, source: Source, run: Run) -> None:
         """Return None; there is nothing to fit."""
@@ -279,6 +281,11 @@ class RowMetric(Metric[None]):
     @abstractmethod
     def compute(self, rows: Predictions) -> RowResults:
         """Return the columns of each row."""
+
+
+@dataclass(frozen=True)
+class RowMetric(UnfittedMetric):
+    """Base class of metrics whose columns depend on one row at a time."""
 
     def details(self, means: Means) -> Mapping[str, Any]:  # noqa: ARG002 - used by subclasses
         """Return report details that follow from the means of all rows."""
@@ -291,12 +298,13 @@ class LocalMetric(RowMetric):
 
     curves_along_columns: ClassVar[bool] = True
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the metric in bins of rows."""
         from calcheck.statistics.curves import curve_along
 
-        found = rows or self.evaluate(fit, source, run)
-        return (curve_along(self.value, source.predictions(), found.columns, run.curves_by, found.reference),)
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
+        rows = shown.source.predictions()
+        return (curve_along(self.value, rows, found.columns, shown.run.curves_by, found.reference),)
 
 
 @dataclass(frozen=True)
@@ -366,7 +374,7 @@ class BinnedMetric(Metric["Bins"]):
         return spread_by_bin(rows, bins)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
+    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDetails | StratifiedCoverageDetails:
         """Return the details of each bin, given the sums of the terms, (k,) each."""
         from calcheck.statistics.bins import reliability
 
@@ -374,17 +382,21 @@ class BinnedMetric(Metric["Bins"]):
 
     def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
         """Return the bins."""
+        return self.make_bins(source.predictions())
+
+    def make_bins(self, rows: Predictions) -> Bins:
+        """Return bins of the rows by their sort key."""
         from calcheck.statistics.sort_keys import bins_of
 
-        return bins_of(source.predictions(), self.bins, self.by)
+        return bins_of(rows, self.bins, self.by)
 
     def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         """Return the terms of each row, to be averaged by bin."""
-        from calcheck.statistics.bins import bin_warnings
+        from calcheck.statistics.bins import bin_warnings, sums_by_bin
 
         terms = self.bin_terms(source.predictions(), fit)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
-        sums = {name: fit.sums(term.values) for name, term in terms.items()}
+        sums = sums_by_bin(terms, fit)
         return RowResults(
             {**columns, "bin": fit.number()},
             terms,
@@ -392,18 +404,17 @@ class BinnedMetric(Metric["Bins"]):
             warnings=bin_warnings(fit, sums["rows"]),
         )
 
-    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
-        import numpy as np
-
+        from calcheck.statistics.bins import root_means, sums_by_bin
         from calcheck.statistics.curves import curve_of, spread_histogram
         from calcheck.statistics.moments import uncertainties
 
-        data = source.predictions()
-        found = (rows or self.evaluate(fit, source, run)).details["bins"]
-        rmv, rmse, counts = (np.array([each[name] for each in found]) for name in ("rmv", "rmse", "rows"))
-        spread = curve_of("spread", rmv, rmse, rows=counts)
-        intervals = () if rows is None else (self._intervals(fit, data, run.confidence, spread),)
+        data = shown.source.predictions()
+        sums = sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
+        rmv, rmse = root_means(sums)
+        spread = curve_of("spread", rmv, rmse, rows=sums["rows"])
+        intervals = () if shown.rows is None else (self._intervals(shown.fit, data, shown.run.confidence, spread),)
         return spread, *intervals, spread_histogram(uncertainties(data))
 
     @staticmethod

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
     from calcheck.report import Curve
     from calcheck.statistics.groups import Groups, Means
 
@@ -124,12 +124,12 @@ class ConfidenceCurve(OrderedMetric):
         details: ConfidenceCurveDetails = {"curve": lines}
         return RowResults({"absolute_error": error, "std": std}, terms, details=details)
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
         from calcheck.inference.verdicts import statistic_of
         from calcheck.statistics.curves import curve_of
 
-        found = rows or self.evaluate(fit, source, run)
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
         curve, oracle = self._curves(statistic_of(self, found).averages.means())
         removed = 1 - self._remaining_shares()
         return curve_of("confidence", removed, curve), curve_of("oracle", removed, oracle)

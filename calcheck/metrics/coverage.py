@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve
     from calcheck.statistics.groups import Means
@@ -142,12 +143,13 @@ class Coverage(LevelOption, MeanMetric):
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not has_interval(levels, self.level_of(None))
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - by the PIT
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the coverage by level: at the levels of the file, if it states intervals or quantiles only."""
         from calcheck.statistics.coverage import coverage_by_level
         from calcheck.statistics.curves import curve_of
 
-        levels, shares = coverage_by_level(source.predictions(), stated_levels(source.predictions().predictive))
+        rows = shown.source.predictions()
+        levels, shares = coverage_by_level(rows, stated_levels(rows.predictive))
         return (curve_of("coverage", levels, shares),)
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
@@ -178,9 +180,7 @@ class Coverage(LevelOption, MeanMetric):
             p_value=p_value,
             verdict="fail" if p_value <= 1 - run.confidence else "pass",
             warnings=(
-                Message(
-                    "no-interval", "no interval: all rows are equal; the verdict uses the exact probability of that"
-                ),
+                Message.of_absence("no-interval", "all rows are equal; the verdict uses the exact probability of that"),
             ),
         )
 

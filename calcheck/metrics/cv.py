@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
     from calcheck.report import Curve
     from calcheck.statistics.groups import Means
 
@@ -58,12 +58,12 @@ class Cv(RowMetric):
         exempt_laws={"spread": "measures the variation of uncertainties, not their calibration"},
     )
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - of predictions only
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
         from calcheck.statistics.curves import spread_histogram
         from calcheck.statistics.moments import uncertainties
 
-        return (spread_histogram(uncertainties(source.predictions())),)
+        return (spread_histogram(uncertainties(shown.source.predictions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve, Direction
     from calcheck.statistics.groups import Groups, Means
@@ -183,12 +184,12 @@ class Ece(RowMetric):
             raise DataError(msg)
         return found
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the share of targets below each quantile, by level."""
         from calcheck.inference.verdicts import statistic_of
         from calcheck.statistics.curves import curve_of
 
-        found = rows or self.evaluate(fit, source, run)
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
         means = statistic_of(self, found).averages.means().with_values(found.fixed)
         return (curve_of("reliability", means["levels"], _observed(means)),)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metric_info import MetricInfo
@@ -74,10 +74,14 @@ class Lzms(ValidBinsMetric):
         return {"z2": z_scores(rows) ** 2}, 1.0
 
     def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:
-        found = super().evaluate(fit, source, run)
-        variances = _variances(fit, source.predictions())
-        bins = [{**line, "variance": variance} for line, variance in zip(found.details["bins"], variances, strict=True)]
-        return replace(found, details={**found.details, "bins": bins})
+        from calcheck.inference.binned_validity import share_of_valid_bins
+
+        rows = source.predictions()
+        columns, reference = self.bin_means(rows)
+        variances = _variances(fit, rows)
+        return share_of_valid_bins(
+            fit, columns, self.bin_statistic, reference, run, stage="resamples", variances=variances
+        )
 
     @staticmethod
     def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.details import McmdDetails
+from calcheck.details import McmdDetails, TargetKernel
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
 from calcheck.execution.context import RandomStream
@@ -44,7 +44,7 @@ class McmdFit:
         Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples.
     samples : TwoSamples
         The kernel matrices.
-    details : dict
+    details : McmdDetails
         Description of the settings, for the report.
     at : Source, optional
         The source of the evaluation inputs; by default the rows of both samples.
@@ -53,7 +53,7 @@ class McmdFit:
     inputs: Conditioning
     features: OutputFeatures | PooledOutputs
     samples: TwoSamples
-    details: dict[str, Any]
+    details: McmdDetails
     at: Source | None = None
 
 
@@ -177,7 +177,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         single = rows.width == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
         inputs = conditioning(rows, chosen)
-        described = {
+        described: McmdDetails = {
             "samples": {
                 "rows": len(first),
                 "rows_b": len(second),
@@ -193,7 +193,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
     def _features(
         self, first: NDArray[np.float64], second: NDArray[np.float64], rows: Predictions, run: Run
-    ) -> tuple[OutputFeatures | PooledOutputs, dict[str, Any]]:
+    ) -> tuple[OutputFeatures | PooledOutputs, TargetKernel]:
         """Return features of the kernel on targets, and its description."""
         from calcheck.distributions import Samples
         from calcheck.embeddings.output_features import output_features
@@ -205,7 +205,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             gamma = target_bandwidths(first, self.gamma_y)
             features = output_features(first, Samples(second[:, None]), gamma, run.rng(RandomStream.FEATURES))
             return features, _described("rbf", gamma)
-        y, shape = target_matrix(rows), {}
+        y = target_matrix(rows)
+        shape: TargetKernel = {}
         if self.kernel_y == "laplace":
             scale = gamma = laplace_bandwidths(y, self.gamma_y)
         else:
@@ -309,7 +310,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return self.lambda_, self.lambda_b or self.lambda_
 
 
-def _described(kernel: str, gamma: NDArray[np.float64]) -> dict[str, Any]:
+def _described(kernel: KernelName, gamma: NDArray[np.float64]) -> TargetKernel:
     """Return the description of the kernel on targets."""
     return {"kernel": kernel, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])}
 

@@ -10,10 +10,9 @@ from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._miscalibration import MiscalibrationMetric, Scores
 
 if TYPE_CHECKING:
-    from calcheck.execution.context import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
     from calcheck.report import Curve
-    from calcheck.results import RowResults
 
 MEAN = "predicted mean"
 
@@ -76,13 +75,13 @@ class MeanMiscalibration(MiscalibrationMetric):
         fitted = isotonic_means(means(rows.distributions()), y)
         return Scores(errors(rows) ** 2, (y - fitted) ** 2, (y - y.mean()) ** 2)
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - the regression is cheap
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the corrected means against the predicted ones, and the histogram of predicted means."""
         from calcheck.statistics.curves import curve_at_quantiles, histogram
         from calcheck.statistics.isotonic import isotonic_means
         from calcheck.statistics.moments import means, targets
 
-        data = source.predictions()
+        data = shown.source.predictions()
         predicted = means(data.distributions())
         corrected = isotonic_means(predicted, targets(data))
         return curve_at_quantiles("correction", predicted, corrected), histogram("mean-histogram", predicted, MEAN)

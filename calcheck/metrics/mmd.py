@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
@@ -35,7 +35,7 @@ class MmdFit:
 
     gram: PooledGram
     labels: NDArray[np.bool_]
-    details: dict[str, Any]
+    details: MmdDetails
 
 
 @dataclass(frozen=True)
@@ -137,26 +137,28 @@ class Mmd(Metric[MmdFit]):
         labels = first_sample(rows, "mmd")
         run.require_room(COPIES * 8 * len(rows) ** 2, f"all pairs of {len(rows):,} rows")
         n = int(labels.sum())
-        details: dict[str, Any] = {"samples": {"rows": n, "rows_b": len(rows) - n}}
-        gram, details["targets"] = self._gram(target_matrix(rows), "targets", self.kernel_y, self.gamma_y)
+        gram, gamma_y = self._gram(target_matrix(rows), "targets", self.kernel_y, self.gamma_y)
+        details: MmdDetails = {
+            "samples": {"rows": n, "rows_b": len(rows) - n},
+            "targets": {"kernel": self.kernel_y, "gamma": gamma_y},
+        }
         if self.joint:
             x = np.asarray(all_inputs(rows, run), dtype=np.float64)
-            of_inputs, details["inputs"] = self._gram(x, "inputs", self.kernel_x, self.gamma_x)
+            of_inputs, gamma_x = self._gram(x, "inputs", self.kernel_x, self.gamma_x)
+            details["inputs"] = {"kernel": self.kernel_x, "gamma": gamma_x}
             gram *= of_inputs
         return MmdFit(PooledGram(gram), labels, details)
 
-    def _gram(
-        self, values: Values, what: str, kernel: KernelName, gamma: float | None
-    ) -> tuple[Values, dict[str, Any]]:
-        """Return the kernel on all pairs of rows (n, d), (n, n), and its description."""
+    def _gram(self, values: Values, what: str, kernel: KernelName, gamma: float | None) -> tuple[Values, float]:
+        """Return the kernel on all pairs of rows (n, d), (n, n), and its gamma."""
         from calcheck.kernels.functions import KERNELS
 
         default = {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / values.shape[1]}[kernel]
         shape = {"degree": DEGREE, "coef0": COEF0} if kernel == "polynomial" else {}
-        described = {"kernel": kernel, "gamma": default if gamma is None else gamma}
+        gamma = default if gamma is None else gamma
         scaled = self._scaled(values, what)
-        gram: Values = KERNELS[kernel](gamma=described["gamma"], **shape).gram(scaled, scaled)
-        return gram, described
+        gram: Values = KERNELS[kernel](gamma=gamma, **shape).gram(scaled, scaled)
+        return gram, gamma
 
     def _scaled(self, values: Values, what: str) -> Values:
         """Return columns, standardized over both samples unless they are left unchanged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from calcheck.details import PitDetails
 from calcheck.errors import DataError
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
-    from calcheck.predictions import Predictions, Source
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
     from calcheck.report import Curve, Direction
     from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
@@ -143,14 +143,10 @@ class Pit(OrderedMetric):
         right = columns["pit_high"]
         left = columns.get("pit_low", right)
         terms, places = distribution(left, right)
-        return RowResults(
-            {"pit_low": left, "pit_high": right},
-            terms,
-            fixed={"places": places},
-            details={"histogram": self._histogram(left, right)},
-        )
+        details: PitDetails = {"histogram": self._histogram(left, right)}
+        return RowResults({"pit_low": left, "pit_high": right}, terms, fixed={"places": places}, details=details)
 
-    def _histogram(self, left: Any, right: Any) -> list[float]:
+    def _histogram(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> list[float]:
         """Return the counts of PIT values by bin; a row whose PIT spans several bins is divided among them."""
         import numpy as np
 
@@ -161,14 +157,14 @@ class Pit(OrderedMetric):
         below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
-    def curves(self, fit: None, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:  # noqa: ARG002 - the PIT is cached
+    def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of the PIT as a density, and its distribution function minus the level."""
         import numpy as np
 
         from calcheck.statistics.curves import curve_of
         from calcheck.statistics.pit import levels_of, share_below
 
-        left, right = self._limits(source.predictions())
+        left, right = self._limits(shown.source.predictions())
         edges, levels = np.linspace(0, 1, self.bins + 1), levels_of(CURVE_LEVELS)
         density = np.array(self._histogram(left, right)) * self.bins / len(left)
         difference = share_below(left, right, levels).sums(None) / len(left) - levels

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
-    from calcheck.results import RowResults
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means, MeanTerm
 
@@ -119,10 +119,10 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             return super().sort_key(rows)
         return interval_widths(rows.distributions(), self.level_of(rows.predictive))
 
-    def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
+    def make_bins(self, rows: Predictions) -> Bins:
         from calcheck.statistics.sort_keys import make_bins
 
-        return make_bins(self.sort_key(source.predictions()), self.bins, self.by)
+        return make_bins(self.sort_key(rows), self.bins, self.by)
 
     def refit(self, fit: Bins, source: Source, run: Run) -> Bins:
         """Return the bins of a replicate: the same ones, unless the replicate exchanges draws."""
@@ -140,23 +140,23 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             "rows": MeanTerm(groups=bins),
         }
 
-    def curves(self, fit: Bins, source: Source, run: Run, rows: RowResults | None) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
         """Return the coverage of each bin."""
         from calcheck.report import WIDTH
+        from calcheck.statistics.bins import coverage_shares, sums_by_bin
         from calcheck.statistics.curves import curve_by_bin
 
-        found = (rows or self.evaluate(fit, source, run)).details["bins"]
-        coverage, expected = ([each[name] for each in found] for name in ("coverage", "expected"))
-        keys = self.sort_key(source.predictions())
-        return (curve_by_bin(fit, keys, coverage, self.by or WIDTH, expected),)
+        found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
+        coverage, expected = coverage_shares(sums_by_bin(found.terms, shown.fit))
+        keys = self.sort_key(shown.source.predictions())
+        return (curve_by_bin(shown.fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
+    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
         """Return the range, the rows, the coverage and the expected coverage of each bin."""
-        from calcheck.statistics.bins import bin_table
+        from calcheck.statistics.bins import coverage_table
 
-        shares = {name: sums[name] / sums["rows"] for name in ("covered", "expected")}
-        return bin_table(bins, sums["rows"], {"coverage": shares["covered"], "expected": shares["expected"]})
+        return coverage_table(sums, bins)
 
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.details import TailDetails, TailLevel, TailParts
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import Metric
+from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
 from calcheck.results import RowResults
 
@@ -26,7 +26,7 @@ OTHER_LEVELS = (0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Tail(Metric[None]):
+class Tail(UnfittedMetric):
     r"""Number of targets in the tail of the predictions, relative to the expected number; or their sizes.
 
     .. math:: \mathrm{occurrence} = \frac{\sum_i 1\{y_i > t\}}{\sum_i 1 - F_i(t)}, \qquad
@@ -94,11 +94,7 @@ class Tail(Metric[None]):
     def __post_init__(self) -> None:
         require_share_option("threshold", self.threshold)
 
-    def fit(self, source: Source, run: Run) -> None:
-        """Return None: the threshold of draws differs between replicates."""
-
-    def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - nothing is fitted or random
-        rows = source.predictions()
+    def compute(self, rows: Predictions) -> RowResults:
         threshold, found = self._exceedances(rows, self.threshold)
         predictive = rows.distributions()
         is_exact = predictive.shape_is_known and predictive.quantile_levels is None and predictive.n_draws is None

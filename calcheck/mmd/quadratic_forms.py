@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from calcheck.messages import Message
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.details import Pairs as PairsDetails
     from calcheck.execution.backend import Array
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
@@ -96,7 +97,7 @@ class Pairs(ABC):
     """
 
     n: int
-    details: dict[str, Any]
+    details: PairsDetails
 
     @property
     def warnings(self) -> list[Message]:
@@ -178,6 +179,7 @@ class LowRankGram(Pairs):
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
         self._residual_diagonal = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
+        self.rank = features.rank
         self.details = {"method": "low rank", "rank": features.rank}
 
     @property
@@ -242,7 +244,7 @@ class GramSums:
     def __init__(self, kernel: Kernel, x: Values, run: Run, exact_rows: int) -> None:
         self._kernel, self._x, self._run = kernel, x, run
         self._is_small = len(x) <= exact_rows
-        self.replicate_details: dict[str, Any] = {}
+        self.replicate_details: PairsDetails = {}
         self._approximate: LowRankGram | None = None
 
     def pairs(self, form: QuadraticForm) -> Pairs:

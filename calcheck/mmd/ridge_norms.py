@@ -17,10 +17,12 @@ from calcheck.messages import Message
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.details import CmmdDetails
+    from calcheck.details import Solver as SolverDetails
     from calcheck.embeddings.smoother import Smoother
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
@@ -45,7 +47,7 @@ class Norm:
     """
 
     terms: Values
-    details: dict[str, Any]
+    details: CmmdDetails
     warnings: tuple[Message, ...] = ()
 
 
@@ -76,7 +78,7 @@ class RidgeNorms:
         self._exact = KernelRidge(kernel, x, run, solver=solver) if len(x) <= exact_rows else None
         self._smoother: Smoother | None = None
         self._linear: NystroemNorm | None = None
-        self.replicate_details: dict[str, Any] = {}
+        self.replicate_details: Mapping[str, Any] = {}
 
     def norm(self, outputs: Values) -> Norm:
         """Return the norm of the regression of outputs (n, q)."""
@@ -85,7 +87,7 @@ class RidgeNorms:
         found = self._exact.solve(outputs, self._ridge)
         fitted = self._exact.fitted(outputs, found.coefficients, self._ridge)
         terms = np.einsum("ij,ij->i", fitted, self._exact.backend.to_numpy(found.coefficients))
-        details = {
+        details: CmmdDetails = {
             "dof": found.dof.value,
             "dof_error": found.dof.error,
             "solver": {"name": self._exact.solver, "cached": self._exact.is_cached, "iterations": found.iterations},
@@ -161,7 +163,7 @@ class NystroemNorm:
         self._inverse = np.linalg.inv(inner + shift * np.eye(len(inner)))
         self.dof = float(len(inner) - shift * np.trace(self._inverse))
         self._shift = shift
-        self.details: dict[str, Any] = dict(pairs.details)
+        self.details: SolverDetails = {"method": "low rank", "rank": pairs.rank}
 
     def squares(self, outputs: Values) -> Values:
         """Return the squared norm, (c,), of the regression of each column of outputs (n, c)."""

@@ -14,10 +14,11 @@ from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.statistics.moments import errors, uncertainties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.predictions import Predictions
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
@@ -119,17 +120,45 @@ def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
     }
 
 
-def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
-    """Return the details of each bin: range, rows, root mean predicted variance and root mean squared error."""
-    rmv, rmse = (np.sqrt(sums[name] / sums["rows"]) for name in ("variance", "squared_error"))
-    return bin_table(bins, sums["rows"], {"rmv": rmv, "rmse": rmse})
+def sums_by_bin(terms: Mapping[str, MeanTerm], bins: Bins) -> dict[str, NDArray[np.float64]]:
+    """Return the sums of terms by bin, (k,) each."""
+    return {name: bins.sums(term.values) for name, term in terms.items()}
 
 
-def bin_table(bins: Bins, rows: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
-    """Return the details of each bin: range, rows, and further values by name, (k,) each."""
-    columns = {"from": bins.low, "to": bins.high, "rows": rows, **values}
-    lines = zip(*(values.tolist() for values in columns.values()), strict=True)
-    return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
+def root_means(sums: Mapping[str, NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the root mean predicted variance and the root mean squared error of each bin, (k,) each."""
+    return np.sqrt(sums["variance"] / sums["rows"]), np.sqrt(sums["squared_error"] / sums["rows"])
+
+
+def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDetails:
+    """Return the range, the rows, and both root means of each bin."""
+    lines = _lines(bins.low, bins.high, sums["rows"], *root_means(sums))
+    return {
+        "bins": [
+            {"from": low, "to": high, "rows": rows, "rmv": rmv, "rmse": rmse} for low, high, rows, rmv, rmse in lines
+        ]
+    }
+
+
+def coverage_shares(sums: Mapping[str, NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the coverage and the expected coverage of each bin, (k,) each."""
+    return sums["covered"] / sums["rows"], sums["expected"] / sums["rows"]
+
+
+def coverage_table(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
+    """Return the range, the rows, the coverage and the expected coverage of each bin."""
+    lines = _lines(bins.low, bins.high, sums["rows"], *coverage_shares(sums))
+    return {
+        "bins": [
+            {"from": low, "to": high, "rows": rows, "coverage": coverage, "expected": expected}
+            for low, high, rows, coverage, expected in lines
+        ]
+    }
+
+
+def _lines(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of columns, (k,) each."""
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[Message, ...]:

@@ -56,8 +56,8 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
         return IntervalInference(warnings=(no_interval(reason),))
-    draws, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
-    found = IntervalInference(details={"normal": details["bootstrap"]})
+    draws, described, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
+    found = IntervalInference(details={"normal": described})
     if reason:
         return replace(found, warnings=(no_interval(reason),))
     low, high = percentile(draws, run.confidence)
@@ -66,7 +66,7 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
         return found if low <= estimate <= high else replace(found, warnings=(BIASED,))
     effective = _effective_rows(metric, sums)
     if np.isfinite(effective):
-        found.details["normal"]["effective_rows"] = effective
+        described["effective_rows"] = effective
     why = _no_verdict_reason(effective, sums.n)
     few = (Message("few-effective-rows", why),) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:

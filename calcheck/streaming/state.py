@@ -12,7 +12,7 @@ from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.overall_verdict import overall_verdict
-from calcheck.inference.verdict_basis import NO_REPLICATES, NOT_SIMULATED, StatedShape, basis_of
+from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
 from calcheck.metrics.base import ComparesOutcomes, inapplicable_reason
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums
@@ -293,11 +293,10 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
         rows, replicated = each.accumulator.result(each.settings, sums, run)
         if isinstance(sums, MomentSums):
             replicated = null_distribution(each.metric, sums)
-        basis = basis_of(each.metric, state.shape, rows, replicates=replicated is not None)
-        if basis.reason in NOT_SIMULATED:
+        otherwise = NOT_REPLICATED if isinstance(sums, ColumnStore) and state.replicates else NO_REPLICATES
+        basis = basis_of(each.metric, state.shape, rows, replicates=replicated is not None, otherwise=otherwise)
+        if not basis.can_simulate:
             replicated = None
-        if isinstance(sums, ColumnStore) and state.replicates and basis.reason == NO_REPLICATES:
-            basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
     fitted = fitted_metric(each.metric, each.settings, rows, basis)

@@ -303,12 +303,12 @@ class _Study:
         """Return a result with the central interval of its replicates."""
         number = float(value)
         if not np.isfinite(number):
-            absent = Message("no-value", f"no value: it is {number}")
+            absent = Message.of_absence("no-value", f"it is {number}")
             return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent,)))
         if replicates is None:
             return Result.from_inference(metric.result(number, subset), Inference())
-        finite, details, reason = check_replicates(replicates, number)
-        result = Result.from_inference(metric.result(number, subset), Inference(details=details))
+        finite, bootstrap, reason = check_replicates(replicates, number)
+        result = Result.from_inference(metric.result(number, subset), Inference(details={"bootstrap": bootstrap}))
         if reason:
             return result
         low, high = percentile(finite, self.run.confidence)

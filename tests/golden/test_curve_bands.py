@@ -13,6 +13,7 @@ from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.curve_bands import CurveBands
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -37,9 +38,9 @@ RIGHT = {
 
 def curves_with_bands(metric, rows, run):
     """Return the curves of a metric of rows, with bands from the replicates of a run."""
-    bands = CurveBands(metric.curves(None, InMemory(rows), run, None), run.replicates)
+    bands = CurveBands(metric.curves(CurveData(None, InMemory(rows), run)), run.replicates)
     for replicate in NullSimulator(rows, run):
-        bands.add(metric.curves(None, InMemory(replicate), run, None))
+        bands.add(metric.curves(CurveData(None, InMemory(replicate), run)))
     return bands.with_bands(run.confidence)
 
 
