@@ -170,8 +170,11 @@ def test_a_trend_has_the_verdict_of_evaluate_for_each_file(report, series, tmp_p
         assert codes(result).count("dependence") == 1
 
 
-def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series):
-    options = ("--metrics", "mae", "--criteria", "b", "--max-percent", "10", "--resamples", "200")
+@pytest.mark.parametrize("criterion", ["b", "random"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series, criterion, elsewhere):
+    options = ("--metrics", "mae", "--criteria", criterion, "--max-percent", "10", "--resamples", "200")
+    options += ("--new", series) if elsewhere else ()
     found = json.loads(calcheck("reject", series, *options, "--format", "json").out)
     validate(found)
     texts = [each["text"] for each in found["results"][0]["warnings"] if each["code"] == "dependent-rows"]
