@@ -194,6 +194,18 @@ def test_suggested_commands_repeat_the_option(calcheck, series):
     assert re.search(r"Next: +calcheck check \S+ --time day\n", out), out
 
 
+def test_a_brief_conclusion_notes_dependent_rows_until_the_option_is_passed(calcheck, series):
+    naive, honest = (
+        calcheck("evaluate", series, "--metrics", "pit-bias,coverage", *QUICK, "--brief", *option).out
+        for option in ((), ("--time", "day"))
+    )
+    assert "Can the uncertainties be trusted?" in naive
+    assert naive.count("note rows of near times in 'day' depend on each other") == 1
+    assert "Pass --time day" in naive
+    assert "\nmetric" not in naive + honest
+    assert "depend on each other" not in honest
+
+
 def test_gates_take_the_options(calcheck, series):
     rule = ("--fail-on", "pit.p_value < 0.05")
     assert calcheck("check", series, *rule, *QUICK).code == 1
