@@ -713,6 +713,16 @@ def test_a_wrong_setting_is_refused(frame, vary, message):
         calcheck.sweep(frame.assign(x=frame["y"]), "cce", vary, inputs=["x"])
 
 
+def test_likelihoods_of_densities_and_masses_name_the_option_of_the_metric():
+    y, rate = np.random.default_rng(2).poisson(4.0, 30), np.linspace(3, 5, 30)
+    normal = pd.DataFrame({"y": y, "mean": rate, "std": 2.0})
+    models = {"normal": normal, "poisson": calcheck.read(pd.DataFrame({"y": y, "rate": rate}), dist="poisson")}
+    with pytest.raises(DataError, match=r'pass metric\("nll", discretise=True\)'):
+        calcheck.sweep(models, "nll", {"subsample": [0.5]})
+    named = calcheck.sweep(models, calcheck.metric("nll", discretise=True), {"subsample": [0.5]})
+    assert len(named.results) == 4
+
+
 def test_models_must_be_a_mapping(frame):
     with pytest.raises(OptionError, match="models are a mapping of names to predictions"):
         calcheck.compare([frame, frame], "crps")
