@@ -303,7 +303,9 @@ def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
 
 
 def test_a_missing_state_is_named_as_missing(calcheck, tmp_path):
-    assert "there is no file" in calcheck("monitor", tmp_path / "model.state").refused()
+    state = tmp_path / "model.state"
+    for command in (("monitor", state), ("check", state), ("check", state, "--fail-on", "monitor.e_value > 20")):
+        assert f"there is no file {state}" in calcheck(*command).refused()
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:500], lambda text: text.replace(b"history", b"histery")])
