@@ -262,6 +262,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
     chosen, without, run, columns = _parsed_weighted(metrics, options, {"at": at is not None, "pictures": pictures})
+    if at is not None:
+        _require_conditional(chosen)
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
     worst, best = _count("worst", worst), _count("best", best)
@@ -1062,6 +1064,20 @@ def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
         msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
         raise OptionError(msg)
     return [from_values(name, values, metric) for name, values in vary.items()]
+
+
+def _require_conditional(metrics: Sequence[AnyMetric]) -> None:
+    """Raise unless one of the metrics is evaluated at inputs.
+
+    Raises
+    ------
+    OptionError
+        None is.
+    """
+    if not any(metric.info.conditional for metric in metrics):
+        names = ", ".join(metric.info.name for metric in metrics)
+        msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"
+        raise OptionError(msg)
 
 
 def _points(at: Data, source: Source) -> Source:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 SHOWN = 3  # Maximum number of invalid rows listed in a message
 SHOWN_NAMES = 12  # Maximum number of names listed in a message
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
-WORDS = {"no-bootstrap": "resamples=0", "no-null": "replicates=0", "help": "--help"}  # Flags without a keyword
+WORDS = {
+    "no-bootstrap": "resamples=0",
+    "no-null": "replicates=0",
+    "discretise": 'metric("nll", discretise=True)',
+    "help": "--help",
+}  # Flags without a keyword
 
 
 def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str = ", ") -> str:

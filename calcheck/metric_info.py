@@ -75,6 +75,8 @@ class MetricInfo:
         interval method.
     tests_independence : bool
         Whether the metric tests that rows are independent, so that its null distribution assumes it.
+    permutes_samples : bool
+        Whether the null distribution is that of a permutation test of two samples.
     conditional_on : str
         Data-dependent choices that are held fixed in the bootstrap.
     distribution_free : bool
@@ -110,6 +112,7 @@ class MetricInfo:
     no_interval: str = ""
     independent_rows: str = ""
     tests_independence: bool = False
+    permutes_samples: bool = False
     conditional_on: str = ""
     distribution_free: bool = False
     uses_kernels: bool = False

@@ -90,7 +90,9 @@ class ReportOptions(AnyReportOptions):
 class BriefOptions:
     """Options for how much of a report with a conclusion is shown."""
 
-    brief: bool = option(default=False, text="Show the conclusion only; omit the table, its legend and the notes.")
+    brief: bool = option(
+        default=False, text="Show the conclusion, and a note if rows depend on each other; omit the rest."
+    )
 
 
 @dataclass(frozen=True)

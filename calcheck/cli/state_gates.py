@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import make_run
-from calcheck.errors import OptionError
+from calcheck.errors import MissingFileError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,13 +23,17 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
 
     Raises
     ------
-    OptionError
-        Some are, or the requirements do not fit.
+    OptionError, FileError
+        Some are, or the requirements do not fit; or there is no such file.
     """
+    from calcheck.io.files import STDIN, File, kind_of, resolve
     from calcheck.storage.archive_kinds import is_monitor_state
 
     states = [file for file in files if is_monitor_state(file)]
     if not states and any(rule.is_monitored for rule, _ in rules):
+        for file in files:
+            if file != STDIN and isinstance(resolve(file), File) and kind_of(file) == "nothing":
+                raise MissingFileError(file)
         msg = "rules on monitor.… need a state: calcheck monitor FILE --time COLUMN --save-state FILE writes it"
         raise OptionError(msg)
     if states and len(states) < len(files):

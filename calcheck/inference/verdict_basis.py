@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from calcheck.results import RowResults
 
 NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"
+NO_PERMUTATIONS = "there was no permutation test (--permutations R runs it, --no-null turns it off)"
 NO_SHAPE = "the file does not state the error distribution, which a perfect model's score depends on (--error-dist)"
 INTERPOLATED = (
     "the file states quantiles only, and a perfect model's score depends on interpolation between and beyond them"
@@ -102,4 +103,5 @@ def basis_of(
     if not stated.shape:
         return Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
     exact = rows.inference is not None and rows.inference.verdict != "none"
-    return Basis("interval" if metric.info.distribution_free or exact else "none", otherwise)
+    reason = NO_PERMUTATIONS if metric.info.permutes_samples else otherwise
+    return Basis("interval" if metric.info.distribution_free or exact else "none", reason)

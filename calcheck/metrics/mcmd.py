@@ -135,6 +135,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
         interval="none",
         no_interval=SHARED_FIT,
+        permutes_samples=True,
         uses_kernels=True,
         conditional=True,
         several_targets=True,

@@ -101,6 +101,7 @@ class Mmd(Metric[MmdFit]):
         interpretation="0 on average for equal distributions; negative values are possible.",
         interval="none",
         no_interval="resampling repeats rows, which adds noise to both samples",
+        permutes_samples=True,
         pointwise=False,
         uses_kernels=True,
         several_targets=True,

@@ -117,6 +117,6 @@ class Nll(MeanMetric):
         if predictive.targets == 1:
             return log_masses(predictive, targets(rows)) if discretised else predictive.log_prob(targets(rows))
         if discretised:
-            msg = f"--discretise is for one target, and there are {predictive.targets}: omit it"
+            msg = f"masses of whole numbers are for one target, and there are {predictive.targets}: omit --discretise"
             raise DataError(msg)
         return predictive.joint_log_prob(rows.targets())

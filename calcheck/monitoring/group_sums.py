@@ -37,15 +37,21 @@ class GroupSums:
 
     def add(self, other: GroupSums) -> GroupSums:
         """Return the sums over these and other rows, whose groups may be the same, and of the replicates of both."""
-        keys, at = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        rows = np.bincount(at, np.concatenate([self.rows, other.rows])).astype(np.int64)
         sums = {}
         for name, own in self.sums.items():
             common = min(own.shape[1], other.sums[name].shape[1])
-            both = np.concatenate([own[:, :common], other.sums[name][:, :common]])
-            sums[name] = np.zeros((len(keys), both.shape[1]))
-            np.add.at(sums[name], at, both)
-        return GroupSums(keys, rows, sums)
+            sums[name] = np.concatenate([own[:, :common], other.sums[name][:, :common]])
+        keys, rows = (np.concatenate([own, its]) for own, its in ((self.keys, other.keys), (self.rows, other.rows)))
+        return GroupSums(keys, rows, sums).merge(keys)
+
+    def merge(self, keys: NDArray[Any]) -> GroupSums:
+        """Return the sums over larger groups, whose keys are those of each group, (g,)."""
+        keys, at = np.unique(keys, return_inverse=True)
+        sums = {}
+        for name, own in self.sums.items():
+            sums[name] = np.zeros((len(keys), own.shape[1]))
+            np.add.at(sums[name], at, own)
+        return GroupSums(keys, np.bincount(at, self.rows).astype(np.int64), sums)
 
     def means(self, metric: str) -> Iterator[Means]:
         """Yield the means of the columns of a metric in each group, (1 + R,) each."""

@@ -83,13 +83,19 @@ def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
     unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
     history = strip_prefix("history", arrays)
     parts = {each.name: history[each.name] for each in fields(History)}
+    known = _sound(History(**{**parts, "times": parts["times"].astype(unit)}))
+    options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
+    windows = _groups("windows", arrays, unit)
+    if options.window is None and not np.isin(windows.keys, known.steps).all():
+        msg = "its groups of times do not match"
+        raise ValueError(msg)
     return MonitorState(
         input=from_json(Input, header["input"], "input"),
-        options=MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")}),
+        options=options,
         metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
         seed=from_json(int, header["seed"], "seed"),
-        history=_sound(History(**{**parts, "times": parts["times"].astype(unit)})),
-        windows=_groups("windows", arrays, unit),
+        history=known,
+        windows=windows,
         horizons=_groups("horizons", arrays, "int64"),
         null_metrics=from_json(tuple[str, ...], header["null_metrics"], "null_metrics"),
         skipped=from_json(tuple[Skipped, ...], header["skipped"], "skipped"),

@@ -12,15 +12,16 @@ from calcheck.evaluation import data_warnings
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdict_basis import StatedShape, basis_of
-from calcheck.io.times import Window, parse_times, time_texts
+from calcheck.io.times import parse_times, time_texts
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import RowMetric, inapplicable_reason
 from calcheck.monitoring.group_sums import Adder, GroupSums
-from calcheck.monitoring.history import MOST_STEPS, History, concatenate, summarize
+from calcheck.monitoring.history import MOST_STEPS, concatenate, summarize
 from calcheck.predictions import InMemory
 from calcheck.report import Skipped
 from calcheck.studies.monitor_state import MonitorOptions, MonitorState, file_name, join_states
+from calcheck.studies.monitor_windows import kept_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")
-DEFAULT_WINDOWS = 20
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"
 AT_QUANTILES = Message(
     "verdict-basis",
@@ -91,14 +91,14 @@ def observe(
     name = file_name(source.input_info())
     before = [] if earlier is None else [(file_name(earlier.input), earlier.history)]
     known = concatenate([*before, (name, history)])
-    window = _window(options, known)
-    starts = Window.parse(window).starts(known.steps, str(options.time))[np.searchsorted(known.steps, times)]
+    window = kept_window(options.window, known.steps)
+    starts = window.starts(known.steps, str(options.time))[np.searchsorted(known.steps, times)]
     simulation = NullSimulator(rows, run)
     applicable, skipped = _applicable(source, metrics, run, replicates=bool(len(simulation)))
     windows, by_horizon = _add_up(applicable, simulation, (starts, horizons), run)
     found = MonitorState(
         input=source.input_info(),
-        options=replace(options, window=window, level=MonitorOptions().level),
+        options=replace(options, level=MonitorOptions().level),
         metrics=tuple(each.with_defaults(rows) for each in metrics),
         seed=run.seed,
         history=history,
@@ -165,11 +165,6 @@ def _column(rows: Predictions, name: str) -> NDArray[Any]:
         msg = f"there is no column {name!r} with one value per row"
         raise DataError(msg)
     return np.asarray(rows.columns[name])
-
-
-def _window(options: MonitorOptions, history: History) -> str:
-    """Return the window as text: by default a number of times that makes at most 20 windows."""
-    return options.window or str(-(-len(history.steps) // DEFAULT_WINDOWS))
 
 
 def _warnings(source: Source, rows: Predictions) -> tuple[Message, ...]:

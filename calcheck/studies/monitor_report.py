@@ -15,6 +15,7 @@ from calcheck.io.times import time_texts
 from calcheck.monitoring.e_process import change_point
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result
 from calcheck.statistics.pit import direction_of
+from calcheck.studies.monitor_windows import regroup, shown_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +64,7 @@ def monitor_report(state: MonitorState, *, level: float, run: Run | None = None)
         settings={
             **run_settings(replace(run, seed=state.seed), subsample=None, replicates=state.replicates),
             "time": state.options.time,
-            "window": state.options.window,
+            "window": str(shown_window(state.options.window, state.history.steps)),
             "horizon": state.options.horizon,
             "level": level,
         },
@@ -79,7 +80,9 @@ def _results(state: MonitorState, confidence: float) -> Iterator[Result]:
     if len(state.horizons.keys) > 1:
         texts = [str(each) for each in state.horizons.keys.tolist()]
         yield from _group_results(state, state.horizons, "horizon", texts, confidence)
-    windows = state.windows
+    windows, steps = state.windows, state.history.steps
+    if state.options.window is None:
+        windows = regroup(windows, shown_window(state.options.window, steps), steps)
     yield from _group_results(state, windows, "window", time_texts(windows.keys), confidence)
 
 

@@ -9,6 +9,7 @@ from calcheck.errors import OptionError
 from calcheck.io.times import Window
 from calcheck.monitoring.history import concatenate
 from calcheck.options import option
+from calcheck.studies.monitor_windows import kept_window, regroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,7 @@ class MonitorState:
     history : History
         What the e-process needs.
     windows, horizons : GroupSums
-        Sums of the columns of metrics by window, and by horizon.
+        Sums of the columns of metrics by window, or by groups of times if no window is stated; and by horizon.
     null_metrics : tuple of str
         Metrics whose replicates show what a perfect model scores.
     skipped : tuple of Skipped
@@ -140,6 +141,8 @@ def join_states(states: Sequence[MonitorState]) -> MonitorState:
     windows, horizons = first.windows, first.horizons
     for other in states[1:]:
         windows, horizons = windows.add(other.windows), horizons.add(other.horizons)
+    if first.options.window is None:
+        windows = regroup(windows, kept_window(first.options.window, history.steps), history.steps)
     return replace(
         first,
         input=replace(
@@ -165,7 +168,7 @@ def _difference(first: MonitorState, other: MonitorState) -> str:
     for what, one, two in (
         ("time columns", first.options.time, other.options.time),
         ("horizons", first.options.horizon, other.options.horizon),
-        ("windows", first.options.window, other.options.window),
+        ("windows", *(each.options.window or "the default" for each in (first, other))),
         ("predictive distributions", first.input.predictive, other.input.predictive),
         ("metrics", [repr(each) for each in first.metrics], [repr(each) for each in other.metrics]),
         ("computed columns", sorted(first.windows.sums), sorted(other.windows.sums)),

@@ -503,12 +503,13 @@ def test_options_after_the_name_of_a_file_are_column_options(calcheck, counts, t
     assert "there is no column option --nan_policy. Did you mean 'nan-policy'?" in line
 
 
-def test_the_deviation_over_trials_is_shown_in_every_format(calcheck, models, monkeypatch):
-    for name, value in (("DRAWS", "1"), ("TRIALS", "3")):
+@pytest.mark.parametrize("options", [("--draws", "1", "--trials", "3"), ()])
+def test_the_deviation_over_trials_is_shown_in_every_format(calcheck, models, monkeypatch, options):
+    for name, value in () if options else (("DRAWS", "1"), ("TRIALS", "3")):
         monkeypatch.setenv(f"CALCHECK_CCE_{name}", value)
 
     def shown(form):
-        return calcheck("compare", *models, "--metrics", "cce", *QUICK, "--format", form).out
+        return calcheck("compare", *models, "--metrics", "cce,mae", *options, *QUICK, "--format", form).out
 
     first, *_ = json.loads(shown("json"))["results"]
     assert first["details"]["deviation"] == first["details"]["trials"]["std"]
@@ -516,3 +517,16 @@ def test_the_deviation_over_trials_is_shown_in_every_format(calcheck, models, mo
     for form in ("table", "markdown", "html"):
         assert text in shown(form)
     assert ",deviation," in shown("csv").splitlines()[0]
+
+
+@pytest.mark.parametrize("command", ["compare", "trend"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--metrics", "mae", "--draws", "1"), "--draws is an option of cce, which is not among the metrics"),
+        (("--metrics", "cce", "--trials", "3"), "--trials 3 requires a number of draws per row"),
+        (("--metrics", "cce", "--draws", "few"), "--draws"),
+    ],
+)
+def test_trials_need_cce_and_a_number_of_draws(calcheck, models, command, options, message):
+    assert message in calcheck(command, *models, *options).refused()

@@ -170,8 +170,11 @@ def test_a_trend_has_the_verdict_of_evaluate_for_each_file(report, series, tmp_p
         assert codes(result).count("dependence") == 1
 
 
-def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series):
-    options = ("--metrics", "mae", "--criteria", "b", "--max-percent", "10", "--resamples", "200")
+@pytest.mark.parametrize("criterion", ["b", "random"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_rejection_of_dependent_rows_states_its_assumption(calcheck, series, criterion, elsewhere):
+    options = ("--metrics", "mae", "--criteria", criterion, "--max-percent", "10", "--resamples", "200")
+    options += ("--new", series) if elsewhere else ()
     found = json.loads(calcheck("reject", series, *options, "--format", "json").out)
     validate(found)
     texts = [each["text"] for each in found["results"][0]["warnings"] if each["code"] == "dependent-rows"]
@@ -189,6 +192,18 @@ def test_searches_of_dependent_rows_state_their_assumption(calcheck, series, opt
 def test_suggested_commands_repeat_the_option(calcheck, series):
     out = calcheck("evaluate", series, "--metrics", "zms,coverage", *QUICK, "--time", "day", "--brief").out
     assert re.search(r"Next: +calcheck check \S+ --time day\n", out), out
+
+
+def test_a_brief_conclusion_notes_dependent_rows_until_the_option_is_passed(calcheck, series):
+    naive, honest = (
+        calcheck("evaluate", series, "--metrics", "pit-bias,coverage", *QUICK, "--brief", *option).out
+        for option in ((), ("--time", "day"))
+    )
+    assert "Can the uncertainties be trusted?" in naive
+    assert naive.count("note rows of near times in 'day' depend on each other") == 1
+    assert "Pass --time day" in naive
+    assert "\nmetric" not in naive + honest
+    assert "depend on each other" not in honest
 
 
 def test_gates_take_the_options(calcheck, series):

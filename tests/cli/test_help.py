@@ -49,7 +49,7 @@ def test_the_help_shows_reports_and_five_metrics_first(calcheck):
         ("cce", ["Metric"]),
         ("evaluate", ["Metrics"]),
         ("check", ["Rules"]),
-        ("compare", ["Comparison"]),
+        ("compare", ["Comparison", "Metric cce"]),
         ("prune", ["Removal"]),
         ("reject", ["Rejection", "Criterion cce"]),
         ("sweep", ["Sweep", "Metric"]),

@@ -91,7 +91,7 @@ def test_a_file_for_spreadsheets_is_refused(joint, calcheck, tmp_path):
         (("monitor", "--time", "m1"), "one target per row is needed, and there are 2"),
         (("recalibrate",), "recalibration needs one target per row"),
         (("slices",), "a search needs one target per row"),
-        (("nll", "--discretise"), "--discretise is for one target, and there are 2: omit it"),
+        (("nll", "--discretise"), "masses of whole numbers are for one target, and there are 2: omit --discretise"),
         (
             ("crps", "--plot", "out.svg"),
             "rows of 2 targets have no single uncertainty to be drawn along: pass --plot-by",

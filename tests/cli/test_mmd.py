@@ -27,6 +27,15 @@ def test_the_command_compares_two_files(calcheck, tmp_path):
         assert ("inputs" in found["details"]) == joint
 
 
+@pytest.mark.parametrize("command", ["mcmd", "mmd"])
+def test_without_a_permutation_test_the_note_names_the_option_of_the_command(calcheck, tmp_path, command):
+    rng = np.random.default_rng(3)
+    files = [write(tmp_path / f"{name}.csv", {"x": rng.normal(size=9), "y": rng.normal(size=9)}) for name in "ab"]
+    out = " ".join(calcheck(command, *files, "--inputs", "x", "--no-null").out.split())
+    assert "no verdict: there was no permutation test (--permutations R runs it, --no-null turns it off)" in out
+    assert "--replicates" not in out
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [

@@ -1,6 +1,7 @@
 """`calcheck monitor`: alarms, windows, states that continue, horizons, gates, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import calcheck as package
+from calcheck.storage.monitor_state import read_monitor_state, write_monitor_state
 from tests.files import write
 from tests.schemas import validate
 
@@ -126,6 +128,53 @@ def test_states_of_separate_weeks_equal_one_run_over_all_in_any_order_of_rows(mo
     assert_allclose(*limits, rtol=1e-12)
     assert "out of order" in calcheck("monitor", *states[::-1]).refused()
     assert "has rows of 2026-01-05 again" in calcheck("monitor", states[0], states[0]).refused()
+
+
+def limits(report):
+    return [(each["metric"], each["slice"], each["value"], each["reference_high"]) for each in report["results"]]
+
+
+@pytest.mark.parametrize(("days", "times"), [((10, 21, 7), 2), ((500, 301, 99), 48)])
+@pytest.mark.parametrize("continued", [False, True])
+def test_without_a_window_states_of_any_length_have_the_windows_of_one_run(
+    monitored, calcheck, tmp_path, days, times, continued
+):
+    data = forecasts(sum(days), rows=1)
+    options = ("--time", "date", "--replicates", "19")
+    whole = monitored(write(tmp_path / "all.parquet", data), *options)
+    assert whole["settings"]["window"] == str(times)  # at most 20 windows, of whole groups of 1, 2, 4, … times
+    stops = np.cumsum(days)
+    states = []
+    for place, (first, stop) in enumerate(zip(stops - days, stops, strict=True)):
+        file = write(tmp_path / f"{place}.parquet", {name: each[first:stop] for name, each in data.items()})
+        before = states[-1:] if continued else []
+        states.append(str(tmp_path / f"{place}.state"))
+        assert calcheck("monitor", *before, file, *options, "--save-state", states[-1]).code == 0
+    found = monitored(*states[-1:]) if continued else monitored(*states)
+    assert found["settings"]["window"] == str(times)
+    for one, other in zip(limits(found), limits(whole), strict=True):
+        assert one[:2] == other[:2]
+        assert_allclose(one[2:], other[2:], rtol=1e-12, atol=1e-12)
+
+
+def test_states_with_and_without_a_window_are_refused(calcheck, tmp_path):
+    columns = pd.DataFrame(forecasts(10))
+    states = []
+    for place, options in enumerate([("--window", "2D"), ()]):
+        days = columns[(columns.date >= "2026-01-10") == bool(place)]
+        file = write(tmp_path / f"{place}.parquet", {name: days[name].to_numpy() for name in days})
+        states.append(str(tmp_path / f"{place}.state"))
+        assert calcheck("monitor", file, "--time", "date", *options, "--save-state", states[-1]).code == 0
+    assert "their windows differ, 2D and the default" in calcheck("monitor", *states).refused()
+
+
+def test_a_state_whose_groups_are_not_at_its_times_is_refused(calcheck, tmp_path):
+    file, state = write(tmp_path / "a.parquet", forecasts(5)), str(tmp_path / "model.state")
+    calcheck("monitor", file, "--time", "date", "--save-state", state)
+    known = read_monitor_state(state)
+    late = replace(known.windows, keys=known.windows.keys + np.timedelta64(9, "D"))
+    write_monitor_state(state, replace(known, windows=late))
+    assert "its groups of times do not match" in calcheck("monitor", state).refused()
 
 
 def test_rows_of_one_day_in_two_files_are_refused(calcheck, tmp_path):
@@ -254,7 +303,9 @@ def test_options_that_contradict_a_state_are_refused(calcheck, tmp_path):
 
 
 def test_a_missing_state_is_named_as_missing(calcheck, tmp_path):
-    assert "there is no file" in calcheck("monitor", tmp_path / "model.state").refused()
+    state = tmp_path / "model.state"
+    for command in (("monitor", state), ("check", state), ("check", state, "--fail-on", "monitor.e_value > 20")):
+        assert f"there is no file {state}" in calcheck(*command).refused()
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:500], lambda text: text.replace(b"history", b"histery")])

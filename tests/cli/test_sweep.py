@@ -119,6 +119,18 @@ def test_any_metric_can_be_swept_with_its_options(swept, models):
     ]
 
 
+def test_likelihoods_of_densities_and_masses_are_swept_with_discretise(swept, calcheck, tmp_path):
+    y = np.random.default_rng(3).poisson(4.0, 60)
+    rows = {"y": y, "rate": np.full(60, 4.0), "mean": np.full(60, 4.0), "std": np.full(60, 2.0)}
+    path = write(tmp_path / "counts.parquet", rows)
+    models = (f"{path}@dist=poisson", f"{path}@dist=gaussian", "--names", "poisson,normal")
+    options = (*models, "--metric", "nll", "--vary", "subsample=50%")
+    assert "pass --discretise" in calcheck("sweep", *options).refused()
+    found = swept(*options, "--discretise")["results"]
+    compared = json.loads(calcheck("compare", *models, "--metrics", "nll", "--discretise", "--format", "json").out)
+    assert [each["value"] for each in found[:2]] == [each["value"] for each in compared["results"][:2]]
+
+
 def test_settings_of_the_metric_are_used_unless_the_command_line_overrides_them(swept, models, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)

@@ -71,10 +71,11 @@ def test_the_table_and_the_picture_show_the_series(calcheck, series, tmp_path):
     assert ">position of the file<" in plot.read_text()
 
 
-def test_deviations_over_trials_are_shown(calcheck, series, monkeypatch):
-    for name, value in (("DRAWS", "1"), ("TRIALS", "3")):
+@pytest.mark.parametrize("options", [("--draws", "1", "--trials", "3"), ()])
+def test_deviations_over_trials_are_shown(calcheck, series, monkeypatch, options):
+    for name, value in () if options else (("DRAWS", "1"), ("TRIALS", "3")):
         monkeypatch.setenv(f"CALCHECK_CCE_{name}", value)
-    out = calcheck("trend", *series, "--metrics", "cce", "--inputs", "x", "--no-null").out
+    out = calcheck("trend", *series, "--metrics", "cce", "--inputs", "x", "--no-null", *options).out
     assert sum(" ± " in line for line in out.splitlines()) == 3
 
 

@@ -499,6 +499,15 @@ def test_evaluation_points_are_a_file_a_frame_or_an_array(frame, tmp_path):
         assert_array_equal(other["cce"], rows[0]["cce"])
 
 
+def test_evaluation_points_without_a_conditional_metric_are_refused(frame):
+    with pytest.raises(
+        OptionError, match="at is for conditional metrics, such as cce, and there is none among zms, mae"
+    ):
+        calcheck.evaluate(frame, ["zms", "mae"], at=[[1.0]], inputs=["mean"])
+    both = calcheck.evaluate(frame, ["zms", "cce"], at=[[1.0]], inputs=["mean"], **BARE)
+    assert both.results[0].value == value(frame)
+
+
 def test_an_array_of_points_has_the_columns_of_the_inputs(frame):
     x, at = np.random.default_rng(6).normal(size=(N, 2)), pd.DataFrame({"lat": [0.0, 1.0], "lon": [0.5, -0.5]})
     frame[["lat", "lon"]] = x
@@ -701,16 +710,31 @@ def test_the_values_of_an_option_that_is_a_list_are_lists(frame, levels):
     ("vary", "message"),
     [
         ({}, "sweep needs a setting to vary"),
-        ({"lambd": [1]}, "Names for cce: "),
+        ({"lambd": [1]}, r"^cce has no setting 'lambd' to vary \(settings: .*\)\. Did you mean 'lambda_'\?$"),
+        ({"gamma_x+gama_y": [1]}, "no setting 'gama_y'"),
+        ({"subsample+draws": [1]}, r"no setting 'subsample' to vary \(settings: .*\)$"),
+        ({"lambda_": []}, r"lambda_ is varied over a list of values, .*, got \[\]"),
+        ({"lambda_": ""}, "lambda_ is varied over a list of values"),
+        ({"subsample": [True]}, "subsample takes fractions of the rows, such as 0.25, or whole numbers"),
         ({"lambda_": 0.1}, "lambda_ is varied over a list of values, or a range as text"),
         ("lambda=0.1,1", "vary is a mapping of settings to values"),
         ({"lambda_": ["x"]}, "^vary lambda takes a number"),
-        ({"subsample": [2.5]}, "subsample"),
+        ({"subsample": [2.5]}, "^subsample takes fractions of the rows, such as 0.25, or whole numbers .*, got 2.5"),
     ],
 )
 def test_a_wrong_setting_is_refused(frame, vary, message):
     with pytest.raises(OptionError, match=message):
         calcheck.sweep(frame.assign(x=frame["y"]), "cce", vary, inputs=["x"])
+
+
+def test_likelihoods_of_densities_and_masses_name_the_option_of_the_metric():
+    y, rate = np.random.default_rng(2).poisson(4.0, 30), np.linspace(3, 5, 30)
+    normal = pd.DataFrame({"y": y, "mean": rate, "std": 2.0})
+    models = {"normal": normal, "poisson": calcheck.read(pd.DataFrame({"y": y, "rate": rate}), dist="poisson")}
+    with pytest.raises(DataError, match=r'pass metric\("nll", discretise=True\)'):
+        calcheck.sweep(models, "nll", {"subsample": [0.5]})
+    named = calcheck.sweep(models, calcheck.metric("nll", discretise=True), {"subsample": [0.5]})
+    assert len(named.results) == 4
 
 
 def test_models_must_be_a_mapping(frame):

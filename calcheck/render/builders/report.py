@@ -33,6 +33,7 @@ ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecid
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
+DOUBTS = ("dependent-rows", "few-clusters")  # Codes of notes that a brief report has, too
 FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
 SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
@@ -47,7 +48,7 @@ DETAILS_LEGENDS = {
 
 
 def report_document(report: Report, *, brief: bool = False) -> Document:
-    """Return the document of a report; a brief one has the conclusion only, if there is one."""
+    """Return the document of a report; a brief one has the conclusion, if there is one, and what puts it in doubt."""
     title = f"calcheck: {headline(report)}" if report.gates else ""
     return Document(tuple(_blocks(report, brief=brief)), report.calcheck, title)
 
@@ -58,6 +59,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     if report.conclusion is not None:
         yield answer(report.conclusion, report.input.n)
         if brief:
+            yield from note_blocks(_doubts(report))
             return
     if report.gates:
         yield gates_table(report.gates)
@@ -73,6 +75,12 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     if lines := legend_lines(report, details=detailed):
         yield Legend(tuple(lines))
     yield from note_blocks(notes(report))
+
+
+def _doubts(report: Report) -> list[str]:
+    """Return the notes without which the answer misleads: rows depend on each other."""
+    texts = (message.text for result in report.results for message in result.warnings if message.code in DOUBTS)
+    return list(dict.fromkeys(texts))
 
 
 def _reservation(conclusion: Conclusion, n: int) -> str:
