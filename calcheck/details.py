@@ -7,7 +7,21 @@ the fields, for the JSON Schema and the reference.
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_type_hints, is_typeddict
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_type_hints,
+    is_typeddict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
@@ -88,6 +102,14 @@ class Details(TypedDict, total=False):
     subsets: Annotated[int, "Number of random subsets of the rows."]
     deviation: Annotated[float, "Standard deviation over random subsets, or over trials with new draws."]
     change: Annotated[float, "Value minus that of all rows."]
+
+
+DetailsT = TypeVar("DetailsT", bound=Details)
+
+
+def select_details(details: Mapping[str, Any], kind: type[DetailsT]) -> DetailsT:
+    """Return the details of a result that a type declares, so that mypy checks their names and types."""
+    return cast("DetailsT", {name: details[name] for name in field_tree(kind) if name in details})
 
 
 # ------------------------------------------------------------------ metrics of rows

@@ -15,16 +15,16 @@ BAR_WIDTH = 16  # in characters: with a stage and the time left, a line fits 60 
 
 
 class _Display:
-    """One line for each stage in progress, on standard error, after ``PATIENCE_SECONDS``."""
+    """One line for each stage in progress, on standard error, after a delay in seconds."""
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
+    def __init__(self, delay: float) -> None:
+        self._appears = time.monotonic() + delay
         self._progress: Any = None
         self._tasks: dict[str, Any] = {}
 
     def __call__(self, stage: str, share: float) -> None:
         if self._progress is None:
-            if time.monotonic() - self._started < PATIENCE_SECONDS:
+            if time.monotonic() < self._appears:
                 return
             self._progress = _appear()
         if share < 1:
@@ -60,14 +60,14 @@ def _appear() -> Any:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """Yield a callback that shows progress on a terminal after a second, and does nothing without a terminal."""
+def progress_bar(*, delay: float = PATIENCE_SECONDS) -> Iterator[Callable[[str, float], None]]:
+    """Yield a callback that shows progress on a terminal after a delay, and does nothing without a terminal."""
     if not sys.stderr.isatty():
         from calcheck.execution.context import silent
 
         yield silent
         return
-    display = _Display()
+    display = _Display(delay)
     try:
         yield display
     finally:

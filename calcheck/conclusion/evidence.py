@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from calcheck.conclusion.levels import NORMAL_LIMIT, UNIT, Level, Scale, exceeds
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, CLEAR_ZETA, LARGE_SHIFT, SMALL_SHIFT
-from calcheck.details import CoverageDetails, Details, field_tree
+from calcheck.details import CoverageDetails, Details, DetailsT, select_details
 
 if TYPE_CHECKING:
     from calcheck.report import Fault, Report, Result
-
-DetailsT = TypeVar("DetailsT", bound=Details)
 
 
 class Evidence:
@@ -29,8 +27,7 @@ class Evidence:
 
     def details(self, metric: str, kind: type[DetailsT]) -> DetailsT:
         """Return the details of a metric that their type declares; none if the report lacks the metric."""
-        found = self.results[metric].details if metric in self.results else {}
-        return cast("DetailsT", {name: found[name] for name in field_tree(kind) if name in found})
+        return select_details(self.results[metric].details if metric in self.results else {}, kind)
 
     def is_judged(self, *metrics: str) -> bool:
         return any(name in self.results and self.results[name].verdict != "none" for name in metrics)

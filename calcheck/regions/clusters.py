@@ -66,11 +66,13 @@ class EmbeddingClusters:
         return {"count": len(sizes), "rows": sizes.tolist(), "central_rows": central.tolist()}
 
 
-def cluster_embedding(x: Inputs, count: int, rng: Generator) -> EmbeddingClusters:
+def cluster_embedding(
+    x: Inputs, count: int, rng: Generator, *, sample_rows: int = SAMPLE_ROWS, block_rows: int = BLOCK_ROWS
+) -> EmbeddingClusters:
     """Return clusters of an embedding by k-means, the largest one first.
 
-    The centers are fitted to a sample of 16,384 rows, which does not depend on the order of the rows; then each row
-    belongs to the nearest center. Memory is that of the sample, and of one block of rows.
+    The centers are fitted to a sample of the rows, which does not depend on their order; then each row belongs to the
+    nearest center. Memory is that of the sample, and of one block of rows.
 
     Parameters
     ----------
@@ -80,15 +82,17 @@ def cluster_embedding(x: Inputs, count: int, rng: Generator) -> EmbeddingCluster
         Number of clusters k; fewer if there are fewer different rows.
     rng : Generator
         Chooses the first centers.
+    sample_rows, block_rows : int
+        Rows to which the clusters are fitted, and rows that are assigned together.
 
     References
     ----------
     Arthur, Vassilvitskii (2007), "k-means++: the advantages of careful seeding", SODA.
     """
-    centers = _fit(sample_inputs(x, SAMPLE_ROWS), count, rng)
+    centers = _fit(sample_inputs(x, sample_rows), count, rng)
     codes, distances = np.empty(len(x), dtype=np.intp), np.empty(len(x))
     for rows, block in blocks(x):
-        codes[rows], distances[rows] = _assign(block, centers)
+        codes[rows], distances[rows] = _assign(block, centers, block_rows)
     found, codes = np.unique(codes, return_inverse=True)
     order = np.argsort(-np.bincount(codes), kind="stable")
     codes = np.argsort(order)[codes]
@@ -110,8 +114,8 @@ def _fit(sample: NDArray[np.floating[Any]], count: int, rng: Generator) -> Value
     return np.asarray(centers)
 
 
-def _assign(x: NDArray[np.floating[Any]], centers: Values) -> tuple[NDArray[np.intp], Values]:
+def _assign(x: NDArray[np.floating[Any]], centers: Values, size: int) -> tuple[NDArray[np.intp], Values]:
     """Return the nearest center of each row, and the distance from it, (b,) each."""
-    parts = [vq(x[start : start + BLOCK_ROWS].astype(np.float64), centers) for start in range(0, len(x), BLOCK_ROWS)]
+    parts = [vq(x[start : start + size].astype(np.float64), centers) for start in range(0, len(x), size)]
     codes, distances = zip(*parts, strict=True)
     return np.concatenate(codes).astype(np.intp), np.concatenate(distances)

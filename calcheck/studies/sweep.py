@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.details import Details, select_details
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.evaluation import run_settings
 from calcheck.execution.context import RandomStream, Run
@@ -54,7 +55,8 @@ class SweepCell:
         if isinstance(rows, Message):
             self.notes |= {rows: None}
             return
-        self.reference, self.trial_deviation = rows.reference, rows.details.get("deviation")
+        self.reference = rows.reference
+        self.trial_deviation = select_details(rows.details, Details).get("deviation")
         self.notes |= dict.fromkeys(rows.warnings)
 
     @property

@@ -83,6 +83,8 @@ def test_ten_merged_days_equal_one_file_with_the_same_settings(calcheck, states,
     assert (zms["interval"], zms["reference"], zms["details"]["null"]["replicates"]) == ("normal", 1, 19)
     assert (zms["verdict"], merged["results"][3]["verdict"]) == ("none", "none")
     assert "19 replicates cannot reject" in texts(zms["warnings"])[-1]
+    (pit,) = [each for each in merged["results"] if each["metric"] == "pit"]
+    assert texts(pit["warnings"])[-1] == "no verdict: each replicate would require all stored rows"
 
 
 def test_a_merged_state_can_be_merged_again(calcheck, states, tmp_path):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from calcheck.cli import progress
+from calcheck.cli.progress import progress_bar
 from calcheck.execution.context import Run
 from tests.files import columns, write
 
@@ -63,8 +63,7 @@ def shown(monkeypatch, capsys):
     def run(*reports, delay=-1.0, terminal=True):
         monkeypatch.setenv("TERM", "xterm-256color")
         monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-        monkeypatch.setattr(progress, "PATIENCE_SECONDS", delay)
-        with progress.progress_bar() as report:
+        with progress_bar(delay=delay) as report:
             for stage, share in reports:
                 report(stage, share)
         return lines_of(capsys.readouterr().err.replace("\r", "\n"))

@@ -9,6 +9,7 @@ from calcheck.distributions import Gaussian, Intervals
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -72,7 +73,12 @@ def test_stratified_coverage_by_a_column_counts_only_low_coverage_if_at_least_is
     assert_allclose(result("stratified-coverage", rows, bins=2, by="c").value, (0.2 + 0.8) / 2)
     assert_allclose(result("stratified-coverage", rows, bins=2, by="c", at_least=True).value, (0 + 0.8) / 2)
     bins = result("stratified-coverage", rows, bins=2, by="c").details["bins"]
-    assert [each["coverage"] for each in bins] == [1, 0]
+    assert [(each["from"], each["to"], each["rows"]) for each in bins] == [(0, 2, 3), (5, 7, 3)]
+    assert_allclose([(each["coverage"], each["expected"]) for each in bins], [(1, 0.8), (0, 0.8)], rtol=1e-14)
+    metric, source = METRICS["stratified-coverage"](bins=2, by="c"), InMemory(rows)
+    (curve,) = metric.curves(CurveData(metric.fit(source, NO_NULL), source, NO_NULL))
+    assert (curve.x, curve.y) == ((1, 6), (1, 0))
+    assert_allclose(curve.expected, 0.8, rtol=1e-14)
 
 
 @pytest.mark.parametrize("covered", [84, 94])

@@ -6,7 +6,6 @@ from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist
 
 from calcheck.lazy_inputs import LazyInputs
-from calcheck.regions import clusters
 from calcheck.regions.binning import label_of
 from calcheck.regions.clusters import cluster_embedding
 from calcheck.regions.sentences import filter_options
@@ -20,8 +19,8 @@ def blobs(sizes=(50, 120, 80), seed=0):
     return centers[group] + rng.normal(size=(len(group), 5)), group
 
 
-def clustered(x, count, seed=1):
-    return cluster_embedding(x, count, np.random.default_rng(seed))
+def clustered(x, count, seed=1, **sizes):
+    return cluster_embedding(x, count, np.random.default_rng(seed), **sizes)
 
 
 def test_groups_far_from_each_other_are_clusters_by_size():
@@ -49,16 +48,14 @@ def test_the_central_row_of_a_cluster_is_nearest_to_its_center():
 
 
 @pytest.mark.parametrize("sample", [1 << 14, 100])
-def test_clusters_do_not_depend_on_the_order_of_rows_or_on_blocks(monkeypatch, sample):
-    monkeypatch.setattr(clusters, "SAMPLE_ROWS", sample)
+def test_clusters_do_not_depend_on_the_order_of_rows_or_on_blocks(sample):
     x = np.random.default_rng(4).normal(size=(500, 3)).astype(np.float32)
     order = np.random.default_rng(5).permutation(500)
-    whole = clustered(x, 7).binning.codes
-    assert_array_equal(clustered(x[order], 7).binning.codes, whole[order])
+    whole = clustered(x, 7, sample_rows=sample).binning.codes
+    assert_array_equal(clustered(x[order], 7, sample_rows=sample).binning.codes, whole[order])
     lazy = LazyInputs(lambda: iter([x[:130], x[130:]]), x.shape, x.dtype)
-    assert_array_equal(clustered(lazy, 7).binning.codes, whole)
-    monkeypatch.setattr(clusters, "BLOCK_ROWS", 64)
-    assert_array_equal(clustered(x, 7).binning.codes, whole)
+    assert_array_equal(clustered(lazy, 7, sample_rows=sample).binning.codes, whole)
+    assert_array_equal(clustered(x, 7, sample_rows=sample, block_rows=64).binning.codes, whole)
 
 
 def test_there_are_no_more_clusters_than_different_rows():
