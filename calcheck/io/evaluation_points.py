@@ -100,7 +100,9 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
         raise OptionError(msg)
     columns = replace(options, embedding=column) if column or is_external else options
-    return FileSource(resolve(path), columns, also=also, inputs=source.inputs, grouping=source.grouping)
+    return FileSource(
+        resolve(path), columns, also=also, apart=source.apart, inputs=source.inputs, grouping=source.grouping
+    )
 
 
 def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
