@@ -1013,9 +1013,14 @@ def _points(at: Data, source: Source) -> Source:
         return InMemory(Predictions(x=matrix_of(at, "at")))
     if isinstance(at, (str, PathLike)):
         return read_inputs(str(at), source, narrow=False)
-    name = source.options.inputs or source.options.embedding or "embedding"
-    table = TableInMemory.from_data(at, {}) if is_table(at) else TableInMemory.from_data(None, {name: at})
-    return inputs_like(source, table)
+    if is_table(at):
+        return inputs_like(source, TableInMemory.from_data(at, {}))
+    matrix, names = matrix_of(at, "at"), source.options.input_names
+    if matrix.shape[1:] == (len(names),):
+        columns = {name: matrix[:, place] for place, name in enumerate(names)}
+    else:
+        columns = {source.options.inputs or source.options.embedding or "embedding": at}
+    return inputs_like(source, TableInMemory.from_data(None, columns))
 
 
 def _new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:

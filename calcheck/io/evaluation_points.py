@@ -53,9 +53,10 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
         Whether the other scalar columns are read too.
     """
     options = source.options
-    table = open_table(file)
+    table, inputs = open_table(file), options.inputs
+    if inputs and isinstance(table, ArrayTable):
+        table = table.split(options.input_names)
     names = table.schema.names
-    inputs = options.inputs
     if inputs and isinstance(table, ArrayTable) and len(names) == 1:
         inputs = names[0]  # an array has all inputs, without their names
     if column is None and len(names) == 1:

@@ -128,8 +128,13 @@ class FileSource(Source):
             return convert_layout(layout, self.file, table, self.options, filters)
 
     def _opened(self) -> Table:
-        """Return the opened table; arrays get as many rows as the targets in another file."""
+        """Return the opened table; arrays get as many rows as the targets in another file.
+
+        An array of inputs has a column for each of them.
+        """
         table = open_table(self.file)
+        if self.contents == "inputs" and isinstance(table, ArrayTable) and self.options.inputs:
+            return table.split(self.options.input_names)
         if not isinstance(table, ArrayTable) or self.options.truth is None or self.contents == "inputs":
             return table
         truth, _ = split_column(self.options.truth)
