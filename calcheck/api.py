@@ -265,7 +265,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         _require_conditional(chosen)
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
     named = run.dependence.columns
-    source = _source(data, columns, chosen, (*run.curves_by, *named), apart=named)
+    source = _source(data, columns, chosen, (*run.curves_by, *named), dependence=named)
     worst, best = _count("worst", worst), _count("best", best)
     subsample = None if subsample is None else _count("subsample", subsample)
     points = None if at is None else _points(at, source)
@@ -579,7 +579,7 @@ def slices(
         columns,
         chosen,
         also=(*file_columns(named or ()), *run.dependence.columns),
-        apart=run.dependence.columns,
+        dependence=run.dependence.columns,
         narrow=named is None,
         inputs=not cuts and search.reads_embedding,
     )
@@ -658,7 +658,7 @@ def monitor(
     if earlier is not None:
         _require_same_run(earlier, None if metrics is None else chosen, further)
         chosen, run = list(earlier.metrics), earlier.continue_run(run)
-    source = _source(data, columns, chosen, also=settings.columns, apart=settings.columns)
+    source = _source(data, columns, chosen, also=settings.columns, dependence=settings.columns)
     source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
     with source.error_names():
         found = observe(source, settings, chosen, earlier=earlier, run=run)
@@ -773,7 +773,7 @@ def recalibrate(
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
     run = replace(run, dependence=settings.dependence)
-    source = _source(data, columns, chosen, also=settings.columns, apart=settings.dependence.columns)
+    source = _source(data, columns, chosen, also=settings.columns, dependence=settings.dependence.columns)
     other = None if to is None else _new_rows(to, source, settings.columns)
     with source.error_names():
         report, found = recalibration.recalibrate(source, options=settings, other=other, metrics=chosen, run=run)
@@ -907,13 +907,13 @@ def _source(
     metrics: Sequence[AnyMetric],
     also: Sequence[str] = (),
     *,
-    apart: Sequence[str] = (),
+    dependence: Sequence[str] = (),
     narrow: bool = False,
     inputs: bool = False,
 ) -> Source:
     """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``.
 
-    Columns of times or clusters are ``apart``: they are no targets unless a keyword names them.
+    Columns of times or clusters have no other role: they are no targets unless a keyword names them.
     """
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
@@ -922,7 +922,7 @@ def _source(
     source = source if isinstance(source, Source) else read(source, **columns)
     if not isinstance(source, FileSource):
         return source
-    source = replace(source, apart=tuple(apart))
+    source = replace(source, dependence=tuple(dependence))
     return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
 
 
@@ -966,14 +966,15 @@ def _is_model(value: Any) -> bool:
 
 
 def _models(
-    data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], apart: Sequence[str] = ()
+    data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], dependence: Sequence[str] = ()
 ) -> list[Model]:
     """Return models by name, with columns of times or clusters."""
     if not isinstance(data, Mapping):
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
     return [
-        Model.from_source(str(name), _source(each, columns, metrics, apart, apart=apart)) for name, each in data.items()
+        Model.from_source(str(name), _source(each, columns, metrics, dependence, dependence=dependence))
+        for name, each in data.items()
     ]
 
 

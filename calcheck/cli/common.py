@@ -130,9 +130,9 @@ def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource
     from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
-    apart = tuple(given[name] for name in ("time", "cluster") if given.get(name))
+    dependence = tuple(given[name] for name in ("time", "cluster") if given.get(name))
     resolved = resolve(file, build(InputOptions, given).input_format)
-    return FileSource(resolved, build(ColumnOptions, given), apart=apart, **settings)
+    return FileSource(resolved, build(ColumnOptions, given), dependence=dependence, **settings)
 
 
 def open_source(

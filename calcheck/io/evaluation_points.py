@@ -102,7 +102,7 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         raise OptionError(msg)
     columns = replace(options, embedding=column) if column or is_external else options
     return FileSource(
-        resolve(path), columns, also=also, apart=source.apart, inputs=source.inputs, grouping=source.grouping
+        resolve(path), columns, also=also, dependence=source.dependence, inputs=source.inputs, grouping=source.grouping
     )
 
 

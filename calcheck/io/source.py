@@ -70,7 +70,7 @@ class FileSource(Source):
         Whether the other scalar columns are read too, to be shown beside results.
     also : tuple of str
         Further columns to read, without a role.
-    apart : tuple of str
+    dependence : tuple of str
         Columns of times or clusters, which are no targets unless an option names them.
     grouping : bool
         Whether columns of dates and keys are read too if all rows are loaded, to notice that rows depend on each other.
@@ -92,7 +92,7 @@ class FileSource(Source):
     contents: Contents = "all"
     narrow: bool = False
     also: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
+    dependence: tuple[str, ...] = ()
     grouping: bool = False
     inputs: bool = True
     repeated: bool = False
@@ -157,7 +157,7 @@ class FileSource(Source):
             external = self._external_name is not None
             if self.contents in OTHER_ROLES:
                 return OTHER_ROLES[self.contents](self.columns, self.options, external=external)
-            roles = find_roles(self.columns, self._completed(), external=external, apart=self.apart)
+            roles = find_roles(self.columns, self._completed(), external=external, dependence=self.dependence)
             problem = next(self._missing(roles), None) if self.contents == "all" else None
             if problem:
                 raise DataError(problem)
