@@ -108,7 +108,8 @@ class KernelMetric(GenerativeMetric[FitT]):
 
         if self.feature_targets >= columns:
             msg = (
-                f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns} columns. Pass"
+                f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns}"
+                f" column{'s' * (columns != 1)}. Pass"
                 " the targets and their features as columns (--target), the features last"
             )
             raise OptionError(msg)

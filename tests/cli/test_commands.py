@@ -126,6 +126,8 @@ def test_inputs_of_an_array_replace_named_inputs(calcheck, tmp_path):
     assert "gap.npy: x must be finite numbers, but 1 of 7 rows are not (row 2" in error
     pairs = calcheck("cce", path, "--inputs", "x", "--at", tmp_path / "pairs.npy").refused()
     assert "the evaluation inputs have 2 columns, expected 1" in pairs
+    numbers = calcheck("cce", path, "--inputs", "x,z", "--at", tmp_path / "numbers.npy").refused()
+    assert "the evaluation inputs have 1 column, expected 2" in numbers
     refused = "--grid needs one-dimensional inputs, and these have 2 dimensions. Pass --at FILE instead"
     assert refused in calcheck("cce", path, "--inputs", "x,z", "--grid", 7).refused()
 

@@ -267,6 +267,8 @@ def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path
     right = calcheck("monitor", write(tmp_path / "right.parquet", forecasts()), "--time", "date")
     assert "YES, no alarm so far" in right.out
     assert "windows of 2 times" in right.out
+    few = calcheck("monitor", write(tmp_path / "few.parquet", forecasts(5)), "--time", "date")
+    assert "windows of 1 time\n" in few.out
 
 
 @pytest.mark.parametrize(

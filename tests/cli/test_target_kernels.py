@@ -69,6 +69,8 @@ def test_the_last_target_columns_can_be_features_of_the_others(calcheck, tmp_pat
     assert found["p_value"] >= 0.05
     ended = calcheck("jmmd", path, *read, "--feature-targets", 2)
     assert "--feature-targets 2 leaves no target: the targets have 2 columns" in ended.refused()
+    one = calcheck("jmmd", path, "--target", "y", "--samples", "draws_y", "--inputs", "x", "--feature-targets", 1)
+    assert "--feature-targets 1 leaves no target: the targets have 1 column. Pass" in one.refused()
 
 
 @pytest.mark.parametrize(
