@@ -108,17 +108,18 @@ def _warnings(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
 
     It is the one with the smallest first number, such as a number of rows.
     """
-    alike: dict[tuple[str, str], dict[str, str]] = {}
+    alike: dict[tuple[str, str], dict[str, list[str]]] = {}
     for result in results:
         for warning in result.warnings:
             of_step = REMOVED in result.slice and warning.code not in OF_ALL_STEPS
             kind = NUMBERS.sub("#", warning.text) if of_step else warning.text
-            alike.setdefault((result.metric, kind), {}).setdefault(warning.text, str(result.slice.get(REMOVED)))
+            steps = alike.setdefault((result.metric, kind), {}).setdefault(warning.text, [])
+            steps.append(str(result.slice.get(REMOVED)))
     for (metric, _), texts in alike.items():
         text = min(texts, key=_first_number)
-        others = len(texts) - 1
-        steps = f"with {texts[text]} removed, and similarly at {others} other step{'s' * (others > 1)}: "
-        yield metric, steps * (others > 0) + text
+        others = sum(map(len, texts.values())) - 1
+        where = f"with {texts[text][0]} removed, and similarly at {others} other step{'s' * (others > 1)}: "
+        yield metric, where * (len(texts) > 1) + text
 
 
 def _first_number(text: str) -> float:
