@@ -265,7 +265,8 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     if at is not None:
         _require_conditional(chosen)
     run = replace(run, curves=pictures, curves_by=tuple(_listed(plot_by)))
-    source = _source(data, columns, chosen, (*run.curves_by, *run.dependence.columns))
+    named = run.dependence.columns
+    source = _source(data, columns, chosen, (*run.curves_by, *named), dependence=named)
     worst, best = _count("worst", worst), _count("best", best)
     subsample = None if subsample is None else _count("subsample", subsample)
     points = None if at is None else _points(at, source)
@@ -648,6 +649,7 @@ def slices(
         columns,
         chosen,
         also=(*file_columns(named or ()), *run.dependence.columns),
+        dependence=run.dependence.columns,
         narrow=named is None,
         inputs=not cuts and search.reads_embedding,
     )
@@ -726,7 +728,7 @@ def monitor(
     if earlier is not None:
         _require_same_run(earlier, None if metrics is None else chosen, further)
         chosen, run = list(earlier.metrics), earlier.continue_run(run)
-    source = _source(data, columns, chosen, also=settings.columns)
+    source = _source(data, columns, chosen, also=settings.columns, dependence=settings.columns)
     source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
     with source.error_names():
         found = observe(source, settings, chosen, earlier=earlier, run=run)
@@ -841,7 +843,7 @@ def recalibrate(
     further = {name: value for name, value in options.items() if name not in declared}
     chosen, run, columns = _parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
     run = replace(run, dependence=settings.dependence)
-    source = _source(data, columns, chosen, also=settings.columns)
+    source = _source(data, columns, chosen, also=settings.columns, dependence=settings.dependence.columns)
     other = None if to is None else _new_rows(to, source, settings.columns)
     with source.error_names():
         report, found = recalibration.recalibrate(source, options=settings, other=other, metrics=chosen, run=run)
@@ -991,10 +993,14 @@ def _source(
     metrics: Sequence[AnyMetric],
     also: Sequence[str] = (),
     *,
+    dependence: Sequence[str] = (),
     narrow: bool = False,
     inputs: bool = False,
 ) -> Source:
-    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``."""
+    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``.
+
+    Columns of times or clusters have no other role: they are no targets unless a keyword names them.
+    """
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
         raise OptionError(msg)
@@ -1002,6 +1008,7 @@ def _source(
     source = source if isinstance(source, Source) else read(source, **columns)
     if not isinstance(source, FileSource):
         return source
+    source = replace(source, dependence=tuple(dependence))
     return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
 
 
@@ -1044,12 +1051,17 @@ def _is_model(value: Any) -> bool:
     return isinstance(value, known) or (is_table(value) and (hasattr(value, "columns") or hasattr(value, "schema")))
 
 
-def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], also: Sequence[str] = ()) -> list[Model]:
-    """Return models by name."""
+def _models(
+    data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], dependence: Sequence[str] = ()
+) -> list[Model]:
+    """Return models by name, with columns of times or clusters."""
     if not isinstance(data, Mapping):
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
-    return [Model.from_source(str(name), _source(each, columns, metrics, also)) for name, each in data.items()]
+    return [
+        Model.from_source(str(name), _source(each, columns, metrics, dependence, dependence=dependence))
+        for name, each in data.items()
+    ]
 
 
 def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
@@ -1088,9 +1100,14 @@ def _points(at: Data, source: Source) -> Source:
         return InMemory(Predictions(x=matrix_of(at, "at")))
     if isinstance(at, (str, PathLike)):
         return read_inputs(str(at), source, narrow=False)
-    name = source.options.inputs or source.options.embedding or "embedding"
-    table = TableInMemory.from_data(at, {}) if is_table(at) else TableInMemory.from_data(None, {name: at})
-    return inputs_like(source, table)
+    if is_table(at):
+        return inputs_like(source, TableInMemory.from_data(at, {}))
+    matrix, names = matrix_of(at, "at"), source.options.input_names
+    if matrix.shape[1:] == (len(names),):
+        columns = {name: matrix[:, place] for place, name in enumerate(names)}
+    else:
+        columns = {source.options.inputs or source.options.embedding or "embedding": at}
+    return inputs_like(source, TableInMemory.from_data(None, columns))
 
 
 def _new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:

@@ -130,7 +130,9 @@ def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource
     from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
-    return FileSource(resolve(file, build(InputOptions, given).input_format), build(ColumnOptions, given), **settings)
+    dependence = tuple(given[name] for name in ("time", "cluster") if given.get(name))
+    resolved = resolve(file, build(InputOptions, given).input_format)
+    return FileSource(resolved, build(ColumnOptions, given), dependence=dependence, **settings)
 
 
 def open_source(

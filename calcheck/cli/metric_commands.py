@@ -38,7 +38,7 @@ from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, stre
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
-from calcheck.options import flag_of
+from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
     from inspect import Parameter
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
 
-
+POLYNOMIAL = ("degree", "coef0")
+"""Options of polynomial kernels."""
 SECOND = argument(
     "second",
     "MODEL",
@@ -137,6 +138,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     plot, plot_by = _picture_options(given)
     also = () if elsewhere else plot_by
     source = open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
+    _require_polynomial(metric, source)
     if reason := streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
@@ -162,6 +164,33 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     if plot:
         draw_metrics(report, plot)
     deliver(report, report_to)
+
+
+def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:
+    """Raise if an option of polynomial kernels is set, and neither kernel is polynomial.
+
+    Raises
+    ------
+    OptionError
+        Such an option is set; the message states the kernels.
+    """
+    given = [option for option in options_of(type(metric)) if option.field in POLYNOMIAL]
+    changed = [option.flag for option in given if getattr(metric, option.field) != option.default]
+    if not changed or "polynomial" in (kernel := _kernel_x(metric, source), getattr(metric, "kernel_y", "rbf")):
+        return
+    msg = (
+        f"{changed[0]} is for polynomial kernels, and the kernel on inputs is {kernel}: pass --kernel-x polynomial, or"
+        f" remove {changed[0]}"
+    )
+    raise OptionError(msg)
+
+
+def _kernel_x(metric: Metric[Any], source: FileSource) -> str:
+    """Return the kernel on inputs: by default rbf for a single column of inputs, and polynomial for others."""
+    with source.error_names():
+        roles = source.roles
+    default = "rbf" if len(roles.x) == 1 and not roles.has_embedding else "polynomial"
+    return getattr(metric, "kernel_x", None) or default
 
 
 def _grid(size: int | None, source: FileSource) -> Source | None:

@@ -53,9 +53,10 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
         Whether the other scalar columns are read too.
     """
     options = source.options
-    table = open_table(file)
+    table, inputs = open_table(file), options.inputs
+    if inputs and isinstance(table, ArrayTable):
+        table = table.split(options.input_names)
     names = table.schema.names
-    inputs = options.inputs
     if inputs and isinstance(table, ArrayTable) and len(names) == 1:
         inputs = names[0]  # an array has all inputs, without their names
     if column is None and len(names) == 1:
@@ -100,7 +101,9 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
         raise OptionError(msg)
     columns = replace(options, embedding=column) if column or is_external else options
-    return FileSource(resolve(path), columns, also=also, inputs=source.inputs, grouping=source.grouping)
+    return FileSource(
+        resolve(path), columns, also=also, dependence=source.dependence, inputs=source.inputs, grouping=source.grouping
+    )
 
 
 def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:

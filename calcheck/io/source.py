@@ -70,6 +70,8 @@ class FileSource(Source):
         Whether the other scalar columns are read too, to be shown beside results.
     also : tuple of str
         Further columns to read, without a role.
+    dependence : tuple of str
+        Columns of times or clusters, which are no targets unless an option names them.
     grouping : bool
         Whether columns of dates and keys are read too if all rows are loaded, to notice that rows depend on each other.
     inputs : bool
@@ -90,6 +92,7 @@ class FileSource(Source):
     contents: Contents = "all"
     narrow: bool = False
     also: tuple[str, ...] = ()
+    dependence: tuple[str, ...] = ()
     grouping: bool = False
     inputs: bool = True
     repeated: bool = False
@@ -125,8 +128,13 @@ class FileSource(Source):
             return convert_layout(layout, self.file, table, self.options, filters)
 
     def _opened(self) -> Table:
-        """Return the opened table; arrays get as many rows as the targets in another file."""
+        """Return the opened table; arrays get as many rows as the targets in another file.
+
+        An array of inputs has a column for each of them.
+        """
         table = open_table(self.file)
+        if self.contents == "inputs" and isinstance(table, ArrayTable) and self.options.inputs:
+            return table.split(self.options.input_names)
         if not isinstance(table, ArrayTable) or self.options.truth is None or self.contents == "inputs":
             return table
         truth, _ = split_column(self.options.truth)
@@ -149,7 +157,7 @@ class FileSource(Source):
             external = self._external_name is not None
             if self.contents in OTHER_ROLES:
                 return OTHER_ROLES[self.contents](self.columns, self.options, external=external)
-            roles = find_roles(self.columns, self._completed(), external=external)
+            roles = find_roles(self.columns, self._completed(), external=external, dependence=self.dependence)
             problem = next(self._missing(roles), None) if self.contents == "all" else None
             if problem:
                 raise DataError(problem)

@@ -60,7 +60,8 @@ class Scaling:
             The number of columns differs from the fitted rows, or a row to be scaled to norm 1 is 0.
         """
         if x.shape[1] != len(self.shift):
-            msg = f"the evaluation inputs have {x.shape[1]} columns, expected {len(self.shift)} as in the fitted rows"
+            columns = f"{x.shape[1]} column" + "s" * (x.shape[1] != 1)
+            msg = f"the evaluation inputs have {columns}, expected {len(self.shift)} as in the fitted rows"
             raise DataError(msg)
         scaled = np.empty(x.shape, dtype=precision)  # a single copy: inputs may be large
         directed = np.ones(len(x), dtype=bool)

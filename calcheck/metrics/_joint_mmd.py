@@ -10,7 +10,7 @@ from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_wa
 from calcheck.errors import OptionError
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
-from calcheck.options import option, require_count_option, require_positive_option
+from calcheck.options import flag_of, option, require_count_option, require_positive_option
 from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
 
 NARROW_KERNEL = "the input kernel is too narrow"
+EPSILON = 0.1  # default weight of the kernel without features
 EXACT_ROWS = 20_000  # maximum rows for exact sums over pairs of rows
 
 
@@ -65,7 +66,7 @@ class KernelMetric(GenerativeMetric[FitT]):
         " k(f, f') + epsilon) k(y, y').",
     )
     gamma_features: float | None = option(None, "Gamma of the kernel on features. Default: that on targets.")
-    epsilon: float = option(0.1, "Weight of the kernel without features, from 0 to 1, with --feature-targets.")
+    epsilon: float = option(EPSILON, "Weight of the kernel without features, from 0 to 1, with --feature-targets.")
 
     def __post_init__(self) -> None:
         for name in ("gamma_y", "gamma_features"):
@@ -74,6 +75,13 @@ class KernelMetric(GenerativeMetric[FitT]):
             msg = (
                 "--feature-targets must be a whole number >= 0 and --epsilon a number from 0 to 1, got"
                 f" {self.feature_targets} and {self.epsilon:g}"
+            )
+            raise OptionError(msg)
+        given = {"epsilon": self.epsilon != EPSILON, "gamma_features": self.gamma_features is not None}
+        if not self.feature_targets and (useless := [flag_of(name) for name, is_given in given.items() if is_given]):
+            msg = (
+                f"{useless[0]} is for features of the targets: name their number with --feature-targets, or remove"
+                f" {useless[0]}"
             )
             raise OptionError(msg)
         if self.feature_targets and self.kernel_y != "rbf":
@@ -101,7 +109,8 @@ class KernelMetric(GenerativeMetric[FitT]):
 
         if self.feature_targets >= columns:
             msg = (
-                f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns} columns. Pass"
+                f"--feature-targets {self.feature_targets} leaves no target: the targets have {columns}"
+                f" column{'s' * (columns != 1)}. Pass"
                 " the targets and their features as columns (--target), the features last"
             )
             raise OptionError(msg)

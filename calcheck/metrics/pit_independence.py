@@ -102,7 +102,8 @@ class PitIndependence(Metric[None]):
         place = time_labels(rows, run.dependence.time)
         counts = np.bincount(place)
         if len(counts) < self.lags + 2:
-            msg = f"{len(counts)} times are too few for {self.lags} lags. Pass a smaller --lags, or more rows"
+            times = "1 time is" if len(counts) == 1 else f"{len(counts)} times are"
+            msg = f"{times} too few for {self.lags} lags. Pass a smaller --lags, or more rows"
             raise DataError(msg)
         left, right = pit(rows)
         series = [np.bincount(place, each) / counts for each in ((left + right) / 2, mean_distance(left, right))]

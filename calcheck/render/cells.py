@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
+REMOVED = "removed"  # The part of a slice that states the removed rows of a step
+OF_ALL_STEPS = frozenset({"not-computed", "outside-interval"})  # Codes of warnings about all steps together
+NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
 
 
@@ -92,12 +96,35 @@ def describe_input(read: Input) -> tuple[list[str], str]:
 def notes(report: Report) -> list[str]:
     """Return the notes: each warning once, with its metrics unless it applies to all, and the skipped metrics."""
     belongs: dict[str, dict[str, None]] = {}
-    for result in report.results:
-        for warning in result.warnings:
-            belongs.setdefault(warning.text, {})[result.metric] = None
+    for metric, text in _warnings(report.results):
+        belongs.setdefault(text, {})[metric] = None
     metrics = {result.metric for result in report.results}
     lines = [note if set(names) == metrics else f"{', '.join(names)}: {note}" for note, names in belongs.items()]
     return lines + skipped_notes(report)
+
+
+def _warnings(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
+    """Yield the metric and the text of each warning; of steps whose warnings differ in numbers only, one for all.
+
+    It is the one with the smallest first number, such as a number of rows.
+    """
+    alike: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for result in results:
+        for warning in result.warnings:
+            of_step = REMOVED in result.slice and warning.code not in OF_ALL_STEPS
+            kind = NUMBERS.sub("#", warning.text) if of_step else warning.text
+            steps = alike.setdefault((result.metric, kind), {}).setdefault(warning.text, [])
+            steps.append(str(result.slice.get(REMOVED)))
+    for (metric, _), texts in alike.items():
+        text = min(texts, key=_first_number)
+        others = sum(map(len, texts.values())) - 1
+        where = f"with {texts[text][0]} removed, and similarly at {others} other step{'s' * (others > 1)}: "
+        yield metric, where * (len(texts) > 1) + text
+
+
+def _first_number(text: str) -> float:
+    found = NUMBERS.search(text)
+    return float(found[0].replace(",", "")) if found else 0.0
 
 
 def skipped_notes(report: Report) -> list[str]:

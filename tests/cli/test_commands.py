@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
@@ -114,6 +115,19 @@ def test_inputs_of_an_array_replace_named_inputs(calcheck, tmp_path):
     assert grid == value("--inputs", "x", "--at", tmp_path / "numbers.npy")
     assert grid == value("--inputs", "x", "--at", tmp_path / "rows.npy")
     assert value("--inputs", "x,z", "--at", tmp_path / "pairs.npy")[0] == 7
+    shown = tmp_path / "rows.csv"
+    for inputs, name in (("x", "numbers"), ("x", "rows"), ("x,z", "pairs")):
+        value("--inputs", inputs, "--at", tmp_path / f"{name}.npy", "--pointwise", shown)
+        table = pd.read_csv(shown)
+        assert list(table) == ["cce", "effective_neighbors", *inputs.split(",")]
+        assert_allclose(table["x"], points)
+    np.save(tmp_path / "gap.npy", np.where(points == points[2], np.nan, points))
+    error = calcheck("cce", path, "--inputs", "x", "--at", tmp_path / "gap.npy").refused()
+    assert "gap.npy: x must be finite numbers, but 1 of 7 rows are not (row 2" in error
+    pairs = calcheck("cce", path, "--inputs", "x", "--at", tmp_path / "pairs.npy").refused()
+    assert "the evaluation inputs have 2 columns, expected 1" in pairs
+    numbers = calcheck("cce", path, "--inputs", "x,z", "--at", tmp_path / "numbers.npy").refused()
+    assert "the evaluation inputs have 1 column, expected 2" in numbers
     refused = "--grid needs one-dimensional inputs, and these have 2 dimensions. Pass --at FILE instead"
     assert refused in calcheck("cce", path, "--inputs", "x,z", "--grid", 7).refused()
 

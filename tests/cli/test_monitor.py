@@ -267,6 +267,8 @@ def test_the_table_and_the_picture_show_windows_and_the_alarm(calcheck, tmp_path
     right = calcheck("monitor", write(tmp_path / "right.parquet", forecasts()), "--time", "date")
     assert "YES, no alarm so far" in right.out
     assert "windows of 2 times" in right.out
+    few = calcheck("monitor", write(tmp_path / "few.parquet", forecasts(5)), "--time", "date")
+    assert "windows of 1 time\n" in few.out
 
 
 @pytest.mark.parametrize(
@@ -306,6 +308,22 @@ def test_a_missing_state_is_named_as_missing(calcheck, tmp_path):
     state = tmp_path / "model.state"
     for command in (("monitor", state), ("check", state), ("check", state, "--fail-on", "monitor.e_value > 20")):
         assert f"there is no file {state}" in calcheck(*command).refused()
+
+
+def test_the_column_of_times_is_no_target_unless_it_is_named(monitored, calcheck, tmp_path):
+    data = forecasts(6)
+    expected = monitored(write(tmp_path / "a.parquet", data), "--time", "date")["monitor"]["path_log_e_values"]
+    renamed = {"target" if name == "date" else name: each for name, each in data.items()}
+    file = write(tmp_path / "b.parquet", renamed)
+    assert monitored(file, "--time", "target")["monitor"]["path_log_e_values"] == expected
+    found = package.monitor(pd.DataFrame(renamed), "target").monitor
+    assert list(found.path_log_e_values) == expected
+    for command in (("zms", file), ("slices", file, "--by", "std:2")):
+        assert calcheck(*command, "--time", "target", "--no-null").code == 0
+        assert "two columns may hold the target: 'y' and 'target'" in calcheck(*command).refused()
+    package.evaluate(pd.DataFrame(renamed), "zms", time="target")
+    only = write(tmp_path / "c.parquet", {name: each for name, each in renamed.items() if name != "y"})
+    assert "no column was recognized as the target" in calcheck("zms", only, "--time", "target").refused()
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[:500], lambda text: text.replace(b"history", b"histery")])

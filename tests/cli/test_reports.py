@@ -211,6 +211,23 @@ def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, cal
     assert "removed" in shown
 
 
+def test_notes_of_steps_that_differ_in_numbers_only_are_shown_once(calcheck, tmp_path):
+    rng = np.random.default_rng(4)
+    std = np.exp(0.5 * rng.normal(size=300))
+    path = write(tmp_path / "tails.csv", {"error": std * rng.standard_t(2.5, size=300), "std": std})
+    arguments = ("prune", path, "--metrics", "zms", "--max-percent", "40", "--step", "10", "--resamples", "200")
+    results = json.loads(calcheck(*arguments, "--format", "json").out)["results"]
+    reasons = [[each["text"] for each in result["warnings"] if "effective rows" in each["text"]] for result in results]
+    assert [len(each) for each in reasons] == [1] * 5  # every step keeps its reason
+    rows = {text: float(re.search(r"has ([\d.]+) effective", text)[1]) for (text,) in reasons}
+    assert len(set(rows.values())) > 2
+    out = " ".join(calcheck(*arguments).out.split())
+    assert out.count("effective rows") == 1
+    fewest = min(rows, key=rows.get)
+    removed = results[reasons.index([fewest])]["slice"]["removed"]
+    assert f"note with {removed} removed, and similarly at 4 other steps: {fewest}" in out
+
+
 def test_prune_reports_where_a_metric_leaves_its_interval(calcheck, tmp_path):
     """Two of 200 rows have a large std and even larger errors: RCE depends on them."""
     rng = np.random.default_rng(0)

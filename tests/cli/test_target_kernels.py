@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.files import write
+
 
 @pytest.fixture
 def file(tmp_path):
@@ -67,3 +69,36 @@ def test_the_last_target_columns_can_be_features_of_the_others(calcheck, tmp_pat
     assert found["p_value"] >= 0.05
     ended = calcheck("jmmd", path, *read, "--feature-targets", 2)
     assert "--feature-targets 2 leaves no target: the targets have 2 columns" in ended.refused()
+    one = calcheck("jmmd", path, "--target", "y", "--samples", "draws_y", "--inputs", "x", "--feature-targets", 1)
+    assert "--feature-targets 1 leaves no target: the targets have 1 column. Pass" in one.refused()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("jmmd", "--epsilon", 0.5), "--epsilon is for features of the targets: name their number with"),
+        (("cmmd", "--gamma-features", 2), "--gamma-features is for features of the targets"),
+        (
+            ("cce", "--degree", 2),
+            "--degree is for polynomial kernels, and the kernel on inputs is rbf: pass --kernel-x",
+        ),
+        (
+            ("cce", "--kernel-x", "laplace", "--coef0", 2),
+            "--coef0 is for polynomial kernels, and the kernel on inputs is",
+        ),
+    ],
+)
+def test_options_of_another_kernel_are_refused(calcheck, tmp_path, arguments, message):
+    parts = {"y": np.arange(9.0), "mean": np.arange(9.0)[::-1], "std": np.ones(9), "x": np.arange(9.0) ** 2}
+    command, *options = arguments
+    path = write(tmp_path / "preds.parquet", parts)
+    assert message in calcheck(command, path, "--inputs", "x", *options).refused()
+
+
+@pytest.mark.parametrize("options", [("--kernel-x", "polynomial"), ("--kernel-y", "polynomial"), ("--kernel-x", "rbf")])
+def test_a_degree_applies_if_one_kernel_is_polynomial(calcheck, tmp_path, options):
+    rng = np.random.default_rng(2)
+    parts = {"y": rng.normal(size=20), "mean": np.zeros(20), "std": np.ones(20), "x": rng.normal(size=20)}
+    path = write(tmp_path / "preds.parquet", parts)
+    degree = 3 if "rbf" in options else 2  # 3 is the default
+    assert calcheck("cce", path, "--inputs", "x", "--degree", degree, *options, "--no-null").code == 0

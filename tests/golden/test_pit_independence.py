@@ -66,6 +66,8 @@ def test_rows_of_one_time_are_averaged():
 def test_too_few_times_for_the_lags_are_refused():
     report = evaluate(InMemory(right([0.1, 0.2, 0.3])), [METRICS["pit-independence"]()], run=FEW)
     assert "3 times are too few for 5 lags" in report.skipped[0].reason
+    report = evaluate(InMemory(right([0.1])), [METRICS["pit-independence"]()], run=FEW)
+    assert "1 time is too few for 5 lags" in report.skipped[0].reason
 
 
 @pytest.mark.parametrize("time", [None, "day"])

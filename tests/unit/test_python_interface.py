@@ -499,6 +499,12 @@ def test_evaluation_points_are_a_file_a_frame_or_an_array(frame, tmp_path):
         assert_array_equal(other["cce"], rows[0]["cce"])
 
 
+@pytest.mark.parametrize("at", [np.array([0.25, 0.75]), [[0.25], [0.75]], torch.tensor([[0.25], [0.75]])])
+def test_arrays_of_points_of_any_shape_have_the_column_of_the_input(frame, at):
+    rows = calcheck.evaluate(frame.assign(x=np.linspace(0, 1, N)), "cce", inputs="x", at=at, replicates=0).rows("cce")
+    assert rows["x"].tolist() == [0.25, 0.75]
+
+
 def test_evaluation_points_without_a_conditional_metric_are_refused(frame):
     with pytest.raises(
         OptionError, match="at is for conditional metrics, such as cce, and there is none among zms, mae"

@@ -28,6 +28,8 @@ from calcheck.options import flag_of
 from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from calcheck.io.columns.names import ColumnIndex
@@ -49,7 +51,9 @@ KEYS = {  # Columns that identify rows, by tool
 }
 
 
-def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
+def find_roles(
+    columns: ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
+) -> Roles:
     """Return the roles of the columns of a table.
 
     Parameters
@@ -60,6 +64,8 @@ def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool =
         The column options of the user, which take precedence over detection.
     external : bool
         Whether ``options.embedding`` is another file.
+    dependence : sequence of str
+        Columns that are no targets unless an option names them, such as those of times.
 
     Raises
     ------
@@ -72,7 +78,7 @@ def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool =
     predictive, tool = finder.predictive()
     x, embedded = finder.inputs(external=external, predictive=predictive)
     error = getattr(predictive, "error", None)
-    target = (error,) if error else finder.target()
+    target = (error,) if error else finder.target(dependence)
     _require_different(columns, target, predictive)
     wide = set(x) if embedded and len(x) > 1 else set()
     wide |= {name for form in finder.forms for name in columns_of(form.role)}
@@ -164,12 +170,12 @@ class _Finder:
         self.options = options
         self.forms = forms_of(columns.free)
 
-    def target(self) -> tuple[str, ...]:
+    def target(self, dependence: Sequence[str] = ()) -> tuple[str, ...]:
         if self.options.truth:
             return ()
         if self.options.target:
             return self.columns.parse_list("target", self.options.target)
-        found = self.columns.one_of("target", TARGETS)
+        found = self.columns.one_of("target", [name for name in TARGETS if name not in dependence])
         return (found,) if found else ()
 
     def id(self) -> str | None:

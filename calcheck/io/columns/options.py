@@ -166,6 +166,11 @@ class ColumnOptions:
         return [name for name, value in forms.items() if value]
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """The named columns of inputs."""
+        return tuple(part.strip() for part in self.inputs.split(",")) if self.inputs else ()
+
+    @property
     def names_form(self) -> bool:
         """Whether an option specifies the form of the predictions, so that it is not inferred."""
         return bool(self._forms())

@@ -60,6 +60,14 @@ class ArrayTable:
         """Return the table of arrays with a given number of rows, which may be along the second axis."""
         return self if self.rows == rows else ArrayTable(self._arrays, rows)
 
+    def split(self, names: Sequence[str]) -> ArrayTable:
+        """Return the columns of the only array under these names; itself if there are more or fewer."""
+        values, *others = self._arrays.values()
+        matrix = values[:, None] if values.ndim == 1 else values
+        if others or matrix.ndim != 2 or matrix.shape[1] != len(names):  # noqa: PLR2004 - a matrix
+            return self
+        return ArrayTable({name: matrix[:, place] for place, name in enumerate(names)})
+
     @property
     def rows(self) -> int:
         """The number of rows of the first array."""

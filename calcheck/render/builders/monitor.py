@@ -65,7 +65,8 @@ def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[Block]:
     if not windows:
         return
     shown = list(windows.items())[-MOST_WINDOWS:]
-    title = f"windows of {length} times" if length.isdecimal() else f"windows of {length}"
+    unit = "" if not length.isdecimal() else " time" if int(length) == 1 else " times"
+    title = f"windows of {length}{unit}"
     rows = tuple((*row_of(name, f"{own[0].slice['rows']:,}"), *_cells(own)) for name, own in shown)
     columns = (Column("window"), Column("rows", "right"), *_columns(shown[0][1]))
     yield Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
