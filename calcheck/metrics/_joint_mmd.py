@@ -253,28 +253,28 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         import numpy as np
 
         from calcheck.execution.prefetch import one_blas_thread
-        from calcheck.mmd.joint import blocks, embed_replicates, sum_replicates
+        from calcheck.mmd.joint import DataSets, blocks
 
         settings = fit.settings
         replicates = simulation.with_predictive(settings.predictive)
-        given = (
+        data_sets = DataSets(
             simulation.rows,
-            iter(replicates),
+            replicates,
             self.replicate_bandwidths(settings.features.gamma, settings.predictive),
             settings.predictive,
             self.target_kernel,
             run,
         )
         values: list[float] = []
-        sums = sum_replicates(*given, form_of=lambda: self._pair_form(fit.sums))
+        sums = data_sets.sums(lambda: self._pair_form(fit.sums))
         if sums is not None:
             with one_blas_thread():
                 for value in sums:
                     values.append(value)
                     run.progress("replicates", len(values) / (1 + len(replicates)))
         else:
-            data_sets = embed_replicates(*given, apart=self._uses_differences)
-            for block in blocks(data_sets, 1 + len(replicates), run.progress):
+            embeddings = data_sets.embeddings(apart=self._uses_differences)
+            for block in blocks(embeddings, 1 + len(replicates), run.progress):
                 values += self._replicate_values(fit.sums, block)
         data_value, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""

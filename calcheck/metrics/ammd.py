@@ -166,23 +166,22 @@ class Ammd(KernelMetric["Bandwidths"]):
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
         import numpy as np
 
-        from calcheck.mmd.joint import embed_replicates
+        from calcheck.mmd.joint import DataSets
 
         predictive = simulation.rows.predictive
         if predictive is None or self._cheap(simulation.rows):
             return None
         replicates = simulation.with_predictive(predictive)
-        data_sets = embed_replicates(
+        data_sets = DataSets(
             simulation.rows,
-            iter(replicates),
+            replicates,
             self.replicate_bandwidths(fit, predictive),
             predictive,
             self.target_kernel,
             run,
-            apart=False,
         )
         values = np.empty(1 + len(replicates))
-        for number, each in enumerate(data_sets):
+        for number, each in enumerate(data_sets.embeddings(apart=False)):
             values[number] = np.nan if each is None else each.scores(**self._pairs).mean()
             run.progress("replicates", (number + 1) / len(values))
         return NullDistribution(values[1:], data_value=float(values[0]))

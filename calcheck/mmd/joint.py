@@ -156,98 +156,84 @@ def blocks(
         yield block
 
 
-def embed_replicates(
-    rows: Predictions,
-    replicates: Iterator[Predictions],
-    gamma_of: Callable[[Values], Values | None],
-    predictive: Predictive,
-    kernel: TargetKernel,
-    run: Run,
-    *,
-    apart: bool,
-) -> Iterator[JointEmbedding | None]:
-    """Embed the data, then each replicate, with a kernel on targets scaled by its own targets.
+@dataclass(frozen=True, eq=False)
+class DataSets:
+    """The data, and replicates of it with simulated targets.
 
     Parameters
     ----------
     rows : Predictions
         The data.
-    replicates : iterator of Predictions
+    replicates : iterable of Predictions
         The same rows with simulated targets. For samples, some draws have been exchanged with targets.
     gamma_of : callable
         Returns the scale of the kernel on targets for (p, t) targets; None if it is undefined.
     predictive : Predictive
         The distributions of the data.
     kernel : TargetKernel
-        Kernel on targets.
+        Kernel on targets, scaled by the targets of each data set.
     run : Run
         Seed and memory limit.
-    apart : bool
-        Whether only a - b is used; it needs fewer directions.
-
-    Yields
-    ------
-    JointEmbedding or None
-        None if the scale of the kernel on targets is undefined.
     """
-    data = _data_set(rows, gamma_of, predictive)
-    shared = kernel.shared(data, predictive, run, differences=apart)
-    others = ((_data_set(one, gamma_of, predictive), one) for one in replicates)
-    for each, rows_of_each in chain([(data, rows)], others):
-        if each.gamma is None:
-            yield None
-            continue
-        with one_blas_thread():  # many small products
-            observed, (predicted,), norm, _ = shared.rescaled(each)
-            if norm is not None:
-                basis = _directions(observed - predicted, norm) if apart else norm
-                observed, predicted = observed @ basis, predicted @ basis
-            of_kernel = partial(kernel.mean_norms, gamma=each.gamma)
-            draws = rows_of_each.distributions()
-            norms = (1.0, 1.0) if apart else (of_kernel(each.y), _draw_norms(of_kernel, draws))
-            found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
-        yield found
 
+    rows: Predictions
+    replicates: Iterable[Predictions]
+    gamma_of: Callable[[Values], Values | None]
+    predictive: Predictive
+    kernel: TargetKernel
+    run: Run
 
-def sum_replicates(
-    rows: Predictions,
-    replicates: Iterator[Predictions],
-    gamma_of: Callable[[Values], Values | None],
-    predictive: Predictive,
-    kernel: TargetKernel,
-    run: Run,
-    *,
-    form_of: Callable[[], PairForm | None],
-) -> Iterator[float] | None:
-    """Return the values of a form for the data, then for each replicate; None if embeddings are needed.
+    def embeddings(self, *, apart: bool) -> Iterator[JointEmbedding | None]:
+        """Yield the embedding of the data, then of each replicate; None if the scale of the kernel is undefined.
 
-    Parameters
-    ----------
-    rows, replicates, gamma_of, predictive, kernel, run
-        As for :func:`embed_replicates`.
-    form_of : callable
-        Returns the form, or None if there is none.
-    """
-    if not kernel.replicates_share_scale:
-        return None
-    data = _data_set(rows, gamma_of, predictive, is_data=True)
-    shared = kernel.shared(data, predictive, run, differences=True)
-    if not (isinstance(shared, SharedLaplace) and shared.sums_in_linear_time) or (form := form_of()) is None:
-        return None
-    data_sets = chain([data], (_data_set(each, gamma_of, predictive) for each in replicates))
-    return (shared.pair_sum(each, form) for each in data_sets)
+        Parameters
+        ----------
+        apart : bool
+            Whether only a - b is used; it needs fewer directions.
+        """
+        data, predictive = self._data_set(self.rows), self.predictive
+        shared = self.kernel.shared(data, predictive, self.run, differences=apart)
+        others = ((self._data_set(one), one) for one in self.replicates)
+        for each, rows_of_each in chain([(data, self.rows)], others):
+            if each.gamma is None:
+                yield None
+                continue
+            with one_blas_thread():  # many small products
+                observed, (predicted,), norm, _ = shared.rescaled(each)
+                if norm is not None:
+                    basis = _directions(observed - predicted, norm) if apart else norm
+                    observed, predicted = observed @ basis, predicted @ basis
+                of_kernel = partial(self.kernel.mean_norms, gamma=each.gamma)
+                draws = rows_of_each.distributions()
+                norms = (1.0, 1.0) if apart else (of_kernel(each.y), _draw_norms(of_kernel, draws))
+                found = JointEmbedding(observed, predicted, data.repeats, predictive.n_draws, *norms)
+            yield found
 
+    def sums(self, form_of: Callable[[], PairForm | None]) -> Iterator[float] | None:
+        """Return the values of a form for the data, then for each replicate; None if embeddings are needed.
 
-def _data_set(
-    rows: Predictions, gamma_of: Callable[[Values], Values | None], predictive: Predictive, *, is_data: bool = False
-) -> DataSet:
-    """Return the data set of the data, or of a replicate.
+        Parameters
+        ----------
+        form_of : callable
+            Returns the form, or None if there is none.
+        """
+        if not self.kernel.replicates_share_scale:
+            return None
+        data = self._data_set(self.rows, is_data=True)
+        shared = self.kernel.shared(data, self.predictive, self.run, differences=True)
+        if not (isinstance(shared, SharedLaplace) and shared.sums_in_linear_time) or (form := form_of()) is None:
+            return None
+        return (shared.pair_sum(each, form) for each in chain([data], map(self._data_set, self.replicates)))
 
-    Differences of targets and draws have the same form for the data as for replicates, with no draw exchanged.
-    """
-    y = repeated_targets(rows)
-    exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
-    return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if exchanged else predictive])
+    def _data_set(self, rows: Predictions, *, is_data: bool = False) -> DataSet:
+        """Return the data set of the data, or of a replicate.
+
+        Differences of targets and draws have the same form for the data as for replicates, with no draw exchanged.
+        """
+        y, predictive = repeated_targets(rows), self.predictive
+        exchanged = predictive.n_draws is not None and (is_data or rows.predictive is not predictive)
+        model = SwappedDraw(predictive) if exchanged else predictive
+        return DataSet(y, self.gamma_of(y.reshape(-1, y.shape[2])), [model])
 
 
 def _directions(features: Values, norm: Values) -> Values:
