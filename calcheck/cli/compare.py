@@ -28,7 +28,7 @@ from calcheck.cli.common import (
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, PlotOptions, ReportOptions
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.precedence import is_excluded
-from calcheck.cli.trials import TRIALS, repeat
+from calcheck.cli.trials import TRIALS, with_trials
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
@@ -58,7 +58,7 @@ def _compare(files: list[str], **given: Any) -> None:
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
-    metrics = repeat(select_metrics(options.metrics, given["settings"], given[LEVEL]), given["settings"], given)
+    metrics = with_trials(select_metrics(options.metrics, given["settings"], given[LEVEL]), given["settings"], given)
     metrics = discretised(metrics) if options.discretise else metrics
     metrics, without = weigh_applicable(metrics, given, options.metrics, plots=True)
     folders = files_by_folder(files) if options.by_folder else {"": files}

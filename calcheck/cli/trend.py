@@ -20,7 +20,7 @@ from calcheck.cli.common import (
 from calcheck.cli.compare import discretised, open_models
 from calcheck.cli.options import PlotOptions, TrendOptions
 from calcheck.cli.output import deliver, draw
-from calcheck.cli.trials import TRIALS, repeat
+from calcheck.cli.trials import TRIALS, with_trials
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.render.cells import skip_reasons
@@ -32,7 +32,7 @@ def _trend(files: list[str], **given: Any) -> None:
     from calcheck.studies.trend import trend
 
     options, plot = build(TrendOptions, given), build(PlotOptions, given).plot
-    metrics = repeat(select_metrics(options.metrics, given["settings"], given[LEVEL]), given["settings"], given)
+    metrics = with_trials(select_metrics(options.metrics, given["settings"], given[LEVEL]), given["settings"], given)
     metrics = discretised(metrics) if options.discretise else metrics
     sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)

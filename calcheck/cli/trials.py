@@ -20,8 +20,8 @@ NAMES = ("draws", "trials")
 TRIALS = [parameter for parameter in metric_parameters([METRICS[CCE]], "Metric cce") if parameter.name in NAMES]
 
 
-def repeat(metrics: Sequence[Metric[Any]], settings: Settings, given: dict[str, Any]) -> list[Metric[Any]]:
-    """Return metrics where cce has the given draws and trials.
+def with_trials(metrics: Sequence[Metric[Any]], settings: Settings, given: dict[str, Any]) -> list[Metric[Any]]:
+    """Return the metrics, with the given draws and trials for cce.
 
     Raises
     ------
