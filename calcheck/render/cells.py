@@ -117,9 +117,11 @@ def _warnings(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
             steps.append(str(result.slice.get(REMOVED)))
     for (metric, _), texts in alike.items():
         text = min(texts, key=_first_number)
-        others = sum(map(len, texts.values())) - 1
-        where = f"with {texts[text][0]} removed, and similarly at {others} other step{'s' * (others > 1)}: "
-        yield metric, where * (len(texts) > 1) + text
+        if len(texts) > 1:
+            others = sum(map(len, texts.values())) - 1
+            unit = "step" if others == 1 else "steps"
+            text = f"with {texts[text][0]} removed, and similarly at {others} other {unit}: {text}"
+        yield metric, text
 
 
 def _first_number(text: str) -> float:

@@ -28,7 +28,6 @@ TIED = Message(
     "tied-uncertainties",
     "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted",
 )
-OF_DEPENDENCE = frozenset({"dependence", "dependent-rows", "few-clusters"})
 
 
 def prune(
@@ -126,13 +125,7 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
         notes.insert(0, Message("outside-interval", text))
-    return [_with_notes(found[0], *notes[:2]), *(_without_repetition(each, first) for each in found[1:])]
-
-
-def _without_repetition(result: Result, first: Result) -> Result:
-    """Return a result without notes about dependent rows, if the first result has such a note."""
-    told = OF_DEPENDENCE & {message.code for message in first.warnings}
-    return replace(result, warnings=tuple(message for message in result.warnings if message.code not in told))
+    return [_with_notes(found[0], *notes[:2]), *found[1:]]
 
 
 def _with_change(result: Result, whole: Result) -> Result:

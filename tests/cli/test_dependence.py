@@ -150,13 +150,17 @@ def spread_series(series, tmp_path):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_removal_of_uncertain_rows_starts_with_the_verdict_of_evaluate(report, series, tmp_path, option):
+def test_removal_of_uncertain_rows_starts_with_the_verdict_of_evaluate(calcheck, report, series, tmp_path, option):
+    """Each step has its own clusters; the note about them is shown once."""
     spread = spread_series(series, tmp_path)
-    found = report("prune", spread, "--metrics", "pit-bias", "--max-percent", "2", *option)["results"]
+    command = ("prune", spread, "--metrics", "pit-bias", "--max-percent", "2", *option)
+    found = report(*command)["results"]
     (expected,) = report("pit-bias", spread, *option)["results"]
     names = ("value", "low", "high", "p_value", "verdict", "reference")
     assert [found[0][name] for name in names] == [expected[name] for name in names]
-    assert [codes(each).count("dependence") for each in found] == [1, 0, 0]
+    assert [codes(each).count("dependence") for each in found] == [1, 1, 1]
+    shown = " ".join(calcheck(*command, *QUICK).out.split())
+    assert len(re.findall(r"may depend on each other|are a series", shown)) == 1
 
 
 @pytest.mark.parametrize("option", OPTIONS)
