@@ -41,7 +41,8 @@ class Bernoulli(Predictive):
         require("probability", (self.probability > 0) & (self.probability < 1), "must lie strictly between 0 and 1")
 
     def validate_targets(self, y: NDArray[np.float64]) -> None:
-        require("y", (y == 0) | (y == 1), "must be 0 or 1")
+        """Raise unless the targets are 0 or 1, or between them if it is unknown which."""
+        require("y", (y >= 0) & (y <= 1), "must be 0 or 1, or between them")
 
     def mean(self) -> NDArray[np.float64]:
         return self.probability
