@@ -83,7 +83,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     Prediction intervals state only how often targets are inside. The outcome is then whether a target is inside, and
     its distribution has the level as probability. By default, gamma_y is such that the kernel distance between inside
     and outside is 1 (log 2 for rbf): CCE(x) is the absolute difference between the smoothed share of targets inside and
-    the smoothed level.
+    the smoothed level. Targets equal to limits, as for counts, are half inside, and there is no verdict.
 
     Raises
     ------
@@ -220,7 +220,11 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         if predictive is None or predictive.family != "bernoulli":
             return rows
         text = OF_COVERAGE.format(float(predictive.mean()[0]))
-        return replace(rows, warnings=(*rows.warnings, Message("coverage-outcome", text)))
+        return replace(
+            rows,
+            warnings=(*rows.warnings, Message("coverage-outcome", text)),
+            no_verdict=_unknown_outcomes_reason(source.predictions().targets()),
+        )
 
     def null_distribution(self, fit: CceExact | CceNystroem, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of all replicates, which share the fit."""
@@ -246,3 +250,15 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     def value(self, means: Means) -> NDArray[np.float64]:
         mean = means[self.column]
         return mean + means["correction"] if "correction" in means else mean
+
+
+def _unknown_outcomes_reason(outcomes: NDArray[np.float64]) -> str:
+    """Return why outcomes of prediction intervals give no verdict, or ""."""
+    from calcheck.metrics.coverage import MAX_AMBIGUITY
+    from calcheck.statistics.coverage import UNKNOWN
+
+    share = float((outcomes == UNKNOWN).mean())
+    if share <= MAX_AMBIGUITY:
+        return ""
+    text = f"{100 * share:.3g} % of the targets are equal to limits of their intervals, as for counts"
+    return f"{text}: whether they are inside is open at each input"

@@ -121,6 +121,11 @@ class Coverage(LevelOption, MeanMetric):
 
         return nearest_share(means, np.float64(self.level_of(None)))
 
+    def details(self, means: Means) -> CoverageDetails:
+        from calcheck.statistics.coverage import shares_at_limits
+
+        return {**shares_at_limits(means)}
+
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
         from calcheck.statistics.coverage import inside, shares_at_limits
