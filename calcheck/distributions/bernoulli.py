@@ -41,8 +41,7 @@ class Bernoulli(Predictive):
         require("probability", (self.probability > 0) & (self.probability < 1), "must lie strictly between 0 and 1")
 
     def validate_targets(self, y: NDArray[np.float64]) -> None:
-        """Raise unless the targets are 0 or 1, or between them if it is unknown which."""
-        require("y", (y >= 0) & (y <= 1), "must be 0 or 1, or between them")
+        require("y", (y == 0) | (y == 1), "must be 0 or 1")
 
     def mean(self) -> NDArray[np.float64]:
         return self.probability
@@ -83,3 +82,7 @@ class Bernoulli(Predictive):
 
     def describe(self) -> list[str]:
         return describe_parameters("Bernoulli({})", self.probability)
+
+
+class OpenBernoulli(Bernoulli):
+    """Distributions on 0 and 1 of which some targets are not known: they count as 1 here."""

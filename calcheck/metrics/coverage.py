@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CoverageDetails, OtherLevel
 from calcheck.messages import AT_QUANTILES, Message
@@ -13,6 +13,8 @@ from calcheck.options import option
 from calcheck.results import IntervalInference, RowResults
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from calcheck.report import Alternative, Curve
     from calcheck.statistics.groups import Means
 
-MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -95,7 +96,7 @@ class Coverage(LevelOption, MeanMetric):
         return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.coverage import inside, shares_at_limits
+        from calcheck.statistics.coverage import MAX_OPEN, inside, shares_at_limits
         from calcheck.statistics.moments import interval_mass
 
         level = self.level_of(rows.predictive)
@@ -106,9 +107,10 @@ class Coverage(LevelOption, MeanMetric):
         warnings = [AT_QUANTILES] if at_limits else []
         below, above = self._misses(rows, level)
         others = self._at_other_levels(rows, level)
-        details: CoverageDetails = {**at_limits, "below": below, "above": above, "at_other_levels": others}
+        shares: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
+        details = {**shares, **at_limits}
         ambiguity = self._ambiguity(rows, level)
-        if ambiguity > MAX_AMBIGUITY:
+        if ambiguity > MAX_OPEN:
             text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             warnings.append(Message("no-reference", text))
             return RowResults(columns, details=details, warnings=tuple(warnings))
@@ -119,12 +121,12 @@ class Coverage(LevelOption, MeanMetric):
 
         from calcheck.statistics.coverage import nearest_share
 
-        return nearest_share(means, np.float64(self.level_of(None)))
+        return nearest_share(means, np.asarray(self.level_of(None)))
 
-    def details(self, means: Means) -> CoverageDetails:
+    def details(self, means: Means) -> Mapping[str, Any]:
         from calcheck.statistics.coverage import shares_at_limits
 
-        return {**shares_at_limits(means)}
+        return shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""

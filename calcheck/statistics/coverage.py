@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.bernoulli import Bernoulli
+from calcheck.distributions.bernoulli import Bernoulli, OpenBernoulli
 from calcheck.predictions import MappedSource
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.moments import covered, interval_mass
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 LEVELS = np.arange(1, 50) / 50  # Levels of coverage curves
-UNKNOWN = 0.5  # Outcome of a target at a limit of its interval: between inside and outside
+MAX_OPEN = 1e-3  # Maximum share of targets at limits of intervals for which a level is exact
 
 
 def inside(rows: Predictions, level: float) -> dict[str, NDArray[np.float64]]:
@@ -46,7 +46,7 @@ def shares_at_limits(found: Mapping[str, NDArray[np.float64]]) -> AtLimits:
 def nearest_share(shares: Mapping[str, NDArray[np.float64]], expected: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the number nearest to the expected share between those strictly inside and inside, from their means."""
     closed = shares["covered"]
-    return np.clip(expected, shares["strictly_inside"], closed) if "strictly_inside" in shares else closed
+    return np.asarray(np.clip(expected, shares["strictly_inside"], closed)) if "strictly_inside" in shares else closed
 
 
 def states_limits(predictive: Predictive) -> bool:
@@ -60,7 +60,7 @@ def coverage_outcomes(source: Source, level: float) -> Source:
     Parameters
     ----------
     source : Source
-        Rows with prediction intervals; other rows are returned as they are. The outcome of targets at limits is 0.5.
+        Rows with prediction intervals; other rows are returned as they are.
     level : float
         Level of the intervals.
     """
@@ -71,10 +71,10 @@ def coverage_outcomes(source: Source, level: float) -> Source:
 
 
 def _outcomes(rows: Predictions, level: float) -> Predictions:
-    """Return a batch with the outcomes as targets; that of a target at a limit, as for counts, is unknown."""
+    """Return a batch with the outcomes as targets; those of targets at limits, as for counts, are open."""
     closed, strict = inside(rows, level).values()
-    outcomes = np.where(strict < closed, UNKNOWN, closed)
-    return rows.with_targets(outcomes, Bernoulli(np.array(interval_mass(rows, level))))
+    family = OpenBernoulli if (strict < closed).mean() > MAX_OPEN else Bernoulli
+    return rows.with_targets(closed, family(np.array(interval_mass(rows, level))))
 
 
 def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
