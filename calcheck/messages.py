@@ -107,6 +107,6 @@ def _words(code: Code) -> str:
 
 AT_QUANTILES = Message(
     "verdict-basis",
-    "some targets are equal to quantiles, as for counts: they count on the side that favors the model, and the verdict"
-    " is conservative",
+    "some targets are equal to quantiles or limits of intervals, as for counts: they count on the side that favors the"
+    " model, and the verdict is conservative",
 )

@@ -180,6 +180,12 @@ class Intervals(Predictive):
     def central_mass(self, level: float) -> NDArray[np.float64]:
         return np.full(len(self), self.levels[self.place(level)])
 
+    def interval_mass_error(
+        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return 1 if the target is at a limit, and 0 otherwise: the probability of a limit itself is unknown, (n,)."""
+        return np.asarray((y == low) | (y == high), dtype=np.float64)
+
     def mean(self) -> NDArray[np.float64]:
         """Return the point predictions, (n,).
 

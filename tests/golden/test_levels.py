@@ -43,7 +43,7 @@ def p_values(rows, seed, names=TESTED):
     """Return the p-value of each metric that applies; data sets with the same seed would share their replicates."""
     found = {}
     for run, chosen in ((PLAIN, set(names) - set(IN_BINS)), (BINNED, set(names) & set(IN_BINS))):
-        metrics = [METRICS[name](**({"bins": 4} if name in IN_BINS else {})) for name in sorted(chosen)]
+        metrics = [METRICS[name](**({"bins": 5} if name in IN_BINS else {})) for name in sorted(chosen)]
         found |= {
             result.metric: result.p_value
             for result in evaluate(InMemory(rows), metrics, run=replace(run, seed=seed)).results
