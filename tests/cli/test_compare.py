@@ -139,6 +139,16 @@ def test_values_on_both_sides_of_the_ideal_are_compared_by_their_distance_from_i
     assert re.search(r"^\|bias\| +0 ", out, re.MULTILINE)
 
 
+def test_a_value_that_differs_by_rounding_has_the_difference_0(compared, tmp_path):
+    """Spreads that are 1.3 times as large have the same coefficient of variation."""
+    parts = {"y": np.zeros(300), "mean": np.zeros(300), "std": np.random.default_rng(0).uniform(0.5, 2, 300)}
+    scaled = parts | {"std": 1.3 * parts["std"]}
+    paths = [write(tmp_path / f"{name}.parquet", each) for name, each in (("a", parts), ("b", scaled))]
+    report = compared(*paths, "--metrics", "cv")
+    assert len({each["value"] for each in values(report, "cv").values()}) == 2
+    assert difference(report, "cv")["value"] == 0
+
+
 def test_ideal_values_of_the_models_may_differ(compared, calcheck, tmp_path):
     """A central interval of a Poisson distribution contains more than 0.9, by an amount that depends on the rate."""
     y = np.random.default_rng(2).poisson(3, 60)

@@ -311,6 +311,15 @@ def test_equal_models_have_a_p_value_of_1_and_no_interval(name):
     assert texts(found.warnings)[0] == "no interval: all resamples have the same value"
 
 
+def test_a_difference_that_is_0_up_to_rounding_has_no_interval():
+    """Spreads that are 1.3 times as large vary as much; means of resamples differ by rounding."""
+    first = model(300)
+    second = replace(first, predictive=Gaussian(first.predictive.loc, 1.3 * first.predictive.scale))
+    found = difference("cv", first, second, run=FEW)
+    assert (found.low, found.high) == (None, None)
+    assert texts(found.warnings)[0] == "no interval: all resamples have the same value"
+
+
 @pytest.mark.parametrize("name", ["zms", "crps", "nll", "ece", "ence", "pit"])
 def test_a_clear_difference_has_the_smallest_possible_p_value(name):
     found = difference(name, model(300), model(300, seed=2, spread=0.3), run=Run(resamples=399), swaps=199)
