@@ -102,6 +102,9 @@ class Details(TypedDict, total=False):
     subsets: Annotated[int, "Number of random subsets of the rows."]
     deviation: Annotated[float, "Standard deviation over random subsets, or over trials with new draws."]
     change: Annotated[float, "Value minus that of all rows."]
+    ideal: Annotated[
+        list[float], "Ideal values of two models, if their difference is that of the distances from these values."
+    ]
 
 
 DetailsT = TypeVar("DetailsT", bound=Details)

@@ -28,6 +28,7 @@ from calcheck.inference.null_distribution import (
 )
 from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict
 from calcheck.inference.pointwise_tests import pointwise_p_values
+from calcheck.inference.step_down import with_adjusted
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
 from calcheck.messages import Message
@@ -214,7 +215,7 @@ def make_results(
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run, clusters)
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
-            inference = replace(compare_with_null(each, interval, run), p_value_adjusted=p)
+            inference = with_adjusted(compare_with_null(each, interval, run), p)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))

@@ -57,6 +57,7 @@ Code = Literal[
     "biased-estimator",
     # studies
     "different-inputs",
+    "values-compared",
     "in-hindsight",
     "criterion-missing",
     "outside-interval",

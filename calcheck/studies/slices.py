@@ -17,7 +17,7 @@ from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import rejects
-from calcheck.inference.step_down import adjusted_by_family
+from calcheck.inference.step_down import adjusted_by_family, with_adjusted
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of
 from calcheck.messages import Message
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from calcheck.inference.verdict_basis import Basis
     from calcheck.inference.verdicts import MetricRows
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
+    from calcheck.predictions import Predictions, Source
     from calcheck.regions.cut import Cut
     from calcheck.regions.groups import Partition
     from calcheck.report import Inference, Verdict
@@ -145,7 +145,7 @@ class _Groups:
             raise OptionError(msg)
         self.partitions = partitions(cut_columns(source, by))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
-        self.simulation = NullSimulator(self.rows, run)
+        self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
         self.skipped: list[Skipped] = []
 
@@ -211,7 +211,7 @@ class _Groups:
     def _fitted(self, tested: FittedRows) -> list[FittedMetric[Metric[Any]]]:
         """Return a metric with a fit by group."""
         own = tested.source is self.source
-        simulation = self.simulation if own else NullSimulator(tested.source.predictions(), self.run)
+        simulation = self.simulation if own else _simulator(tested.source.predictions(), self.run)
         by_group = groups_of_fit if tested.has_rows else refitted_groups
         found = list(by_group(tested, [each.rows for each in self.groups], simulation, self.run, self.min_rows))
         for each in found:
@@ -302,10 +302,10 @@ class _Groups:
         """Return the result of a group, whose verdict is by the adjusted p-value."""
         if text := self._unjudged(group):
             inference = replace(inference, warnings=(Message("few-rows", text),))
+        inference = with_adjusted(inference, p_value)
         inference = replace(
             inference,
-            p_value_adjusted=p_value,
-            verdict=self._verdict(inference, p_value),
+            verdict=self._verdict(inference, inference.p_value_adjusted),
             warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
         )
         inference = replace(inference, direction=computed.direction(inference))
@@ -318,6 +318,15 @@ class _Groups:
         if p_value is None or inference.verdict == "none":
             return "none"
         return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def _simulator(rows: Predictions, run: Run) -> NullSimulator:
+    """Return the simulator of replicates: by default so many that two-sided p-values may be as small as one-sided ones.
+
+    An adjusted p-value is at least that of the group alone.
+    """
+    found = NullSimulator(rows, run)
+    return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
 
 
 def _effective_rows(found: RowResults) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """`calcheck monitor`: alarms, windows, states that continue, horizons, gates, and what is refused."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -226,6 +227,20 @@ def test_each_horizon_has_its_evidence_and_the_largest_counts_a_third(monitored,
     assert_allclose(found["e_value"], max(each["e_value"] for each in found["horizons"]) / 3)
     by_horizon = [each for each in report["results"] if "horizon" in each["slice"]]
     assert {each["slice"]["horizon"] for each in by_horizon} == {"1", "2", "3"}
+
+
+def test_evidence_beyond_floats_is_shown_by_its_logarithm(monitored, calcheck, tmp_path):
+    data = horizons(weeks=400)
+    file = write(tmp_path / "preds.parquet", data | {"std": data["std"] / 8})
+    options = (file, "--time", "week", "--horizon", "horizon")
+    found = monitored(*options)["monitor"]
+    digits = found["log_e_value"] / np.log(10)
+    assert digits > 400
+    assert found["e_value"] == found["horizons"][0]["max_e_value"] == sys.float_info.max
+    assert found["horizons"][0]["max_log_e_value"] >= found["log_e_value"]
+    out = " ".join(calcheck("monitor", *options).out.split())
+    assert f"now it is {10 ** (digits % 1):.3g}e+{int(digits)}" in out
+    assert "e+308" not in out
 
 
 def test_horizons_that_count_from_0_have_a_lag_from_1(monitored, tmp_path):

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from calcheck.inference.step_down import relative_to_limits, step_down_p_values
+from calcheck.inference.step_down import relative_to_limits, step_down_p_values, with_adjusted
+from calcheck.report import Inference
 
 
 def test_step_down_p_values_by_hand():
@@ -46,3 +47,8 @@ def test_right_statistics_are_rejected_in_five_percent_of_data_sets_beside_a_wro
         assert p_values[0] <= 0.02
         rejected += bool((p_values[1:] <= 0.05).any())
     assert 70 <= rejected <= 130  # 100 is expected; the standard deviation is 9.7
+
+
+def test_an_adjusted_p_value_is_never_below_its_own():
+    for own, adjusted, expected in ((0.04, 0.02, 0.04), (0.04, 0.06, 0.06), (None, 0.02, 0.02), (0.04, None, None)):
+        assert with_adjusted(Inference(p_value=own), adjusted).p_value_adjusted == expected
