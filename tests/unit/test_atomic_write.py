@@ -49,7 +49,7 @@ def abandoned(path, *, seconds=0):
 def test_a_write_that_fails_half_way_keeps_the_old_file(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"old")
-    with largest_file(10_000), pytest.raises(FileError, match="cannot be written: .*File too large"):
+    with largest_file(10_000), pytest.raises(FileError, match=r"cannot be written: .*File too large"):
         WRITERS[name](str(path))
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {name: b"old"}
 
