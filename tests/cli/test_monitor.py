@@ -1,6 +1,8 @@
 """`calcheck monitor`: alarms, windows, states that continue, horizons, gates, and what is refused."""
 
+import fcntl
 import json
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -347,6 +349,31 @@ def test_a_damaged_state_is_refused_in_one_line(calcheck, tmp_path, damage):
     calcheck("monitor", write(tmp_path / "a.parquet", forecasts(5)), "--time", "date", "--save-state", str(state))
     state.write_bytes(damage(state.read_bytes()))
     calcheck("monitor", str(state)).refused()
+
+
+def test_two_processes_that_continue_a_state_at_once_lose_no_rows(calcheck, tmp_path):
+    state, parts = tmp_path / "model.state", (slice(40), slice(40, 80), slice(80, 120))  # of ten days each
+    whole = forecasts()
+    files = [
+        write(tmp_path / f"{place}.parquet", {name: values[part] for name, values in whole.items()})
+        for place, part in enumerate(parts)
+    ]
+    assert calcheck("monitor", files[0], "--time", "date", "--no-null", "--save-state", state).code == 0
+    program = [sys.executable, "-m", "calcheck", "monitor", "--no-null", str(state)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with state.open("rb") as held:  # both find it in use, so that both wait and none reads it too early
+        fcntl.flock(held, fcntl.LOCK_EX)
+        both = [subprocess.Popen([*program, file, "--save-state", str(state)], **pipes) for file in files[1:]]
+        with pytest.raises(subprocess.TimeoutExpired):
+            both[0].wait(2)
+        assert both[1].poll() is None
+    said = [each.communicate(timeout=60)[1] for each in both]
+    for each, text in zip(both, said, strict=True):  # the first days are refused if the last were first
+        assert (each.returncode, text.count("\n")) in ((0, 0), (2, 1)), text
+    kept = sum(each.returncode == 0 for each in both)
+    assert kept > 0
+    assert read_monitor_state(str(state)).input.n == 40 + 40 * kept
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_python_monitors_frames_and_continues_states(tmp_path):
