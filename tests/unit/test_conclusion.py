@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binomtest
 
 from calcheck.conclusion import conclude
-from calcheck.conclusion.bins import are_uneven
+from calcheck.conclusion.bins import ErrorBins, are_uneven
+from calcheck.conclusion.evidence import Evidence
 from calcheck.conclusion.levels import Level
+from calcheck.conclusion.sentences import _are_more_than_chance
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -560,3 +563,30 @@ def test_right_models_can_be_trusted_in_nine_of_ten_data_sets():
     number = sets(24)
     trusted = sum(simulated(unscaled, normal, seed)[0] == "yes" for seed in range(number))
     assert trusted >= band(number, 0.9)[0]
+
+
+# ------------------------------------------------------------------ chance and small numbers
+
+
+@pytest.mark.parametrize(
+    ("failures", "verdicts", "expected"), [(4, 20, False), (7, 20, True), (2, 5, False), (3, 5, False), (4, 5, True)]
+)
+def test_many_verdicts_allow_more_failures_by_chance(failures, verdicts, expected):
+    """Of 20 verdicts at 5 %, six failures are plausible, and of five two, without an overall verdict."""
+    assert _are_more_than_chance(Evidence(report_of()), failures, verdicts) == expected
+
+
+def test_the_exponent_of_errors_and_its_standard_error_are_those_of_least_squares():
+    rmv, rmse = [1.0, 2.0, 4.0, 8.0, 16.0], [1.0, 2.2, 3.7, 8.4, 15.0]
+    expected = stats.linregress(np.log(rmv), np.log(rmse))
+    found = ErrorBins.from_bins([{"rmv": x, "rmse": y} for x, y in zip(rmv, rmse, strict=True)])
+    assert (found.exponent, found.error) == pytest.approx((expected.slope, expected.stderr))
+    assert found.spread == pytest.approx(np.std(np.log(rmv)))
+
+
+def test_a_p_value_that_does_not_decide_is_no_clear_failure():
+    """The verdict rests on |zeta| = 1.1; a p-value of 1e-4 beside it decides nothing."""
+    basis = Message("verdict-basis", "the verdict is that of the interval")
+    beside = fail("pit", 1.2, 1.0, "too-narrow", p=1e-4, zeta=1.1)
+    assert found(beside)[0] == "no"
+    assert found(replace(beside, warnings=(basis,)))[0] != "no"
