@@ -58,8 +58,9 @@ def simulate_dependent_null(
               \qquad \eta_g \sim N(0, 1),
 
     so that a mean is compared with Student's t of :math:`\nu` degrees of freedom; v corrects the variance between few
-    clusters. The mean of a bin has the :math:`\bar e`, G, v and :math:`\nu` of the clusters with rows in it. The variance of each term is that of the replicates: only its increase by dependence is from the data,
-    since the variance of few clusters and the value depend on each other. Metrics share the multipliers.
+    clusters. The mean of a bin has the :math:`\bar e`, v and :math:`\nu` of the clusters with rows in it. The variance
+    of each term is that of the replicates: only its increase by dependence is from the data, since the variance of few
+    clusters and the value depend on each other. Metrics share the multipliers.
 
     References
     ----------

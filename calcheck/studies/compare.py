@@ -289,6 +289,7 @@ def _difference(first: Result, second: Result, inferred: Inference, notes: tuple
         details=inferred.details,
         warnings=(
             *notes,
+            *dict.fromkeys(each for each in (*first.warnings, *second.warnings) if each.code == "dependent-rows"),
             *(Message("no-difference", f"no difference: {name} has no value") for name in absent),
             *inferred.warnings,
         ),
