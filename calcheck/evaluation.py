@@ -11,14 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
-from calcheck.dependence.notice import dependence_warnings
+from calcheck.dependence.notice import noticed_effect
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.inference.curves_at_inputs import curves_at_inputs
 from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
 from calcheck.inference.multiplier_null import simulate_dependent_null
-from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_comparison import compare_with_null, without_verdict
 from calcheck.inference.null_distribution import (
     FittedMetric,
     NullSimulator,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
+    from calcheck.dependence.notice import DesignEffect
     from calcheck.distributions import Predictive
     from calcheck.inference.verdict_basis import Basis
     from calcheck.io.source import FileSource
@@ -110,7 +111,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     run = replace(run, keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
     info = source.input_info()
-    warnings = (*data_warnings(source, source.predictions().predictive), *noticed_dependence(source, run))
+    noticed = noticed_dependence(source, run)
+    warnings = data_warnings(source, source.predictions().predictive)
+    warnings += () if noticed is None else (noticed.warning(),)
     if subsample is not None:
         source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
@@ -151,10 +154,13 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     return Report(
         calcheck=__version__,
         input=info,
-        settings=run_settings(run, subsample=subsample, replicates=run.replicates, clusters=clusters),
-        results=make_results(found, run, warnings, clusters),
+        settings={
+            **({} if noticed is None else noticed.settings),
+            **run_settings(run, subsample=subsample, replicates=run.replicates, clusters=clusters),
+        },
+        results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
-        overall=overall_verdict([each for each, _ in found], run.confidence),
+        overall=overall_verdict([each for each, _ in found], run.confidence, judged=noticed is None),
     )
 
 
@@ -193,7 +199,12 @@ def with_needed_columns(
 
 
 def make_results(
-    found: Sequence[Known], run: Run, warnings: tuple[Message, ...], clusters: Clusters | None = None
+    found: Sequence[Known],
+    run: Run,
+    warnings: tuple[Message, ...],
+    clusters: Clusters | None = None,
+    *,
+    unjudged: str = "",
 ) -> tuple[Result, ...]:
     """Return the results of computed metrics on the same rows, with intervals, references and verdicts.
 
@@ -207,6 +218,8 @@ def make_results(
         Warnings that apply to all metrics.
     clusters : Clusters, optional
         Clusters of rows that depend on each other.
+    unjudged : str
+        Why metrics whose verdicts assume independent rows have none, or "".
     """
     import numpy as np
 
@@ -216,6 +229,8 @@ def make_results(
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
             inference = with_adjusted(compare_with_null(each, interval, run), p)
+            if unjudged and inference.verdict != "none" and not each.metric.info.tests_independence:
+                inference = without_verdict(inference, unjudged)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))
@@ -228,9 +243,9 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
     return (*source.warnings(), *([Message("interpolated-distributions", caveat)] if caveat else []))
 
 
-def noticed_dependence(source: Source, run: Run) -> tuple[Message, ...]:
-    """Return a warning if rows seem to depend on each other, unless the options of the run state how."""
-    return () if run.dependence.is_stated else dependence_warnings(source.predictions())
+def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
+    """Return by what rows seem to depend on each other, unless the options of the run state how; None if by nothing."""
+    return None if run.dependence.is_stated else noticed_effect(source.predictions())
 
 
 def run_settings(

@@ -34,7 +34,7 @@ Direction = Literal[
 ]
 """How a model is wrong if a verdict is ``"fail"``."""
 Fault = Literal[Direction, "skewed", "ranking-lost"]
-Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others", "where", "when", "what"]
+Topic = Literal["dependence", "bias", "size", "shape", "ranking", "inputs", "others", "where", "when", "what"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -514,6 +514,11 @@ class Report:
     overall: Overall | None = field(default=None, metadata=ADDED)
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
     monitor: Monitor | None = field(default=None, metadata=ADDED)
+
+    @property
+    def has_dependent_rows(self) -> bool:
+        """Whether rows depend on each other, as options state or as was noticed."""
+        return not {"dependence", "dependence_noticed"}.isdisjoint(self.settings)
 
     def violated(self, level: Level) -> tuple[Gate, ...]:
         """Return the gates of a level that are violated."""

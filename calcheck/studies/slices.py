@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.conclusion import unjudged_conclusion
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import adapt_metric, data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
-from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_comparison import compare_with_null, without_verdict
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import rejects
 from calcheck.inference.step_down import adjusted_by_family, with_adjusted
@@ -147,6 +148,7 @@ class _Groups:
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
+        self.noticed = noticed_dependence(source, run)
         self.skipped: list[Skipped] = []
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
@@ -159,10 +161,12 @@ class _Groups:
         by_metric = [next(of_means) if _is_mean(each) else self._fitted(each) for each in tested]
         computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
         results = tuple(self._results(computed))
+        noticed = {} if self.noticed is None else self.noticed.settings
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
             settings={
+                **noticed,
                 **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
@@ -171,7 +175,7 @@ class _Groups:
             },
             results=results,
             skipped=tuple(self.skipped),
-            conclusion=conclude_groups(results),
+            conclusion=unjudged_conclusion(noticed) or conclude_groups(results),
         )
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
@@ -258,13 +262,15 @@ class _Groups:
         adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
         warnings = (
             *data_warnings(self.source, self.rows.predictive),
-            *noticed_dependence(self.source, self.run),
+            *(() if self.noticed is None else (self.noticed.warning(),)),
             *(() if self.clusters is None else self.clusters.messages),
         )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
             with np.errstate(all="ignore"):
                 for each, interval in zip(line, self._intervals(group, line), strict=True):
-                    inference: Inference = compare_with_null(each, interval, self.run)
+                    inference = compare_with_null(each, interval, self.run)
+                    if self.noticed is not None and inference.verdict != "none":
+                        inference = without_verdict(inference, self.noticed.reason)
                     yield self._result(group, each, inference, next(adjusted), warnings)
             self.run.progress("groups: intervals", (number + 1) / len(self.groups))
 
