@@ -906,8 +906,13 @@ def _checked(option: Option, value: Any, name: str) -> Any:
     """Return a value of an option, with its type checked; None if that is the default."""
     if value is None and option.default is None:
         return None
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return option.take(list(value) if isinstance(value, tuple) else value, name)
+    value = _plain(value)
+    return option.take(list(map(_plain, value)) if isinstance(value, list | tuple) else value, name)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as one of Python, and an array as a list."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _require_known(options: Mapping[str, Any], declared: type[Any]) -> None:

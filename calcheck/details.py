@@ -457,11 +457,11 @@ class Solver(TypedDict, total=False):
 
 
 class Rejected(TypedDict, total=False):
-    """Inputs at which the model is rejected, with the false discovery rate."""
+    """Inputs in whose neighborhoods the model is rejected, with the false discovery rate of neighborhoods."""
 
-    count: Annotated[int, "Number of rejected inputs."]
+    count: Annotated[int, "Number of inputs whose neighborhoods are rejected."]
     inputs: Annotated[int, "Number of tested inputs."]
-    fdr: Annotated[float, "False discovery rate."]
+    fdr: Annotated[float, "False discovery rate of neighborhoods."]
     p_value_method: Annotated[str, "How p-values beyond the replicates are extrapolated."]
 
 
@@ -476,7 +476,7 @@ class AtInputsDetails(Details, total=False):
     dof: Annotated[float, "Effective degrees of freedom of the regression."]
     dof_error: Annotated[float, "Monte Carlo error of dof."]
     solver: Annotated[Solver, "Solver of the linear systems."]
-    rejected: Annotated[Rejected, "Inputs at which the model is rejected."]
+    rejected: Annotated[Rejected, "Inputs in whose neighborhoods the model is rejected."]
     most_significant: Annotated[list[dict[str, Any]], "Rejected inputs with the smallest p-values."]
 
 

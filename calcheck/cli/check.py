@@ -160,8 +160,8 @@ class Requirements:
 def _check(files: list[str], settings: Settings, **given: Any) -> None:
     """Check a file against rules, and exit with code 1 if a rule is violated.
 
-    Without rules, every metric that applies is computed, and no verdict may be
-    "fail".
+    Without rules, every metric that applies is computed, and the overall
+    verdict must not be "fail".
     """
     options = build(RuleOptions, given)
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)

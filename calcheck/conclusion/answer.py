@@ -1,7 +1,7 @@
 """The answer to whether the uncertainties can be trusted, with the sentences behind it.
 
-Each sentence follows from values, verdicts and details of the results. A fault is stated where a verdict fails clearly,
-at a p-value of at most 1 %: of the twenty metrics of a report, one fails at 5 % by chance.
+Each sentence follows from values, verdicts and details of the results. A fault is stated where a verdict fails clearly:
+it fails at a level that all verdicts of a right model together exceed in 5 % of data sets.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from calcheck.clear_failures import clear_failures
 from calcheck.conclusion.levels import NORMAL_LIMIT, UNIT, Level, Scale, exceeds
-from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, CLEAR_ZETA, LARGE_SHIFT, SMALL_SHIFT
-from calcheck.details import CoverageDetails, Details, DetailsT, select_details
+from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, LARGE_SHIFT, SMALL_SHIFT
+from calcheck.details import CoverageDetails, DetailsT, select_details
 
 if TYPE_CHECKING:
     from calcheck.report import Fault, Report, Result
@@ -37,19 +38,12 @@ class Evidence:
         return next((self.results[name] for name in metrics if name in self.results and self.fails_clearly(name)), None)
 
     def fails_clearly(self, metric: str) -> bool:
-        result = self.results[metric]
-        if result.verdict != "fail":
-            return False
-        if self._has_exact_p(result):
-            return result.p_value is not None and result.p_value <= CLEAR_P
-        return abs(result.zeta or 0.0) >= CLEAR_ZETA
+        return metric in self._clear
 
-    def _has_exact_p(self, result: Result) -> bool:
-        """Return whether the p-value decides, and its replicates are enough for a clear failure."""
-        if result.p_value is None or any(message.code == "verdict-basis" for message in result.warnings):
-            return False
-        replicates = self.details(result.metric, Details).get("null", {}).get("replicates", math.inf)
-        return (2 if result.alternative == "two-sided" else 1) / (replicates + 1) <= CLEAR_P
+    @cached_property
+    def _clear(self) -> frozenset[str]:
+        """The metrics that fail clearly."""
+        return clear_failures(self.report)
 
     def fails_unclearly(self, *metrics: str) -> bool:
         """Return whether one of the named metrics fails, but not clearly."""
@@ -131,6 +125,11 @@ class Evidence:
     def has_shape_fault(self) -> bool:
         """Whether the sentence about the shape explains what zms and rce find."""
         return self.tails is not None and self.is_judged("pit", "ece")
+
+    @property
+    def pre_rank(self) -> str | None:
+        """How the vectors of several targets are ranked; None for a single target, or if their ranks are not judged."""
+        return self.results["pit"].options.get("pre_rank") if self.is_judged("pit") else None
 
     @property
     def wrong_level(self) -> Level | None:

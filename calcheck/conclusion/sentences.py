@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.conclusion.bins import ErrorBins, are_uneven
 from calcheck.conclusion.levels import nearest_share, percent
-from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_ZETA, EVEN, LARGE_SHIFT
+from calcheck.conclusion.thresholds import CLEAR_ERRORS, EVEN, LARGE_SHIFT
 from calcheck.details import (
     BinnedDetails,
     CceDetails,
@@ -35,6 +35,8 @@ VECTORS = {
     "multivariate": "how many vectors are nowhere larger than the targets of a row",
 }
 """What the ranks of vectors of several targets show, by the pre-rank."""
+OF_VECTORS = ("crps", "nll", "ammd")
+"""Metrics that judge the joint distributions of several targets."""
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
 
 
@@ -49,10 +51,12 @@ def describe_bias(evidence: Evidence) -> Finding | None:
     return _fault("bias", "predictions-too-low" if bias > 0 else "predictions-too-high", text)
 
 
-def describe_size(evidence: Evidence) -> Finding:
+def describe_size(evidence: Evidence) -> Finding | None:
     """Return the finding about the size of the uncertainties."""
     judges = ("coverage", "zms", "rce")
     main = evidence.main_level
+    if evidence.pre_rank is not None:
+        return _size_of_vectors(evidence)
     if not evidence.is_judged(*judges):
         return _untested(evidence, "size", *judges)
     if (wrong := evidence.wrong_level) is not None:
@@ -64,10 +68,22 @@ def describe_size(evidence: Evidence) -> Finding:
     if evidence.is_bias_only:
         return Finding(topic="size", state="right", text=f"{held}: right, apart from the bias")
     if failed.metric != "coverage":
-        held = _squares(evidence)
+        held = _squares(evidence, failed.metric)
     words = failed.direction.replace("-", " ")
     factor = "" if evidence.tails else _factor(evidence, failed, main)
     return _fault("size", failed.direction, f"{held}: {words}{factor}")
+
+
+def _size_of_vectors(evidence: Evidence) -> Finding | None:
+    """Return the finding about several targets if their joint distributions keep what they promise; else None."""
+    judged = [name for name in OF_VECTORS if evidence.is_judged(name)]
+    if not judged:
+        return _untested(evidence, "size", *OF_VECTORS)
+    if evidence.clear_failure(*judged):
+        return None
+    promised = "as the predicted joint distributions promise"
+    right = "not clearly wrong" if evidence.fails_unclearly(*judged) else promised
+    return Finding(topic="size", state="right", text=f"{', '.join(judged)} of the vectors: {right}")
 
 
 def _right_size(evidence: Evidence, main: Level | None) -> str:
@@ -78,26 +94,31 @@ def _right_size(evidence: Evidence, main: Level | None) -> str:
     return "not clearly wrong" if evidence.fails_unclearly("coverage", "zms", "rce") else "right on average"
 
 
-def _squares(evidence: Evidence) -> str:
-    """Return the mean squared z-score in words."""
-    zms, rce = evidence.value("zms"), evidence.value("rce")
-    error = 1 - (rce or 0.0)
-    ratio = zms if zms is not None else error * error
-    return f"squared errors are {ratio:.3g} times as large as predicted"
+def _squares(evidence: Evidence, metric: str | None = None) -> str:
+    """Return the size of the squared errors in words: by zms, which weighs rows equally, or by rce, in units of y."""
+    judged = metric or next(name for name in ("zms", "rce") if evidence.is_judged(name))
+    return f"squared errors are {_ratio(evidence, judged) or 0.0:.3g} times as large as predicted"
+
+
+def _ratio(evidence: Evidence, metric: str) -> float | None:
+    """Return the squared errors relative to the predicted ones according to zms or rce; None if there is none."""
+    value = evidence.value(metric)
+    return value if value is None or metric != "rce" else (1 - value) * (1 - value)
 
 
 def _factor(evidence: Evidence, failed: Result, main: Level | None) -> str:
     """Return by how much wider intervals would be right, from the metric that failed."""
-    zms = evidence.value("zms")
-    factor = math.sqrt(zms) if zms else None
-    if failed.metric == "coverage" and main is not None and (main.is_informative or zms is None):
-        factor = math.exp(main.scale.log) if main.is_informative else None
-    return "" if factor is None else f"; {factor:.2f} times as wide would be right"
+    if failed.metric == "coverage" and main is not None and main.is_informative:
+        factor = math.exp(main.scale.log)
+    else:
+        factor = math.sqrt(_ratio(evidence, "rce" if failed.metric == "rce" else "zms") or 0.0)
+    agrees = factor > 1 if failed.direction == "too-narrow" else 0 < factor < 1
+    return f"; {factor:.2f} times as wide would be right" if agrees else ""
 
 
 def describe_shape(evidence: Evidence) -> Finding:
     """Return the finding about the shape of the distributions."""
-    pre_rank = evidence.results["pit"].options.get("pre_rank") if evidence.is_judged("pit") else None
+    pre_rank = evidence.pre_rank
     return _single_shape(evidence) if pre_rank is None else _of_vectors(evidence, pre_rank)
 
 
@@ -260,9 +281,7 @@ def describe_inputs(evidence: Evidence) -> Finding | None:
     rejected = evidence.details("cce", CceDetails).get("rejected", {})
     if evidence.clear_failure("cce") is None:
         return Finding(topic="inputs", state="right", text="no input stands out: distributions match where data are")
-    where = "distributions differ from the data"
-    if rejected.get("count"):
-        where += f" at {rejected['count']:,} of {rejected['inputs']:,} inputs"
+    where = f"distributions differ from the data{' in some neighborhoods' if rejected.get('count') else ''}"
     p = "" if result.p_value is None else f" (p {result.p_value:.2g})"
     return _fault("inputs", "wrong-distribution", f"{where}{p}")
 
@@ -271,10 +290,7 @@ def describe_others(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding about failures that no sentence explains."""
     judged = [result for result in evidence.results.values() if result.verdict not in ("none", "undecided")]
     failed = [result for result in judged if result.verdict == "fail"]
-    clear = [
-        each for each in failed if evidence.fails_clearly(each.metric) and abs(each.zeta or math.inf) >= CLEAR_ZETA
-    ]
-    if clear:
+    if clear := [each for each in failed if evidence.fails_clearly(each.metric)]:
         yield _fault("others", clear[0].direction, f"{_fail(clear)} clearly, and nothing above explains it")
     elif _are_more_than_chance(evidence, len(failed), len(judged)):
         who = f"{_fail(failed)} at 5 %" if failed else "the metrics fail together"

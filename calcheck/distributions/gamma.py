@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
-from calcheck.distributions.special import deviance_term, log_half_step, stirling_error
+from calcheck.distributions.special import deviance_term, gamma_below, log_half_step, stirling_error
 from calcheck.validation import require_positive
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class Gamma(Positive):
             return np.cumprod(np.concatenate([np.ones((len(self), 1)), factors], axis=1), axis=1)
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        from scipy.special import gammainc
-
-        return np.asarray(gammainc(self.shape, np.maximum(y, 0) / self.scale))
+        return gamma_below(self.shape, np.maximum(y, 0) / self.scale)
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log densities, (n,); at y = 0, inf for shape < 1, -log(scale) for shape 1, and -inf for shape > 1."""
@@ -84,10 +82,8 @@ class Gamma(Positive):
         With z = y / scale and the standard density f, the CRPS in units of the scale is
         (z - shape) (2 F(z) - 1) + 2 z f(z) - Gamma(shape + 1/2) / (Gamma(shape) sqrt(pi)).
         """
-        from scipy.special import gammainc
-
         z = np.maximum(y, 0) / self.scale
-        below = gammainc(self.shape, z)
+        below = gamma_below(self.shape, z)
         away = deviance_term(self.shape, np.where(z > 0, z, 1))
         density = np.where(z > 0, np.sqrt(self.shape / (2 * np.pi)) * np.exp(-stirling_error(self.shape) - away), 0)
         pairs = np.sqrt(self.shape / np.pi) * np.exp(log_half_step(self.shape))

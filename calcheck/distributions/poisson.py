@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import describe_parameters
-from calcheck.distributions.special import deviance_term, stirling_error
+from calcheck.distributions.special import deviance_term, gamma_below, stirling_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Poisson(Counts):
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import pdtr
 
-        return np.asarray(pdtr(last, self.rate_))
+        return np.where(last < self.rate_, pdtr(last, self.rate_), 1 - gamma_below(last + 1, self.rate_))
 
     def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.rate_ * np.exp(self.log_prob(y))

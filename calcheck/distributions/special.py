@@ -13,6 +13,8 @@ STIRLING_FROM = 16.0  # Argument from which five terms of the Stirling series ar
 SERIES_BELOW = 0.1  # |d| below which the series up to v^14 is exact to rounding
 TERMS = 7  # Number of terms of that series
 DIRECT_BELOW = 1.0  # Argument below which the direct formula of log_half_step is accurate
+TEMME_FROM = 1e5  # Shape from which the first two terms of Temme's expansion are exact to nine digits
+FAR_BELOW = 4.0  # Distance below the mean, in standard deviations, from which scipy's gammainc is inaccurate there
 
 
 def deviance_term(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -48,6 +50,36 @@ def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
     small = np.minimum(k, STIRLING_FROM)
     direct = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * np.log(2 * np.pi)
     return np.where(k >= STIRLING_FROM, series, direct)
+
+
+def gamma_below(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the regularized lower incomplete gamma function, also far below the mean of a large shape.
+
+    There, scipy's series of 2,000 terms ends too early: from a shape of 1e6 on, and by a factor of 1.5 for 1e8.
+
+    References
+    ----------
+    Temme (1979), "The asymptotic expansion of the incomplete gamma functions".
+    """
+    from scipy.special import gammainc
+
+    known = np.asarray(gammainc(shape, x))
+    far = (shape >= TEMME_FROM) & (x > 0) & (x < shape - FAR_BELOW * np.sqrt(shape))
+    if far.any():
+        known[far] = _temme(np.broadcast_to(shape, known.shape)[far], np.broadcast_to(x, known.shape)[far])
+    return known
+
+
+def _temme(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the lower incomplete gamma function for x < shape, where the shape is large."""
+    from scipy.special import erfc
+
+    rate = deviance_term(shape, x)
+    eta = -np.sqrt(2 * rate / shape)
+    first = -1 / 3 + eta * (1 / 12 + eta * (-2 / 135 + eta * (1 / 864 + eta / 2835)))
+    second = -1 / 540 - eta / 288
+    tail = np.exp(-rate) / np.sqrt(2 * np.pi * shape) * (first + second / shape)
+    return np.asarray(0.5 * erfc(np.sqrt(rate)) - tail)
 
 
 def log_half_step(k: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates re
 
 
 def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    r"""Test each input against the null distribution, with control of the false discovery rate.
+    r"""Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
 
     The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
     so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate

@@ -61,7 +61,8 @@ def print_fid(setting: Setting, name: str, epochs: int, *options: object) -> Non
     line = Line(name, float(np.log(FID[name])), logs)
     right = np.mean([report["reference"] for report in reports])
     close = "yes" if abs(line.mean - np.log(FID[name])) <= np.log(FACTOR) else "no"
-    numbers = f"{FID[name]:>9.4f} {np.exp(line.mean):>7.4f} {np.exp(line.deviation or 0):>5.1f} {right:>7.4f}"
+    factor = "" if line.deviation is None else f"{np.exp(line.deviation):.1f}"
+    numbers = f"{FID[name]:>9.4f} {np.exp(line.mean):>7.4f} {factor:>5} {right:>7.4f}"
     print(f"{name:<8} {epochs:>6} {numbers}  {line.agrees:<12}  {close}", flush=True)
 
 

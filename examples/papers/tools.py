@@ -65,6 +65,8 @@ class Line:
         Number that the settings of the paper lead to, where it differs from the published one.
     digits : int
         Number of decimals in the paper.
+    simulated : bool
+        Whether the values are of simulated data sets or of seeds, so that a single one has an unknown deviation.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Line:
     found: Sequence[float]
     expected: float | None = None
     digits: int = 4
+    simulated: bool = True
 
     @property
     def mean(self) -> float:
@@ -80,7 +83,7 @@ class Line:
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation over the data sets; None for a single value."""
+        """Standard deviation over the data sets; None for a single value, for which it is unknown."""
         return float(np.std(self.found, ddof=1)) if len(self.found) > 1 else None
 
     @property
@@ -91,10 +94,12 @@ class Line:
 
     @property
     def agrees(self) -> str:
-        """Whether the found number is within the limit of the expected one."""
+        """Whether the found number is within the limit of the expected one; unknown for a single simulated data set."""
         goal = self.published if self.expected is None else self.expected
         if goal is None:
             return ""
+        if self.simulated and self.deviation is None:
+            return "? (--sets 2)"
         return "yes" if abs(self.mean - goal) <= self.limit else "no"
 
 

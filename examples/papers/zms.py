@@ -64,7 +64,8 @@ def table_2(setting: Setting) -> None:
             results = [run["results"][place] for run in runs]
             published, zeta = values[number - 1], zetas[number - 1]
             decimals = 3 if abs(published) > LARGE else digits
-            lines.append(Line(f"set {number} {name}", published, [results[0]["value"]], digits=decimals))
+            found = [results[0]["value"]]
+            lines.append(Line(f"set {number} {name}", published, found, digits=decimals, simulated=False))
             lines.append(Line(f"set {number} {name} zeta", zeta, [each["zeta"] for each in results], digits=2))
             biases.append(
                 f"set {number} {name} {np.mean([each['details']['bootstrap']['bias'] for each in results]):.1e}"

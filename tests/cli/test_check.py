@@ -82,27 +82,53 @@ def test_only_metrics_in_rules_and_requested_ones_are_computed(calcheck, right):
     assert calcheck("check", right, "--fail-on", "input.n == 60", "--fail-on", "input.n > 9").code == 1
 
 
-def test_without_rules_a_verdict_that_is_fail_violates_and_no_other(calcheck, right, wrong):
+def test_without_rules_the_overall_verdict_is_the_rule(calcheck, right, wrong):
     found = calcheck("check", wrong, "--no-bootstrap", "--format", "json")
     report = json.loads(found.out)
     assert (found.code, found.err) == (1, "")
     validate(report)
-    verdicts = {result["metric"]: result["verdict"] for result in report["results"]}
-    assert {gate["rule"]: gate["passed"] for gate in report["gates"]} == {
-        f"{metric}.verdict == fail": verdict != "fail" for metric, verdict in verdicts.items() if verdict != "none"
-    }
-    assert {"fail", "none"} <= set(verdicts.values())
-    assert report["gates"][0] == {
-        "rule": "zms.verdict == fail",
-        "level": "fail",
-        "passed": False,
-        "message": "zms.verdict is fail; zms is 4",
-        "values": {"zms.verdict": "fail", "zms": 4.0},
-    }
+    overall = report["overall"]
+    assert overall["verdict"] == "fail"
+    assert report["gates"] == [
+        {
+            "rule": "overall.verdict == fail",
+            "level": "fail",
+            "passed": False,
+            "message": f"overall.verdict is fail; overall.p_value is {overall['p_value']:.6g}; overall.leading is"
+            f" {overall['leading']}",
+            "values": {f"overall.{name}": overall[name] for name in ("verdict", "p_value", "leading")},
+        }
+    ]
     assert {"cce", "jmmd"} <= {skipped["metric"] for skipped in report["skipped"]}
     assert calcheck("check", wrong, "--no-bootstrap", "--exit-zero").code == 0
     assert calcheck("check", right, "--metrics", "zms,width", "--no-bootstrap").code == 0
     assert calcheck("check", wrong, "--metrics", "mae,width", "--no-bootstrap", "--format", "junit").code == 1
+
+
+def test_without_rules_a_single_metric_is_judged_by_its_verdict(calcheck, wrong):
+    found = calcheck("check", wrong, "--metrics", "zms", "--no-bootstrap", "--format", "json")
+    assert found.code == 1
+    assert json.loads(found.out)["gates"] == [
+        {
+            "rule": "zms.verdict == fail",
+            "level": "fail",
+            "passed": False,
+            "message": "zms.verdict is fail; zms is 4",
+            "values": {"zms.verdict": "fail", "zms": 4.0},
+        }
+    ]
+
+
+def test_without_rules_a_failure_that_many_metrics_have_by_chance_is_no_violation(calcheck, tmp_path):
+    """A right model of which some verdict is fail, as in a third of data sets, and all metrics together pass."""
+    rng = np.random.default_rng(1)
+    std = np.exp(rng.normal(0, 0.3, 60))
+    path = write(tmp_path / "right.parquet", {"y": rng.normal(0, std), "mean": np.zeros(60), "std": std})
+    found = calcheck("check", path, "--no-bootstrap", "--replicates", 99, "--format", "json")
+    report = json.loads(found.out)
+    assert "fail" in {result["verdict"] for result in report["results"]}
+    assert report["overall"]["verdict"] == "pass"
+    assert found.code == 0
 
 
 def test_without_rules_a_metric_without_a_value_is_a_violation(calcheck, impossible):

@@ -419,10 +419,11 @@ def test_inputs_are_untested_without_inputs():
     assert findings["inputs"].text == "not tested: pass --inputs or --embedding"
 
 
-def test_rejected_inputs_are_counted():
+def test_rejected_inputs_are_those_of_some_neighborhoods_and_are_not_counted():
+    # a test at an input is one of its neighborhood: right inputs near a wrong region are rejected too
     details = {"rejected": {"count": 31, "inputs": 2000}}
     _, findings = found(fail("cce", 0.2, 0.1, "wrong-distribution", details=details))
-    assert findings["inputs"].text == "distributions differ from the data at 31 of 2,000 inputs (p 0.005)"
+    assert findings["inputs"].text == "distributions differ from the data in some neighborhoods (p 0.005)"
 
 
 def test_failures_that_are_not_clear_are_listed_and_do_not_change_the_answer():
@@ -433,11 +434,44 @@ def test_failures_that_are_not_clear_are_listed_and_do_not_change_the_answer():
     )
 
 
-def test_few_replicates_are_judged_by_zeta():
-    few = {"details": {"null": {"replicates": 59}}, "p": 2 / 60}
+def test_the_p_value_adjusted_for_all_metrics_decides_whatever_the_number_of_replicates():
+    """39 replicates: the smallest adjusted p-value is 1/40, and the smallest two-sided one of a metric is 2/40."""
+    few = {"details": {"null": {"replicates": 39}}, "p": 2 / 40, "zeta": 2.5}
     narrow = partial(fail, "zms", 1.5, 1.0, "too-narrow", low=1.4, high=1.6, **few)
-    assert found(narrow(zeta=2.5))[0] == "no"
-    assert found(narrow(zeta=1.1))[0] == "yes"
+    others = [replace(each, p_value_adjusted=1.0) for each in RIGHT if each.verdict != "none"]
+    assert found(*others, narrow(p_value_adjusted=1 / 40))[0] == "no"
+    assert found(*others, narrow(p_value_adjusted=2 / 40))[0] == "no"
+    assert found(*others, narrow(p_value_adjusted=3 / 40))[0] == "yes"
+
+
+def by_zeta(metric, value, reference, zeta, **fields):
+    """Return a result without replicates, with the verdict of its interval."""
+    wrong = {"verdict": "fail", "direction": "too-narrow"} if abs(zeta) > 1 else {"verdict": "pass"}
+    return result(metric, value, reference, p_value=None, zeta=zeta, **wrong, **fields)
+
+
+@pytest.mark.parametrize(("zeta", "answer"), [(1.13, "yes"), (1.16, "no"), (-1.16, "no")])
+def test_verdicts_of_intervals_share_the_level_of_five_percent(zeta, answer):
+    """Two of them have 2.5 % each: 2.2414 standard errors, which is 1.1436 times 1.9600."""
+    without = {each.metric for each in RIGHT} - {"zms"}
+    given = (by_zeta("zms", 1.1, 1.0, zeta), by_zeta("rce", 0.0, 0.0, 0.1))
+    assert found(*given, without=without)[0] == answer
+
+
+def test_an_exact_test_shares_the_level_with_its_p_value():
+    basis = (Message("verdict-basis", "the verdict is based on an exact test: no replicates"),)
+    without = {each.metric for each in RIGHT} - {"zms"}
+    for p, answer in ((0.02, "no"), (0.03, "yes")):
+        lzms = fail("lzms", 0.8, 0.95, "wrong-in-bins", p=p, warnings=basis)
+        assert found(by_zeta("zms", 1.0, 1.0, 0.1), lzms, without=without)[0] == answer
+
+
+def test_the_confidence_of_the_report_sets_the_level_of_the_answer():
+    narrow = fail("zms", 1.5, 1.0, "too-narrow", p=0.005, p_value_adjusted=0.03)
+    others = [replace(each, p_value_adjusted=1.0) for each in RIGHT if each.verdict != "none"]
+    report = report_of(*others, narrow)
+    answers = [conclude(replace(report, settings={"confidence": c})).conclusion.answer for c in (0.95, 0.99)]
+    assert answers == ["no", "yes"]
 
 
 def test_without_a_verdict_on_the_size_the_answer_is_unclear():
@@ -460,6 +494,55 @@ def test_the_relative_calibration_error_replaces_zms_where_that_is_absent():
     wide = result("rce", -0.2, 0.0, p_value=None, verdict="fail", direction="too-narrow", zeta=-2.0)
     _, findings = found(wide, without=("coverage", "zms"))
     assert findings["size"].text.startswith("squared errors are 1.44 times as large as predicted: too narrow")
+
+
+def test_the_sentence_about_the_size_has_the_numbers_of_the_metric_that_failed():
+    # wide where errors are large, narrow where they are small: mean z^2 1.04, but MSE only 0.81 of the mean variance
+    right = result("zms", 1.04, 1.0, low=0.95, high=1.1)
+    _, findings = found(fail("rce", 0.1, 0.0, "too-wide"), right)
+    expected = "squared errors are 0.81 times as large as predicted: too wide; 0.90 times as wide would be right"
+    assert findings["size"].text == expected
+
+
+def test_no_factor_contradicts_the_direction():
+    wide = {0.5: 0.972, 0.8: 1.0, 0.95: 1.0, 0.99: 1.0}  # all targets are inside, and a few outliers make zms large
+    _, findings = found(coverage(1.0, "too-wide", wide), result("zms", 1.04, 1.0))
+    assert findings["size"].text == "90 % intervals hold 100 %: too wide"
+
+
+VECTORS = (
+    result("crps", 1.1, 1.1),
+    result("nll", 2.8, 2.8),
+    replace(RIGHT[2], options={"pre_rank": "variogram"}),
+)
+
+
+def of_vectors(*changed, n=N):
+    """Return the answer, and the findings by topic, of several targets."""
+    results = {each.metric: each for each in (*VECTORS, *changed)}
+    report = replace(report_of(), results=tuple(results.values()))
+    conclusion = conclude(replace(report, input=replace(report.input, n=n))).conclusion
+    return conclusion.answer, {finding.topic: finding for finding in conclusion.findings}
+
+
+def test_a_right_model_of_several_targets_can_be_trusted():
+    answer, findings = of_vectors()
+    assert answer == "yes"
+    assert findings["size"].text == "crps, nll of the vectors: as the predicted joint distributions promise"
+    assert of_vectors(n=29)[0] == "unclear"
+
+
+def test_a_wrong_model_of_several_targets_cannot_be_trusted():
+    answer, findings = of_vectors(fail("crps", 1.4, 1.1, "worse-than-promised"))
+    assert (answer, findings["others"].fault) == ("no", "worse-than-promised")
+    assert "size" not in findings
+    wrong = fail("pit", 2e-3, 8e-5, "wrong-shape")
+    assert of_vectors(replace(wrong, options={"pre_rank": "variogram"}))[0] == "no"
+
+
+def test_several_targets_without_a_joint_score_are_not_judged_by_their_ranks_alone():
+    ranks = {"results": (VECTORS[2], result("cce", 0.1, 0.1))}
+    assert conclude(replace(report_of(), **ranks)).conclusion.answer == "unclear"
 
 
 NUMBERS = st.none() | st.floats(0, 1e300) | st.sampled_from([0.0, 1.0, 1e-300])

@@ -433,6 +433,9 @@ def test_keywords_are_the_options_of_reading():
 def test_metrics_are_named_with_options():
     assert calcheck.metric("cce", lambda_=0.1) == calcheck.metric("cce", **{"lambda": 0.1})
     assert calcheck.metric("cce", lambda_=np.float64(0.1)).options()["lambda"] == 0.1
+    levels = calcheck.metric("pinball", levels=[0.02, 0.5])
+    for given in (np.array([0.02, 0.5]), [np.float64(0.02), np.float64(0.5)], (np.float64(0.02), 0.5)):
+        assert calcheck.metric("pinball", levels=given) == levels
     built = calcheck.metric("cce", lambda_=0.1, estimator="unbiased")
     assert calcheck.metric("cce", **built.options()) == built
 

@@ -42,7 +42,7 @@ EQUAL_LEGEND = "expected: score of these rows if both samples have the same dist
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
 DETAILS_LEGENDS = {
     "dof": "dof: effective degrees of freedom of the kernel regression",
-    "rejected": "rejected: inputs where the distributions differ significantly, at the false discovery rate --fdr",
+    "rejected": "rejected: inputs whose neighborhoods differ significantly, at the false discovery rate --fdr",
 }
 """Explanations of details, by name."""
 
@@ -189,7 +189,15 @@ def _items(result: Result) -> Iterator[tuple[str, str]]:
             continue
         error = result.details.get(f"{name}_error")
         uncertain = error and error > NEGLIGIBLE * abs(value)
-        yield name, _in_words(value) + (f" ± {number(error)}" if uncertain else "")
+        shown = _neighborhoods(value) if name == "rejected" else _in_words(value)
+        yield name, shown + (f" ± {number(error)}" if uncertain else "")
+
+
+def _neighborhoods(rejected: dict[str, Any]) -> str:
+    """Return how many inputs are rejected: a test at an input is one of its neighborhood."""
+    count = f"in the neighborhood of {rejected['count']:,} of {rejected['inputs']:,} inputs"
+    rest = {name: value for name, value in rejected.items() if name not in ("count", "inputs")}
+    return " · ".join(filter(None, (count, _in_words(rest))))
 
 
 def _reference(result: Result) -> str:
