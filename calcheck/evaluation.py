@@ -6,13 +6,14 @@ The module is not called ``evaluate`` because the package exports a function wit
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
 from calcheck.dependence.notice import noticed_effect
-from calcheck.errors import DataError, FileError, NumericalError, OptionError
+from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.inference.curves_at_inputs import curves_at_inputs
@@ -38,7 +39,7 @@ from calcheck.report import Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -137,9 +138,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             data_sets = data_sets.for_inputs(len(shown)) if metric.info.conditional else data_sets
             computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
             computed.shares_replicates = own is source
-        except FileError:
+        except RefusedError:
             raise
-        except (DataError, NumericalError) as error:
+        except DataError as error:
             skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             continue
         if sink is not None:
@@ -328,7 +329,11 @@ def _computed(
     import numpy as np
 
     stated = StatedShape.from_predictive(source.predictions().predictive)
-    with source.error_context(), np.errstate(all="ignore"):  # metrics raise errors for values that are not finite
+    with (
+        _refusal(metric),
+        source.error_context(),
+        np.errstate(all="ignore"),
+    ):  # metrics raise errors for values that are not finite
         fit = metric.fit(source, run)
         if at is not None and isinstance(metric, Conditional):
             fit = metric.at_inputs(fit, at)
@@ -345,6 +350,16 @@ def _computed(
         if replicates and _is_simulated(computed) and not run.dependence.is_stated:
             _simulate_alone(computed, simulation, run)
     return computed
+
+
+@contextmanager
+def _refusal(metric: Metric[Any]) -> Iterator[None]:
+    """Refuse the data if a metric fails numerically: it must not vanish beside the metrics that do not."""
+    try:
+        yield
+    except NumericalError as error:
+        msg = f"{metric.info.name}: {error}"
+        raise RefusedError(msg) from error
 
 
 def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:

@@ -441,7 +441,9 @@ class PermutationOptions:
 class SignificanceOptions:
     """Options for the tests at single inputs."""
 
-    fdr: float = option(0.05, "False discovery rate: allowed fraction of false positives among the rejected neighborhoods of inputs.")
+    fdr: float = option(
+        0.05, "False discovery rate: allowed fraction of false positives among the rejected neighborhoods of inputs."
+    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
-from calcheck.errors import DataError, NumericalError, OptionError
+from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
 from calcheck.evaluation import adapt_metric, data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
@@ -189,6 +189,8 @@ class _Groups:
             with np.errstate(all="ignore"):
                 fit = metric.fit(own, self.run)
                 found = metric.evaluate(fit, own, self.run)
+        except RefusedError:
+            raise
         except (DataError, NumericalError) as error:
             self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             return None
