@@ -229,9 +229,10 @@ def make_results(
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run, clusters)
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
-            inference = with_adjusted(compare_with_null(each, interval, run), p)
-            if unjudged and inference.verdict != "none" and not each.metric.info.tests_independence:
-                inference = without_verdict(inference, unjudged)
+            compared = compare_with_null(each, interval, run)
+            if unjudged and compared.verdict != "none" and not each.metric.info.tests_independence:
+                compared = without_verdict(compared, unjudged)
+            inference = with_adjusted(compared, p)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))
