@@ -173,31 +173,31 @@ class Design:
 
 
 BY_PATIENT, BY_HOUR = {"cluster": "patient"}, {"time": "hour"}
+DISTRIBUTIONS = {
+    "normal": normal,
+    "normal, equal std": equal_std,
+    "t4": student_t,
+    "lognormal": lognormal,
+    "poisson": poisson,
+    "negative binomial": nbinom,
+    "11 members": partial(members, 11),
+    "5 members": partial(members, 5),
+    "two outputs": partial(two_outputs, 0.0),
+}
+QUANTILES = {
+    "normal, 9 quantiles": normal_quantiles,
+    "normal rounded, 9 quantiles": partial(normal_quantiles, step=1.0),
+    "normal and quantiles rounded": partial(normal_quantiles, step=1.0, rounds_quantiles=True),
+    "poisson, 9 quantiles": partial(count_quantiles, NINE),
+    "poisson, 9 wide quantiles": partial(count_quantiles, WIDE),
+    "rain, 9 quantiles": rain,
+    "normal intervals": partial(normal_intervals, (0.9,)),
+    "poisson intervals": partial(count_intervals, (0.9,)),
+    "poisson, 3 intervals": partial(count_intervals, (0.5, 0.8, 0.95)),
+}
 DESIGNS = {
-    **{
-        f"{name}, n {n}": Design(make, n)
-        for name, make in {
-            "normal": normal,
-            "normal, equal std": equal_std,
-            "t4": student_t,
-            "lognormal": lognormal,
-            "poisson": poisson,
-            "negative binomial": nbinom,
-            "11 members": partial(members, 11),
-            "5 members": partial(members, 5),
-            "normal, 9 quantiles": normal_quantiles,
-            "normal rounded, 9 quantiles": partial(normal_quantiles, step=1.0),
-            "normal and quantiles rounded": partial(normal_quantiles, step=1.0, rounds_quantiles=True),
-            "poisson, 9 quantiles": partial(count_quantiles, NINE),
-            "poisson, 9 wide quantiles": partial(count_quantiles, WIDE),
-            "rain, 9 quantiles": rain,
-            "normal intervals": partial(normal_intervals, (0.9,)),
-            "poisson intervals": partial(count_intervals, (0.9,)),
-            "poisson, 3 intervals": partial(count_intervals, (0.5, 0.8, 0.95)),
-            "two outputs": partial(two_outputs, 0.0),
-        }.items()
-        for n in (100, 400)
-    },
+    **{f"{name}, n 300": Design(make, 300) for name, make in DISTRIBUTIONS.items()},
+    **{f"{name}, n {n}": Design(make, n) for name, make in QUANTILES.items() for n in (100, 400)},
     "inputs, n 100": Design(with_inputs, 100),
     **{
         f"{count} clusters of 10, ICC {correlation:g}, --cluster": Design(
