@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calcheck.errors import OptionError
+from calcheck.io.object_store import TIMEOUT_SECONDS
 from calcheck.options import flag_of, option, require_count_option
 from calcheck.render import format_names
 
@@ -26,6 +27,11 @@ class InputOptions:
 
     input_format: INPUT_FORMATS | None = option(
         None, "Format of FILE. Default: by the file name extension. Required for standard input."
+    )
+    timeout: float = option(
+        TIMEOUT_SECONDS,
+        "Seconds to wait for each answer of an object store, such as s3:// or gs://.",
+        metavar="SECONDS",
     )
 
 
