@@ -18,6 +18,7 @@ from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.streaming.accumulators import Metadata, MomentSums, central_products
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import accumulate, merge, report_from_state
+from tests.benchmarks.models import RIGHT, rows_of
 from tests.families import FAMILIES, calibrated
 from tests.shorthand import texts
 from tests.simulations import band, pairs
@@ -237,3 +238,12 @@ def test_sums_with_other_fixed_arguments_are_not_added():
     one, other = (MomentSums(Metadata(3), {"a": np.ones(2)}, {"levels": np.array([level])}) for level in (0.1, 0.2))
     with pytest.raises(DataError, match="its levels differ between batches"):
         one.add(other)
+
+
+def test_states_of_different_versions_are_not_merged():
+    """Sums of intervals lacked the targets strictly inside, before counts were judged by them."""
+    rows = rows_of(RIGHT["1 interval"], 60, 0)
+    states = [accumulate(InMemory(day), [METRICS["coverage"]()], RUN) for day in days(rows, 2)]
+    del states[1].sums[0].sums["strictly_inside"]
+    with pytest.raises(Exception, match="a and b cannot be merged: different versions of calcheck summed coverage"):
+        merge([("a", states[0]), ("b", states[1])])

@@ -257,6 +257,7 @@ def test_ence_fails_models_that_are_far_too_narrow():
 
 def test_metrics_without_a_valid_test_say_so():
     rows = series(np.random.default_rng(12), 200, 0.5)
+    rows = rows.with_targets(rows.y, Gaussian(rows.predictive.loc, np.linspace(1, 2, 200)))  # bins that differ
     for result in report(rows, ("confidence-curve", "lzms"), time="time").results:
         assert result.p_value is None
         assert result.verdict == "none"
