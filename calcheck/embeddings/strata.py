@@ -125,8 +125,9 @@ def one_stratum(labels: Labels) -> Strata:
 def _equal_inputs(x: Values, labels: Labels) -> tuple[NDArray[np.intp], Values, Values]:
     """Return the number of the distinct input of each row, (n,), and the rows of each sample per distinct input."""
     _, same = np.unique(x, axis=0, return_inverse=True)
-    same = same.ravel()
-    return same, np.bincount(same, labels), np.bincount(same, ~labels)
+    same = np.asarray(same.ravel(), dtype=np.intp)
+    first, second = (np.asarray(np.bincount(same, chosen), dtype=np.float64) for chosen in (labels, ~labels))
+    return same, first, second
 
 
 def _neighbors(score: Values) -> NDArray[np.intp]:

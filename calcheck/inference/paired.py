@@ -109,8 +109,8 @@ class ModelPair(Generic[MetricT_co]):
     @cached_property
     def rounding(self) -> float:
         """The size of rounding errors of the difference."""
-        sides = [each.estimate() for each in self._values()]
-        return EQUAL * max(map(abs, (*sides, *(self.targets or ()))))
+        numbers: list[float] = [each.estimate() for each in self._values()] + list(self.targets or ())
+        return EQUAL * max(map(abs, numbers))
 
     def values(self) -> tuple[float, float]:
         """Return the values of both models, or their distances from their targets."""
