@@ -58,8 +58,8 @@ def test_each_file_has_the_values_of_evaluate_and_their_changes(report, calcheck
 
 
 def test_positions_count_from_zero_by_default(report, series):
-    found = report(*series, "--metrics", "crps")
-    assert [each["slice"]["at"] for each in found["results"]] == ["0", "1", "2"]
+    found = report(*series, "--metrics", "crps,zms")
+    assert [each["slice"]["at"] for each in found["results"]] == ["0", "1", "2"] * 2
     assert found["settings"]["at"] == [0, 1, 2]
     assert [each["path"] for each in found["input"]["files"]] == list(series)
     assert found["overall"] is None  # which would be that of one file

@@ -9,7 +9,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings.diagnostics import residual_warnings
+from calcheck.embeddings.diagnostics import MIN_DOF, few_dof, residual_warnings
+from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
@@ -21,6 +22,7 @@ from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
 from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
+from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.naive import input_kernel
@@ -418,3 +420,20 @@ def test_the_larger_residual_of_output_features_is_warned_of(larger):
     (warning,) = residual_warnings(bounds)
     assert warning.code == "feature-residual"
     assert "up to 1.0e-03 of a squared norm" in warning.text
+
+
+def test_kernels_that_are_too_narrow_or_too_wide_are_warned_of():
+    def codes(gamma):
+        rng = np.random.default_rng(0)
+        rows = Predictions(
+            y=rng.normal(size=40), predictive=Gaussian(np.zeros(40), np.ones(40)), x=rng.normal(size=(40, 2))
+        )
+        names = {"jmmd": METRICS["jmmd"](kernel_x="rbf", gamma_x=gamma), "cce": Cce(kernel_x="rbf", gamma_x=gamma)}
+        return {name: {each.code for each in rows_of(metric, rows).warnings} for name, metric in names.items()}
+
+    assert "narrow-kernel" in codes(1e6)["jmmd"]
+    assert "narrow-kernel" not in codes(0.5)["jmmd"]
+    assert "low-dof" in codes(1e-6)["cce"]
+    assert "low-dof" not in codes(0.5)["cce"]
+    assert [len(narrow_kernel_warnings(neighbors, "row", "1")) for neighbors in (None, 1.0, 0.99)] == [0, 0, 1]
+    assert [len(few_dof(dof)) for dof in (MIN_DOF, 0.99 * MIN_DOF)] == [0, 1]
