@@ -18,7 +18,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
-from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
+from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling, neighbors
 from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
@@ -221,6 +221,25 @@ def test_the_median_bandwidth_of_many_rows_uses_a_sample():
     found = bandwidth("median", x, AS_IT_IS, "rbf")
     # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows give the scale squared to 3 %
     assert_allclose(found, 1 / (2 * 0.6745**2), rtol=0.1)
+
+
+def test_few_inputs_in_blocks_are_scaled_as_those_in_memory():
+    """Of seven rows, divisors n and n - 1 differ by 8 %."""
+    x = np.random.default_rng(1).normal([1, -30], [2, 0.1], (7, 2))
+    deferred = LazyInputs(lambda: iter([x[:3], x[3:]]), x.shape, x.dtype)
+    for kernel in ("rbf", "polynomial"):
+        own, lazy = (fit_scaling(inputs, "standardize", kernel) for inputs in (x, deferred))
+        assert_allclose(own.divisor, x.std(axis=0, ddof=1), rtol=1e-12)
+        assert_allclose(lazy.divisor, own.divisor, rtol=1e-12)
+        assert_allclose(lazy.shift, own.shift, rtol=1e-12)
+    expected = 1 / (2 * x.var(axis=0, ddof=1).sum())
+    for inputs in (x, deferred):
+        assert_allclose(bandwidth("variance", inputs, fit_scaling(x, "none", "rbf"), "rbf"), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 30, 2500])
+def test_neighbors_of_equal_inputs_are_all_others_even_of_a_sample(n):
+    assert_allclose(neighbors(Rbf(1.0), np.zeros((n, 1))), n - 1, rtol=1e-12)
 
 
 def test_rows_for_the_median_depend_on_the_inputs_only():
