@@ -106,6 +106,12 @@ def test_dof_agrees_with_the_trace(kernel, ridge):
         assert dof.error < 0.06 * trace
 
 
+def test_the_error_of_dof_is_its_deviation_over_seeds():
+    x, outputs = np.random.default_rng(3).normal(size=(300, 4)), np.zeros((300, 1))
+    found = [KernelRidge(Rbf(0.3), x, Run(seed=seed), solver="cg").solve(outputs, 0.001).dof for seed in range(12)]
+    assert 0.5 < np.std([dof.value for dof in found]) / np.mean([dof.error for dof in found]) < 2
+
+
 @pytest.mark.parametrize("run", [Run(), Run(memory=1), Run(device="cpu"), Run(device="cpu", memory=1)])
 @pytest.mark.parametrize("tile", [(5, 50), (31, 31), None])
 def test_regressions_do_not_depend_on_solver_device_or_memory(run, tile):
