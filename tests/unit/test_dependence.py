@@ -10,8 +10,9 @@ from scipy import stats
 import calcheck
 from calcheck.dependence.autoregression import Autoregression, autocovariances
 from calcheck.dependence.clusters import Clusters
-from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.columns import MOST_INFLATION, find_clusters, series_dependence
 from calcheck.dependence.notice import dependence_warnings, design_effects
+from calcheck.dependence.scores import dependence_scores
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
@@ -81,6 +82,29 @@ def test_constant_series_have_no_memory():
 def test_clusters_of_equal_sizes_have_as_many_degrees_of_freedom_as_clusters_less_one():
     assert Clusters(np.repeat(np.arange(7), 3)).degrees_of_freedom == pytest.approx(6)
     assert Clusters(np.array([0] * 8 + [1, 2])).degrees_of_freedom == pytest.approx(100 / 66 - 1 if 100 / 66 > 2 else 1)
+
+
+def test_clusters_of_unequal_sizes_have_fewer_degrees_of_freedom():
+    """Of 4, 2, 2 and 2 rows: 10² / (16 + 4 + 4 + 4) equal clusters have the same information."""
+    found = Clusters(np.repeat(np.arange(4), [4, 2, 2, 2]), inflation=1.5)
+    assert found.degrees_of_freedom == pytest.approx(100 / 28 - 1)
+    assert found.variance_factor == pytest.approx(1.5 * 4 / 3)
+
+
+def test_short_blocks_of_a_series_are_corrected_for_what_they_share():
+    """The variance between blocks of 20 is too small by the share memory / 20, and by no more than a limit."""
+    rows = series(np.random.default_rng(10), 400, 0.7)
+    memory = series_dependence(dependence_scores(rows), np.arange(400)).memory
+    assert memory > 1
+    assert find_clusters(rows, RowDependence(block=20)).inflation == pytest.approx(1 / (1 - memory / 20))
+    assert find_clusters(rows, RowDependence(block=1)).inflation == MOST_INFLATION
+
+
+@pytest.mark.parametrize(("count", "warned"), [(19, True), (20, False)])
+def test_fewer_than_twenty_clusters_are_warned_of(count, warned):
+    rows = series(np.random.default_rng(11), 60, 0.0, patient=np.arange(60) % count)
+    codes = [each.code for each in find_clusters(rows, RowDependence(cluster="patient")).messages]
+    assert codes == ["dependence", *(["few-clusters"] if warned else [])]
 
 
 def test_the_nominal_confidence_gives_the_limits_of_a_t_interval():

@@ -12,6 +12,7 @@ from calcheck.gate.evaluate import evaluate_rule
 from calcheck.gate.messages import UNKNOWN, format_values
 from calcheck.gate.resolution import resolve_rule
 from calcheck.gate.rules import DEEPEST, LONGEST, parse
+from calcheck.gate.slices import SliceSummary
 from calcheck.messages import Message
 from calcheck.report import Gate, Input, Overall, Report, Result
 
@@ -441,3 +442,12 @@ def test_a_rule_on_an_absent_overall_verdict_is_violated_with_the_reason():
 def test_a_rule_on_something_else_of_the_overall_verdict_is_refused(text, expected):
     with pytest.raises(OptionError, match=re.escape(expected)):
         evaluate_text(text)
+
+
+def test_the_summary_of_groups_counts_those_in_which_a_metric_fails():
+    def group(*verdicts, p=None):
+        return {str(place): replace(ZMS, verdict=each, p_value_adjusted=p) for place, each in enumerate(verdicts)}
+
+    groups = {"a": group("pass", "fail", p=0.02), "b": group("pass", p=0.3), "c": group("none"), "d": group("pass")}
+    assert SliceSummary.from_groups(groups) == SliceSummary(min_p=0.02, groups=4, failed=1)
+    assert SliceSummary.from_groups({"c": group("none")}) == SliceSummary(min_p=None, groups=1, failed=0)
