@@ -123,6 +123,8 @@ def run() -> int:
     except OSError as error:
         if error.filename is not None:
             raise
+        if isinstance(error, FileNotFoundError):
+            return _complain("the current folder was deleted. Change to another one", EXIT_MISTAKE)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffer cannot be written either
         return _complain(f"cannot write to standard output: {error.strerror}", EXIT_MISTAKE)
     return code if isinstance(code, int) else 0
