@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     AnyFile: TypeAlias = "File | Files | TableInMemory"
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+ANY_JSON = ".json"
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
     ".parquet": "parquet",
@@ -381,7 +382,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
-    with other extensions are skipped too.
+    with other extensions are skipped too; so are files named ``.json``, which may be metadata, beside tables.
 
     Parameters
     ----------
@@ -407,6 +408,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
+    known = {path: place for path, place in known.items() if suffix_of(path) != ANY_JSON} or known
     if not seen:
         endings = ", ".join(SUFFIXES)
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"
@@ -418,6 +420,25 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
         for path, place in sorted((known or seen).items())
     )
     return Files(name, members)
+
+
+def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFile:
+    """Return the files of several paths, patterns or folders as one table, in their order.
+
+    Raises
+    ------
+    FileError
+        There is no such file, or one is named twice.
+    """
+    members: list[PartitionFile] = []
+    for found in (resolve(name, input_format) for name in names):
+        members += found.members if isinstance(found, Files) else [PartitionFile(cast("File", found))]
+    paths = [member.file.name for member in members]
+    if repeated := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
+        msg = f"{repeated[0]} is named twice, so its rows would count twice"
+        raise FileError(msg)
+    more = f", … {len(paths):,} in all" if len(paths) > MAX_SHOWN else ""
+    return Files(", ".join(paths[:MAX_SHOWN]) + more, tuple(members))
 
 
 def _file(place: StoreObject | str, input_format: str | None) -> File:
