@@ -12,15 +12,9 @@ if TYPE_CHECKING:
     import lzma
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
-MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-BZ2_BLOCK = b"1AY&SY", b"\x17rE8P\x90"  # after the magic number and a digit: a block, or the end of an empty stream
+MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+MAGIC |= {b"BZh%d" % level + block: "bz2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")}
 CHUNK = 1 << 20  # Bytes read or decompressed at a time
-
-
-def compression_of(start: bytes) -> str | None:
-    """Return the compression of bytes that start so, None if they are not compressed."""
-    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
-    return None if kind == "bz2" and start[4:10] not in BZ2_BLOCK else kind
 
 
 def compression_errors() -> tuple[type[Exception], ...]:

@@ -17,8 +17,9 @@ from urllib.parse import unquote
 
 from calcheck.conditions import parse_all
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
+from calcheck.io.compression import MAGIC as COMPRESSIONS
 from calcheck.io.compression import SUFFIXES as COMPRESSED
-from calcheck.io.compression import compression_errors, compression_of, decompressed
+from calcheck.io.compression import compression_errors, decompressed
 from calcheck.io.limits import ReadLimits
 from calcheck.io.object_store import open_object
 from calcheck.io.pipe import read_pipe
@@ -214,7 +215,7 @@ class File:
     @cached_property
     def _compression(self) -> str | None:
         with self._stored() as stream:
-            return compression_of(stream.read(MAX_MAGIC))
+            return _by_magic(stream.read(MAX_MAGIC), COMPRESSIONS)
 
     @contextmanager
     def _decompressed(self) -> Iterator[BinaryIO]:
@@ -552,6 +553,6 @@ def file_named(name: str) -> Iterator[None]:
         raise FileError(msg) from error
 
 
-def _by_magic(start: bytes) -> str | None:
-    """Return the format whose magic number the bytes start with."""
-    return next((found for magic, found in MAGIC.items() if start.startswith(magic)), None)
+def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:
+    """Return the format, or the compression, whose magic number the bytes start with."""
+    return next((found for magic, found in known.items() if start.startswith(magic)), None)
