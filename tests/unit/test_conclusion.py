@@ -352,7 +352,7 @@ def test_failures_that_are_not_clear_are_listed_and_do_not_change_the_answer():
     )
 
 
-def test_the_p_value_adjusted_for_all_metrics_decides_whatever_the_number_of_replicates():
+def test_the_p_value_adjusted_for_all_metrics_decides_for_few_replicates_too():
     """39 replicates: the smallest adjusted p-value is 1/40, and the smallest two-sided one of a metric is 2/40."""
     few = {"details": {"null": {"replicates": 39}}, "p": 2 / 40, "zeta": 2.5}
     narrow = partial(fail, "zms", 1.5, 1.0, "too-narrow", low=1.4, high=1.6, **few)
