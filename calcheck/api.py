@@ -38,6 +38,7 @@ from calcheck.render.pictures.comparison import comparison_picture
 from calcheck.render.pictures.monitor import monitor_picture
 from calcheck.render.pictures.rejection import rejection_picture
 from calcheck.render.pictures.sweep import sweep_picture
+from calcheck.storage.file_lock import exclusive
 from calcheck.storage.monitor_state import read_monitor_state, write_monitor_state
 from calcheck.studies import compare as comparison
 from calcheck.studies import recalibrate as recalibration
@@ -722,18 +723,21 @@ def monitor(
     ('fail', True, '98', 'too-narrow')
     """
     _require_known(options, MonitorArguments)
-    earlier = None if state is None else read_monitor_state(fspath(state))
-    settings, further = _monitor_settings(time, earlier, dict(options))
-    chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
-    if earlier is not None:
-        _require_same_run(earlier, None if metrics is None else chosen, further)
-        chosen, run = list(earlier.metrics), earlier.continue_run(run)
-    source = _source(data, columns, chosen, also=settings.columns, dependence=settings.columns)
-    source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
-    with source.error_names():
-        found = observe(source, settings, chosen, earlier=earlier, run=run)
-    if save_state is not None:
-        write_monitor_state(fspath(save_state), found)
+    path = None if save_state is None else fspath(save_state)
+    with exclusive(path) as require_unchanged:
+        earlier = None if state is None else read_monitor_state(fspath(state))
+        settings, further = _monitor_settings(time, earlier, dict(options))
+        chosen, run, columns = _parsed(window_metrics() if metrics is None else metrics, further)
+        if earlier is not None:
+            _require_same_run(earlier, None if metrics is None else chosen, further)
+            chosen, run = list(earlier.metrics), earlier.continue_run(run)
+        source = _source(data, columns, chosen, also=settings.columns, dependence=settings.columns)
+        source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
+        with source.error_names():
+            found = observe(source, settings, chosen, earlier=earlier, run=run)
+        if path is not None:
+            require_unchanged()
+            write_monitor_state(path, found)
     report = _require_results(monitor_report(found, level=settings.level, run=run))
     return InteractiveReport.from_report(report, build=monitor_document, draw=lambda report: [monitor_picture(report)])
 

@@ -102,6 +102,9 @@ class Details(TypedDict, total=False):
     subsets: Annotated[int, "Number of random subsets of the rows."]
     deviation: Annotated[float, "Standard deviation over random subsets, or over trials with new draws."]
     change: Annotated[float, "Value minus that of all rows."]
+    ideal: Annotated[
+        list[float], "Ideal values of two models, if their difference is that of the distances from these values."
+    ]
 
 
 DetailsT = TypeVar("DetailsT", bound=Details)
@@ -231,7 +234,13 @@ class WisDetails(Details, total=False):
     levels: Annotated[list[float], "Levels of the quantiles."]
 
 
-class OtherLevel(TypedDict):
+class AtLimits(TypedDict, total=False):
+    """Share of targets inside if those equal to stated limits of their intervals do not count, as for counts."""
+
+    strictly_inside: Annotated[float, "Share of targets strictly inside, if some are equal to stated limits."]
+
+
+class OtherLevel(AtLimits):
     """Coverage at another level."""
 
     level: Annotated[float, "Level of the intervals."]
@@ -239,7 +248,7 @@ class OtherLevel(TypedDict):
     expected: Annotated[float, "Expected share."]
 
 
-class CoverageDetails(Details, total=False):
+class CoverageDetails(Details, AtLimits, total=False):
     """Details of coverage."""
 
     below: Annotated[float, "Share of targets below their interval."]
@@ -324,6 +333,9 @@ CoverageBin = TypedDict(
         "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
         "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
         "coverage": Annotated[float | None, "Share of targets inside their intervals."],
+        "strictly_inside": NotRequired[
+            Annotated[float | None, "Share of targets strictly inside, if some are equal to stated limits."]
+        ],
         "expected": Annotated[float | None, "Expected share."],
     },
 )

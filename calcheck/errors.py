@@ -76,7 +76,15 @@ class DataError(CalcheckError):
     """The data are missing, malformed, or unsuitable for the requested computation."""
 
 
-class FileError(DataError):
+class RefusedError(DataError):
+    """No metric is computed: a file cannot be used, or numbers in it are too large or too small to compute with."""
+
+
+class ExtremeError(RefusedError):
+    """Numbers are too large or too small to compute with, so that a metric would overflow or underflow."""
+
+
+class FileError(RefusedError):
     """A file cannot be read, or has the wrong content for its purpose; the message names the file."""
 
 
@@ -138,6 +146,17 @@ class ValuesError(DataError):
         first = [row if places is None else places[row] for row in self.rows[: SHOWN + 1]]
         text = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({named_rows(first)})"
         return f"{text}. {self.remedy}" if self.remedy else text
+
+    def named(self, name: str, places: Sequence[int]) -> DataError:
+        """Return the error with the name of the column and the row numbers in the file."""
+        return DataError(self.message(name, places))
+
+
+class ExtremeValuesError(ValuesError, ExtremeError):
+    """Some values of an array are too large or too small to compute with."""
+
+    def named(self, name: str, places: Sequence[int]) -> DataError:
+        return ExtremeError(self.message(name, places))
 
 
 @contextmanager

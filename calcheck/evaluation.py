@@ -6,19 +6,20 @@ The module is not called ``evaluate`` because the package exports a function wit
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
-from calcheck.dependence.notice import dependence_warnings
-from calcheck.errors import DataError, FileError, NumericalError, OptionError
+from calcheck.dependence.notice import noticed_effect
+from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.inference.curves_at_inputs import curves_at_inputs
 from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
 from calcheck.inference.multiplier_null import simulate_dependent_null
-from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_comparison import compare_with_null, without_verdict
 from calcheck.inference.null_distribution import (
     FittedMetric,
     NullSimulator,
@@ -28,6 +29,7 @@ from calcheck.inference.null_distribution import (
 )
 from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict
 from calcheck.inference.pointwise_tests import pointwise_p_values
+from calcheck.inference.step_down import with_adjusted
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
 from calcheck.messages import Message
@@ -37,12 +39,13 @@ from calcheck.report import Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
+    from calcheck.dependence.notice import DesignEffect
     from calcheck.distributions import Predictive
     from calcheck.inference.verdict_basis import Basis
     from calcheck.io.source import FileSource
@@ -109,7 +112,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     run = replace(run, keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
     info = source.input_info()
-    warnings = (*data_warnings(source, source.predictions().predictive), *noticed_dependence(source, run))
+    noticed = noticed_dependence(source, run)
+    warnings = data_warnings(source, source.predictions().predictive)
+    warnings += () if noticed is None else (noticed.warning(),)
     if subsample is not None:
         source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
@@ -133,9 +138,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             data_sets = data_sets.for_inputs(len(shown)) if metric.info.conditional else data_sets
             computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
             computed.shares_replicates = own is source
-        except FileError:
+        except RefusedError:
             raise
-        except (DataError, NumericalError) as error:
+        except DataError as error:
             skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             continue
         if sink is not None:
@@ -150,10 +155,13 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     return Report(
         calcheck=__version__,
         input=info,
-        settings=run_settings(run, subsample=subsample, replicates=run.replicates, clusters=clusters),
-        results=make_results(found, run, warnings, clusters),
+        settings={
+            **({} if noticed is None else noticed.settings),
+            **run_settings(run, subsample=subsample, replicates=run.replicates, clusters=clusters),
+        },
+        results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
-        overall=overall_verdict([each for each, _ in found], run.confidence),
+        overall=overall_verdict([each for each, _ in found], run.confidence, judged=noticed is None),
     )
 
 
@@ -192,7 +200,12 @@ def with_needed_columns(
 
 
 def make_results(
-    found: Sequence[Known], run: Run, warnings: tuple[Message, ...], clusters: Clusters | None = None
+    found: Sequence[Known],
+    run: Run,
+    warnings: tuple[Message, ...],
+    clusters: Clusters | None = None,
+    *,
+    unjudged: str = "",
 ) -> tuple[Result, ...]:
     """Return the results of computed metrics on the same rows, with intervals, references and verdicts.
 
@@ -206,6 +219,8 @@ def make_results(
         Warnings that apply to all metrics.
     clusters : Clusters, optional
         Clusters of rows that depend on each other.
+    unjudged : str
+        Why metrics whose verdicts assume independent rows have none, or "".
     """
     import numpy as np
 
@@ -214,7 +229,10 @@ def make_results(
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run, clusters)
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
-            inference = replace(compare_with_null(each, interval, run), p_value_adjusted=p)
+            compared = compare_with_null(each, interval, run)
+            if unjudged and compared.verdict != "none" and not each.metric.info.tests_independence:
+                compared = without_verdict(compared, unjudged)
+            inference = with_adjusted(compared, p)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))
@@ -227,9 +245,9 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
     return (*source.warnings(), *([Message("interpolated-distributions", caveat)] if caveat else []))
 
 
-def noticed_dependence(source: Source, run: Run) -> tuple[Message, ...]:
-    """Return a warning if rows seem to depend on each other, unless the options of the run state how."""
-    return () if run.dependence.is_stated else dependence_warnings(source.predictions())
+def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
+    """Return by what rows seem to depend on each other, unless the options of the run state how; None if by nothing."""
+    return None if run.dependence.is_stated else noticed_effect(source.predictions())
 
 
 def run_settings(
@@ -312,7 +330,11 @@ def _computed(
     import numpy as np
 
     stated = StatedShape.from_predictive(source.predictions().predictive)
-    with source.error_context(), np.errstate(all="ignore"):  # metrics raise errors for values that are not finite
+    with (
+        _refusal(metric),
+        source.error_context(),
+        np.errstate(all="ignore"),
+    ):  # metrics raise errors for values that are not finite
         fit = metric.fit(source, run)
         if at is not None and isinstance(metric, Conditional):
             fit = metric.at_inputs(fit, at)
@@ -329,6 +351,16 @@ def _computed(
         if replicates and _is_simulated(computed) and not run.dependence.is_stated:
             _simulate_alone(computed, simulation, run)
     return computed
+
+
+@contextmanager
+def _refusal(metric: Metric[Any]) -> Iterator[None]:
+    """Refuse the data if a metric fails numerically: it must not vanish beside the metrics that do not."""
+    try:
+        yield
+    except NumericalError as error:
+        msg = f"{metric.info.name}: {error}"
+        raise RefusedError(msg) from error
 
 
 def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:

@@ -57,6 +57,7 @@ Code = Literal[
     "biased-estimator",
     # studies
     "different-inputs",
+    "values-compared",
     "in-hindsight",
     "criterion-missing",
     "outside-interval",
@@ -107,6 +108,6 @@ def _words(code: Code) -> str:
 
 AT_QUANTILES = Message(
     "verdict-basis",
-    "some targets are equal to quantiles, as for counts: they count on the side that favors the model, and the verdict"
-    " is conservative",
+    "some targets are equal to quantiles or limits of intervals, as for counts: they count on the side that favors the"
+    " model, and the verdict is conservative",
 )

@@ -15,7 +15,7 @@ from calcheck.distributions.base import REPEATED
 from calcheck.errors import DataError, ValuesError
 from calcheck.lazy_inputs import LazyInputs, load, take
 from calcheck.report import Input
-from calcheck.validation import concat_columns, require_finite
+from calcheck.validation import concat_columns, require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,13 +84,13 @@ class Predictions:
 
     def _check_values(self) -> None:
         if self.y is not None:
-            require_finite("y", self.y)
+            require_moderate("y", self.y)
         if self.x is not None:
             if self.x.ndim != 2 or not self.x.shape[1]:  # noqa: PLR2004 - rows and columns
                 msg = f"x must be two-dimensional, rows by features, got shape {self.x.shape}"
                 raise DataError(msg)
             if not isinstance(self.x, LazyInputs):  # lazy inputs are checked on each read
-                require_finite("x", self.x)
+                require_moderate("x", self.x)
         if self.y is not None and self.predictive is not None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
@@ -260,9 +260,8 @@ class Source(ABC):
         try:
             yield
         except ValuesError as error:
-            raise DataError(
-                error.message(self.column_name(error.name), self.predictions().row_numbers().tolist())
-            ) from error
+            places = self.predictions().row_numbers().tolist()
+            raise error.named(self.column_name(error.name), places) from error
 
     @contextmanager
     def error_names(self) -> Iterator[None]:

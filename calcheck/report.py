@@ -34,7 +34,7 @@ Direction = Literal[
 ]
 """How a model is wrong if a verdict is ``"fail"``."""
 Fault = Literal[Direction, "skewed", "ranking-lost"]
-Topic = Literal["bias", "size", "shape", "ranking", "inputs", "others", "where", "when", "what"]
+Topic = Literal["dependence", "bias", "size", "shape", "ranking", "inputs", "others", "where", "when", "what"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
@@ -428,8 +428,8 @@ class HorizonEvidence:
         Number of rows, and of different times.
     e_value, log_e_value : float
         Evidence against the model after the last time, and its natural logarithm.
-    max_e_value : float
-        The largest e-value so far.
+    max_e_value, max_log_e_value : float
+        The largest e-value so far, and its natural logarithm.
     components : dict
         Means of the components of the PIT over all rows: bias, dispersion, skewness and tails.
     """
@@ -441,6 +441,7 @@ class HorizonEvidence:
     e_value: float
     log_e_value: float
     max_e_value: float
+    max_log_e_value: float | None = field(default=None, metadata=ADDED)
     components: dict[str, float]
 
 
@@ -453,7 +454,8 @@ class Monitor:
     verdict : str
         ``"fail"`` if there is an alarm: the e-value has reached the threshold at some time; else ``"pass"``.
     e_value, log_e_value : float
-        Evidence against the model after the last time, and its natural logarithm. It starts at 1.
+        Evidence against the model after the last time, and its natural logarithm. It starts at 1. E-values beyond the
+        range of floats are the largest float.
     max_e_value, max_log_e_value : float
         The largest evidence so far. If the model is right, it ever reaches the threshold with a probability of at most
         the level.
@@ -512,6 +514,11 @@ class Report:
     overall: Overall | None = field(default=None, metadata=ADDED)
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
     monitor: Monitor | None = field(default=None, metadata=ADDED)
+
+    @property
+    def has_dependent_rows(self) -> bool:
+        """Whether rows depend on each other, as options state or as was noticed."""
+        return not {"dependence", "dependence_noticed"}.isdisjoint(self.settings)
 
     def violated(self, level: Level) -> tuple[Gate, ...]:
         """Return the gates of a level that are violated."""

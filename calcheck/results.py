@@ -95,6 +95,8 @@ class RowResults:
         Mean score of a perfect model, if it is known for distributions of any shape.
     inference : IntervalInference, optional
         Result of an inference method specific to the metric, which replaces the bootstrap of its means.
+    no_verdict : str
+        Reason if no test gives a verdict; empty otherwise.
     numbers : (n,), optional
         Row numbers of the results, if these are of a sample of the rows.
     count : int
@@ -108,6 +110,7 @@ class RowResults:
     warnings: tuple[Message, ...] = ()
     reference: float | None = None
     inference: IntervalInference | None = None
+    no_verdict: str = ""
     numbers: NDArray[np.intp] | None = None
     count: int = 1
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, ValuesError
+from calcheck.errors import DataError, ExtremeValuesError, ValuesError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 18  # Values checked per block
+UNIT = "Correct these values, or change their unit."
+LEAST, LARGEST = 1e-75, 1e75  # Range of numbers whose squares and fourth powers neither overflow nor underflow
 
 
 def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
@@ -30,7 +32,9 @@ def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> None:
+def require(
+    name: str, good: NDArray[np.bool_], rule: str, remedy: str = "", error: type[ValuesError] = ValuesError
+) -> None:
     """Raise an error unless every row is valid.
 
     Parameters
@@ -43,6 +47,8 @@ def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> 
         Requirement, as in ``"must be positive"``.
     remedy : str, optional
         What the user can do.
+    error : type
+        Type of the error.
 
     Raises
     ------
@@ -52,7 +58,7 @@ def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> 
     if good.all():
         return
     bad = np.asarray(~good.reshape(len(good), -1).all(axis=1))
-    raise ValuesError(name, rule, np.flatnonzero(bad).tolist(), len(bad), remedy)
+    raise error(name, rule, np.flatnonzero(bad).tolist(), len(bad), remedy)
 
 
 def finite_rows(values: NDArray[Any], *, block: int = BLOCK) -> NDArray[np.bool_]:
@@ -77,10 +83,32 @@ def require_finite(name: str, values: NDArray[np.floating[Any]]) -> None:
     require(name, finite_rows(values), "must be finite numbers", remedy)
 
 
-def require_positive(name: str, values: NDArray[np.float64], remedy: str = "") -> None:
-    """Raise an error unless every value is finite and > 0 (:func:`require`)."""
+def require_moderate(name: str, values: NDArray[np.floating[Any]], *, power: int = 1) -> None:
+    """Raise an error unless every value is finite and at most 1e75 in size (:func:`require`).
+
+    Parameters
+    ----------
+    name : str
+        Role of the array, for the message.
+    values : (n, ...)
+        The values.
+    power : int
+        2 for squares, such as variances, whose limit is that of their roots squared.
+    """
+    largest = LARGEST**power
+    if not values.size or (float(values.max()) <= largest and float(values.min()) >= -largest):
+        return  # finite, because comparisons with NaN are false
     require_finite(name, values)
+    moderate = np.abs(values) <= largest
+    require(name, moderate, f"must be at most {largest:.0e} in size to be squared", UNIT, ExtremeValuesError)
+
+
+def require_positive(name: str, values: NDArray[np.float64], remedy: str = "", *, power: int = 1) -> None:
+    """Raise an error unless every value is finite and > 0, from 1e-75 to 1e75 (:func:`require_moderate`)."""
+    require_moderate(name, values, power=power)
     require(name, values > 0, "must be positive", remedy)
+    least = LEAST**power
+    require(name, values >= least, f"must be at least {least:.0e} to be squared", UNIT, ExtremeValuesError)
 
 
 def require_counts(name: str, values: NDArray[np.float64], family: str) -> None:

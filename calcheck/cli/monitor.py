@@ -54,6 +54,7 @@ def _monitor(files: list[str], **given: Any) -> None:
     """
     from calcheck.render.builders.monitor import monitor_document
     from calcheck.render.pictures.monitor import monitor_picture
+    from calcheck.storage.file_lock import exclusive
     from calcheck.storage.monitor_state import write_monitor_state
     from calcheck.studies.monitor_report import monitor_report
 
@@ -63,12 +64,14 @@ def _monitor(files: list[str], **given: Any) -> None:
     save_to = build(SavedStateOptions, given).save_state
     _require_writable(output, files, plot, save_to)
     given = {**given, LEVEL: None}  # the level of alarms, not of intervals
-    state = _state(files, options, given)
-    with run_context(given) as run:
-        report = _with_gates(monitor_report(state, level=options.level, run=run), rules)
+    with exclusive(save_to) as require_unchanged:
+        state = _state(files, options, given)
+        with run_context(given) as run:
+            report = _with_gates(monitor_report(state, level=options.level, run=run), rules)
+        if save_to:
+            require_unchanged()
+            write_monitor_state(save_to, state)
     report = _with_commands(report, files[-1], given)
-    if save_to:
-        write_monitor_state(save_to, state)
     if plot:
         draw(monitor_picture(report), plot)
     deliver(report, output, monitor_document)

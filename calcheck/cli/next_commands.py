@@ -88,6 +88,9 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
         The columns that form the groups; none for regions.
     """
     failed = next((result for result in report.results if result.verdict == "fail"), None)
+    if file != "-" and columns and (noticed := report.settings.get("dependence_noticed")):
+        by = ["--by", ",".join(columns), *shlex.split(noticed["option"])]
+        return (shlex.join(["calcheck", "slices", file, *_given_options("slices", given), *by]),)
     if file == "-" or failed is None:
         return ()
     evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
@@ -115,6 +118,9 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     """Yield names of commands with further options, the most helpful first."""
     conclusion = report.conclusion
     if conclusion is None:
+        return
+    if noticed := report.settings.get("dependence_noticed"):
+        yield "evaluate", shlex.split(noticed["option"])
         return
     computed = {result.metric for result in report.results}
     states = {finding.topic: finding.state for finding in conclusion.findings}

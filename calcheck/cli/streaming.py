@@ -97,6 +97,7 @@ def _summed(
     *,
     strict: bool,
 ) -> Report:
+    from calcheck.storage.file_lock import exclusive
     from calcheck.storage.state import write_state
     from calcheck.streaming.state import accumulate, report_from_state
 
@@ -108,16 +109,18 @@ def _summed(
     source = open_source(file, given, metrics, narrow=False)
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
-    with run_context(given, source) as run:
-        checkpoint = _checkpoint(options, source, reads, metrics, run)
-        with _workers(options.dask) as executor:
-            state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
-        state.warnings += (Message("streamed", reason),) if reason else ()
-        report = report_from_state(state, run)
-    if strict:
-        require_nothing_skipped(report, source)
-    if options.save_state:
-        write_state(options.save_state, state)
+    with exclusive(options.save_state) as require_unchanged:
+        with run_context(given, source) as run:
+            checkpoint = _checkpoint(options, source, reads, metrics, run)
+            with _workers(options.dask) as executor:
+                state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
+            state.warnings += (Message("streamed", reason),) if reason else ()
+            report = report_from_state(state, run)
+        if strict:
+            require_nothing_skipped(report, source)
+        if options.save_state:
+            require_unchanged()
+            write_state(options.save_state, state)
     if checkpoint is not None:
         checkpoint.remove()
     return report
@@ -210,16 +213,19 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
 def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
     from calcheck.conclusion import conclude
+    from calcheck.storage.file_lock import exclusive
     from calcheck.storage.state import read_state, write_state
     from calcheck.streaming.state import merge, report_from_state
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)
     run = make_run(given)
-    state = merge([(file, read_state(file)) for file in files])
-    report = report_from_state(state, run)
-    if options.save_state:
-        write_state(options.save_state, state)
+    with exclusive(options.save_state) as require_unchanged:
+        state = merge([(file, read_state(file)) for file in files])
+        report = report_from_state(state, run)
+        if options.save_state:
+            require_unchanged()
+            write_state(options.save_state, state)
     deliver(conclude(report), build(ReportOptions, given))
 
 

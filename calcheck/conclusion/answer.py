@@ -7,7 +7,7 @@ it fails at a level that all verdicts of a right model together exceed in 5 % of
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.conclusion.evidence import Evidence
 from calcheck.conclusion.sentences import (
@@ -21,7 +21,7 @@ from calcheck.conclusion.sentences import (
 from calcheck.report import Conclusion, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from calcheck.report import Report
 
@@ -33,12 +33,31 @@ TOPICS = (describe_bias, describe_size, describe_shape, describe_ranking, descri
 
 def conclude(report: Report) -> Report:
     """Return a report with its conclusion; unchanged if it has few results and fewer than two verdicts."""
+    if (unjudged := unjudged_conclusion(report.settings)) is not None:
+        return replace(report, conclusion=unjudged) if len(report.results) >= MIN_VERDICTS else report
     verdicts = sum(result.verdict != "none" for result in report.results)
     if verdicts < MIN_VERDICTS and len(report.results) < MANY_RESULTS:
         return report
     findings = _findings(Evidence(report))
     answer = _answer(findings, report.input.n)
     return replace(report, conclusion=Conclusion(answer=answer, findings=findings))
+
+
+def unjudged_conclusion(settings: Mapping[str, Any], further: str = "") -> Conclusion | None:
+    """Return the conclusion if it was noticed that rows depend on each other, so that nothing is judged; else None.
+
+    Parameters
+    ----------
+    settings : mapping
+        The settings of the report.
+    further : str
+        What else to do.
+    """
+    noticed = settings.get("dependence_noticed")
+    if noticed is None:
+        return None
+    text = f"nothing is judged, since {noticed['reason']}{further}"
+    return Conclusion(answer="unclear", findings=(Finding(topic="dependence", state="untested", text=text),))
 
 
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from calcheck.clear_failures import clear_failures
 from calcheck.conclusion.levels import NORMAL_LIMIT, UNIT, Level, Scale, exceeds
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, LARGE_SHIFT, SMALL_SHIFT
-from calcheck.details import CoverageDetails, DetailsT, select_details
+from calcheck.details import CoverageDetails, Details, DetailsT, select_details
 
 if TYPE_CHECKING:
     from calcheck.report import Fault, Report, Result
@@ -80,10 +80,15 @@ class Evidence:
         result = self.results.get("coverage")
         if result is None or result.value is None or result.reference is None:
             return []
-        others = self.details("coverage", CoverageDetails).get("at_other_levels", [])
-        shares = [(result.options["level"], result.value, result.reference)]
-        shares += [(each["level"], each["coverage"], each["expected"]) for each in others]
-        return [Level.from_coverage(*share, n=self.report.input.n) for share in sorted(shares)]
+        n, found = self.report.input.n, self.details("coverage", CoverageDetails)
+        main = Level.from_coverage(
+            result.options["level"], result.value, result.reference, n, found.get("strictly_inside")
+        )
+        others = [
+            Level.from_coverage(each["level"], each["coverage"], each["expected"], n, each.get("strictly_inside"))
+            for each in found.get("at_other_levels", [])
+        ]
+        return sorted([main, *others])
 
     @property
     def main_level(self) -> Level | None:
@@ -128,9 +133,25 @@ class Evidence:
 
     @property
     def wrong_level(self) -> Level | None:
-        """The level that differs most, of a file that states intervals or quantiles only."""
-        if self.is_judged("pit", "zms") or not self.is_judged("coverage"):
+        """The clearest of the levels that no metric judges, of a file that states intervals or quantiles only.
+
+        Its p-value is adjusted for their number (Bonferroni).
+        """
+        others = [level for level in self.levels if level != self.main_level]
+        alone = self.is_judged("pit", "zms") or not self.is_judged("coverage") or self.clear_failure("coverage")
+        if alone or not others or self.results["coverage"].options.get("at_least"):
             return None
-        wrong = [level for level in self.levels if abs(level.scale.log) > CLEAR_ERRORS * level.scale.error]
-        alone = self.results["coverage"].options.get("at_least") or self.clear_failure("coverage")
-        return None if alone else max(wrong, key=lambda level: abs(level.scale.log) / level.scale.error, default=None)
+        p, wrong = min((level.p_value(self.effective_rows), level) for level in others)
+        return wrong if p * len(others) <= CLEAR_P else None
+
+    @property
+    def effective_rows(self) -> float:
+        """The number of independent rows with the same spread of coverage, if rows depend on each other."""
+        n, main = self.report.input.n, self.main_level
+        null = self.details("coverage", Details).get("null", {})
+        result = self.results["coverage"]
+        low, high = null.get("low") or result.reference_low, null.get("high") or result.reference_high
+        if main is None or "clusters" not in null or low is None or high is None:
+            return n
+        error = (high - low) / 2 / NORMAL_LIMIT
+        return min(n, main.level * (1 - main.level) / error**2) if error > 0 else n

@@ -31,6 +31,9 @@ class Level(NamedTuple):
     ----------
     level, coverage, expected : float
         Level, observed share and expected share.
+    strictly : float
+        Observed share without targets equal to stated limits, as for counts. A right model has a share of at most the
+        level without them, and at least the level with them, so it is judged by the nearest share between the two.
     scale : Scale
         How much wider normal intervals would have to be to hold the expected share.
     is_informative : bool
@@ -40,18 +43,34 @@ class Level(NamedTuple):
     level: float
     coverage: float
     expected: float
+    strictly: float
     scale: Scale
     is_informative: bool
 
     @classmethod
-    def from_coverage(cls, level: float, coverage: float, expected: float, n: int) -> Level:
+    def from_coverage(
+        cls, level: float, coverage: float, expected: float, n: int, strictly: float | None = None
+    ) -> Level:
         """Return a level with the scale that its share implies."""
-        smoothed = (coverage * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
+        strictly = coverage if strictly is None else strictly
+        nearest = nearest_share(coverage, strictly, expected)
+        smoothed = (nearest * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
         likely = min(max(expected, 0.5 / n), 1 - 0.5 / n)
         wanted, found = (UNIT.inv_cdf((1 + share) / 2) for share in (likely, smoothed))
         error = math.sqrt(smoothed * (1 - smoothed) / n) / (2 * UNIT.pdf(found) * found)
-        fewest = min(coverage, 1 - coverage) * n
-        return cls(level, coverage, expected, Scale(math.log(wanted / found), error), fewest >= FEWEST_TARGETS)
+        fewest = min(nearest, 1 - nearest) * n
+        scale = Scale(math.log(wanted / found), error)
+        return cls(level, coverage, expected, strictly, scale, fewest >= FEWEST_TARGETS)
+
+    def p_value(self, n: float) -> float:
+        """Return the two-sided binomial p-value of the share for n independent rows."""
+        from scipy.special import betainc
+
+        share = min(max(self.expected, 0.0), 1.0)
+        inside = nearest_share(self.coverage, self.strictly, share) * n
+        at_least = betainc(inside, n - inside + 1, share) if inside > 0 else 1.0
+        at_most = 1 - betainc(inside + 1, n - inside, share) if inside < n else 1.0
+        return float(min(1.0, 2 * min(at_least, at_most)))
 
     @property
     def differs(self) -> bool:
@@ -67,13 +86,26 @@ class Level(NamedTuple):
     def share(self) -> str:
         """The share in words, with the expected one where that is not the level, as for counts."""
         shown = percent(self.coverage, 1)
+        if self.at_limits:
+            return f"{percent(self.strictly, 1)} to {shown}"
         same = abs(self.expected - self.level) <= SAME_SHARE
         return shown if same else f"{shown} instead of {percent(self.expected, 1)}"
 
     @property
+    def at_limits(self) -> str:
+        """What the two ends of the share are, in words; "" if they are equal."""
+        differ = percent(self.strictly, 1) != percent(self.coverage, 1)
+        return ", without and with targets at their limits" if differ else ""
+
+    @property
     def text(self) -> str:
         """The level and its share in words."""
-        return f"{percent(self.level)} intervals hold {self.share}"
+        return f"{percent(self.level)} intervals hold {self.share}{self.at_limits}"
+
+
+def nearest_share(closed: float, strictly: float, expected: float) -> float:
+    """Return the number nearest to an expected share between those strictly inside and inside."""
+    return min(max(expected, strictly), closed)
 
 
 def exceeds(scale: Scale | None, other: Scale) -> bool:

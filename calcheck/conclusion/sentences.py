@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from calcheck.conclusion.bins import ErrorBins, are_uneven
-from calcheck.conclusion.levels import percent
+from calcheck.conclusion.levels import nearest_share, percent
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, EVEN, LARGE_SHIFT
 from calcheck.details import (
     BinnedDetails,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from calcheck.conclusion.evidence import Evidence
     from calcheck.conclusion.levels import Level
+    from calcheck.details import CoverageBin
     from calcheck.report import Result, Topic
 
 BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
@@ -230,7 +231,7 @@ def _even_ranking(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
 def _by_width(evidence: Evidence) -> Finding | None:
     """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
     bins = evidence.details("stratified-coverage", StratifiedCoverageDetails).get("bins", [])
-    shares = [(share, each["rows"]) for each in bins if (share := each["coverage"]) is not None]
+    shares = [(share, each["rows"]) for each in bins if (share := _nearest_share(each)) is not None]
     if evidence.results["stratified-coverage"].options["by"] is not None or not shares:
         return None
     narrowest, widest = bins[0]["from"], bins[-1]["to"]
@@ -242,7 +243,20 @@ def _by_width(evidence: Evidence) -> Finding | None:
     if evidence.clear_failure("stratified-coverage") and are_uneven(shares):
         text = f"{low} to {high} of targets are inside, depending on the width of the intervals"
         return _fault("ranking", "wrong-in-bins", text)
-    return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {low} to {high}")
+    held = (
+        f"{low} to {high}"
+        if not any("strictly_inside" in each for each in bins)
+        else "apart from targets at their limits"
+    )
+    return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {held}")
+
+
+def _nearest_share(each: CoverageBin) -> float | None:
+    """Return the share inside in a bin; if targets are equal to limits, the one nearest to what is expected."""
+    share, strictly, expected = each["coverage"], each.get("strictly_inside"), each.get("expected")
+    if share is None or strictly is None or expected is None:
+        return share
+    return nearest_share(share, strictly, expected)
 
 
 def _removal(evidence: Evidence) -> str:
@@ -318,7 +332,8 @@ def _both(levels: Sequence[Level]) -> str:
     if len(levels) < 2:  # noqa: PLR2004 - a pair
         return ""
     inner, outer = levels[0], levels[-1]
-    return f"{inner.text}, {percent(outer.level)} hold {outer.share}"
+    at_limits = inner.at_limits or outer.at_limits
+    return f"{percent(inner.level)} intervals hold {inner.share}, {percent(outer.level)} hold {outer.share}{at_limits}"
 
 
 def _with_direction(result: Result) -> str:

@@ -26,10 +26,14 @@ class Autoregression:
     memory : float
         Mean absolute lag, weighted by autocorrelations, >= 0. The variance of the mean of a block of b times is too
         small by the factor 1 - memory / b, to first order in 1 / b.
+    chance : float
+        Upper limit of the probability that a series of independent numbers fits as well, by its likelihood ratio,
+        multiplied by the number of orders that are tried.
     """
 
     variance_ratio: float
     memory: float
+    chance: float = 1.0
 
     @classmethod
     def fit(cls, series: Values) -> Autoregression:
@@ -42,13 +46,13 @@ class Autoregression:
         ----------
         Hurvich, Tsai (1989), Biometrika 76, 297-307. Den Haan, Levin (1997), Handbook of Statistics 15, 299-342.
         """
-        coefficients = _coefficients(series)
+        coefficients, chance = _coefficients(series)
         if not len(coefficients):
             return cls(1.0, 0.0)
         correlations = _correlations(coefficients, min(MOST_LAGS, 5 * len(series)))
         ratio = 1 + 2 * float(correlations.sum())
         lags = np.arange(1, len(correlations) + 1)
-        return cls(ratio, max(0.0, 2 * float(lags @ correlations) / ratio))
+        return cls(ratio, max(0.0, 2 * float(lags @ correlations) / ratio), chance)
 
 
 def autocovariances(series: Values) -> Values:
@@ -58,16 +62,21 @@ def autocovariances(series: Values) -> Values:
     return np.asarray(np.fft.irfft(spectrum)[: len(away)] / len(away))
 
 
-def _coefficients(series: Values) -> Values:
-    """Return the coefficients of the autoregression with the smallest criterion, (p,), by Levinson's recursion."""
+def _coefficients(series: Values) -> tuple[Values, float]:
+    """Return the coefficients of the autoregression with the smallest criterion, (p,), and the chance of its fit.
+
+    Orders are fitted by Levinson's recursion.
+    """
+    from scipy.special import chdtrc
+
     n = len(series)
     covariances = autocovariances(series)
     best = coefficients = np.zeros(0)
-    variance = covariances[0]
+    variance, chance = covariances[0], 1.0
     if not variance > 0:
-        return best
-    smallest = n * np.log(variance)
-    for order in range(1, min(int(10 * np.log10(n)), n - 3) + 1):
+        return best, chance
+    smallest, orders = n * np.log(variance), min(int(10 * np.log10(n)), n - 3)
+    for order in range(1, orders + 1):
         expected = coefficients @ covariances[order - 1 : 0 : -1]
         partial = (covariances[order] - expected) / variance
         coefficients = np.append(coefficients - partial * coefficients[::-1], partial)
@@ -77,7 +86,8 @@ def _coefficients(series: Values) -> Values:
         criterion = n * np.log(variance) + 2 * order * n / (n - order - 2)
         if criterion < smallest:
             smallest, best = criterion, coefficients
-    return best
+            chance = min(1.0, orders * float(chdtrc(order, n * np.log(covariances[0] / variance))))
+    return best, chance
 
 
 def _correlations(coefficients: Values, lags: int) -> Values:

@@ -54,7 +54,7 @@ class Clusters:
     @property
     def degrees_of_freedom(self) -> float:
         """The number of clusters of equal sizes with the same information, minus 1."""
-        return max(1.0, float(self.sizes.sum() ** 2 / np.sum(self.sizes.astype(np.float64) ** 2)) - 1)
+        return float(degrees_of_freedom(self.sizes))
 
     @property
     def variance_factor(self) -> float:
@@ -85,8 +85,28 @@ class Clusters:
         np.add.at(found, self.label, values)
         return found
 
-    def t_scales(self, uniform: Values) -> Values:
-        """Return factors that turn normal noise into Student's t, at given levels of their distribution, (r,)."""
-        from scipy.special import chdtri
 
-        return np.asarray(np.sqrt(self.degrees_of_freedom / chdtri(self.degrees_of_freedom, uniform)))
+def degrees_of_freedom(members: Values | NDArray[np.intp]) -> Values:
+    """Return the number of clusters of equal sizes with the same information, minus 1, given the rows of each.
+
+    Parameters
+    ----------
+    members : (G, ...)
+        Number of rows of each cluster in some groups of rows; other clusters have none there.
+
+    Returns
+    -------
+    (...)
+        At least 1.
+    """
+    largest = np.maximum(members.max(axis=0), 1e-300)
+    shares = members / largest
+    squares = np.maximum(np.sum(shares**2, axis=0), 1)
+    return np.asarray(np.maximum(shares.sum(axis=0) ** 2 / squares - 1, 1.0))
+
+
+def t_scales(uniform: Values, freedom: Values | float) -> Values:
+    """Return factors that turn normal noise into Student's t, given levels of their distribution, and its freedom."""
+    from scipy.special import chdtri
+
+    return np.asarray(np.sqrt(freedom / chdtri(freedom, uniform)))

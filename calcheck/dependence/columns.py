@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.dependence.autoregression import Autoregression
-from calcheck.dependence.clusters import FEW, FEWEST, MOST, Clusters
+from calcheck.dependence.clusters import FEW, FEWEST, MOST, Clusters, degrees_of_freedom
 from calcheck.dependence.scores import dependence_scores
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.io.times import parse_times
@@ -161,14 +161,27 @@ def series_dependence(scores: Values, place: NDArray[np.intp]) -> Autoregression
     place : (n,)
         Number of each row's time.
     """
-    found = [_of_totals(column, np.bincount(place, column).astype(np.float64)) for column in scores.T]
-    return Autoregression(max(each.variance_ratio for each in found), max(each.memory for each in found))
+    freedom = float(degrees_of_freedom(np.bincount(place)))
+    found = [_of_totals(column, np.bincount(place, column).astype(np.float64), freedom) for column in scores.T]
+    return Autoregression(
+        max(each.variance_ratio for each in found),
+        max(each.memory for each in found),
+        min(1.0, len(found) * min(each.chance for each in found)),
+    )
 
 
-def _of_totals(scores: Values, totals: Values) -> Autoregression:
+def _of_totals(scores: Values, totals: Values, freedom: float) -> Autoregression:
     """Return the dependence of totals by time, (t,); rows of one time depend on each other, too."""
     squares, between = float(np.sum(scores**2)), float(np.sum(totals**2))
     if not squares > 0 or not between > 0:
         return Autoregression(1.0, 0.0)
     fitted = Autoregression.fit(totals)
-    return Autoregression(fitted.variance_ratio * between / squares, fitted.memory)
+    chance = min(1.0, 2 * min(fitted.chance, chance_of_ratio(between / squares, freedom)))
+    return Autoregression(fitted.variance_ratio * between / squares, fitted.memory, chance)
+
+
+def chance_of_ratio(ratio: float, freedom: float) -> float:
+    """Return the probability that the variance of sums of independent rows is at least as large, relative to theirs."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(freedom, freedom * ratio))

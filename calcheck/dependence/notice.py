@@ -1,19 +1,24 @@
-"""Notice that rows depend on each other: design effects by the dates and the keys of a file."""
+"""Notice that rows depend on each other: design effects by the times and the keys of a file."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calcheck.dependence.columns import column_labels, series_dependence, time_labels
+from calcheck.dependence.clusters import degrees_of_freedom
+from calcheck.dependence.columns import chance_of_ratio, column_labels, series_dependence, time_labels
 from calcheck.dependence.scores import dependence_scores
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import CalcheckError
-from calcheck.io.columns.grouping import grouping_of
+from calcheck.io.columns.grouping import grouping_of, only_increases
 from calcheck.messages import Message
+from calcheck.statistics.moments import errors, uncertainties
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numpy.typing import NDArray
 
     from calcheck.io.columns.grouping import Grouping
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 NOTABLE = 1.5  # Design effects above this are warned of
 FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows
-CHANCE = 0.01  # Probability of a design effect that large if rows are independent
+CHANCE = 0.01  # Maximum probability of a design effect that large if rows are independent, over all columns
 
 
 class DesignEffect(NamedTuple):
@@ -43,6 +48,37 @@ class DesignEffect(NamedTuple):
     kind: Grouping
     ratio: float
 
+    @property
+    def option(self) -> str:
+        """The option that states the dependence."""
+        return f"--{self.kind} {shlex.quote(self.column)}"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no verdict without the option."""
+        return f"rows depend on each other by {self.column!r}: pass {self.option}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a report states about it."""
+        found = {"column": self.column, "option": self.option, "variance_ratio": self.ratio, "reason": self.reason}
+        return {"dependence_noticed": found}
+
+    def warning(self, without_option: str = "") -> Message:
+        """Return the warning; ``without_option`` is the name of the study, if it has no option for such rows."""
+        same = "of near times" if self.kind == "time" else "of the same value"
+        remedy = f"{without_option} assumes independent rows" if without_option else f"Pass {self.option}"
+        text = (
+            f"rows {same} in {self.column!r} depend on each other: the variance of means is {self.ratio:.2g} times that"
+            f" of independent rows, so intervals are too narrow and p-values too small. {remedy}"
+        )
+        return Message("dependent-rows", text)
+
+
+def noticed_effect(rows: Predictions) -> DesignEffect | None:
+    """Return the largest design effect by one of the columns that were read; None if rows seem independent."""
+    return max(design_effects(rows), key=lambda each: each.ratio, default=None)
+
 
 def dependence_warnings(rows: Predictions, *, without_option: str = "") -> tuple[Message, ...]:
     """Return a warning if rows depend on each other by one of the columns that were read.
@@ -54,42 +90,40 @@ def dependence_warnings(rows: Predictions, *, without_option: str = "") -> tuple
     without_option : str
         Name of the study, if it has no option for rows that depend on each other.
     """
-    effects = design_effects(rows)
-    if not effects:
-        return ()
-    worst = max(effects, key=lambda each: each.ratio)
-    same = "of near times" if worst.kind == "time" else "of the same value"
-    remedy = f"Pass --{worst.kind} {worst.column}"
-    if without_option:
-        remedy = f"{without_option} assumes independent rows"
-    text = (
-        f"rows {same} in {worst.column!r} depend on each other: the variance of means is {worst.ratio:.2g} times that"
-        f" of independent rows, so intervals are too narrow and p-values too small. {remedy}"
-    )
-    return (Message("dependent-rows", text),)
+    found = noticed_effect(rows)
+    return () if found is None else (found.warning(without_option),)
 
 
 def design_effects(rows: Predictions) -> list[DesignEffect]:
-    """Return the design effects above 1.5 that are larger than by chance, by the columns of dates and keys."""
-    groupings, predictive = _groupings(rows), rows.predictive
-    if not groupings or rows.y is None or predictive is None or len(rows) < FEWEST_ROWS:
+    """Return the design effects above 1.5 that are larger than by chance, by the columns of times and keys.
+
+    A column of numbers that only increase over the rows counts as a time if no other column shows dependence, unless
+    rows are sorted by their targets, predictions or errors, too.
+    """
+    predictive = rows.predictive
+    if rows.y is None or predictive is None or len(rows) < FEWEST_ROWS:
         return []
     if isinstance(predictive, LazyPredictive) or predictive.targets > 1 or rows.repeated:
         return []
+    return _noticed(rows, _groupings(rows)) or _noticed(rows, _orders(rows))
+
+
+def _noticed(rows: Predictions, groupings: Mapping[str, Grouping]) -> list[DesignEffect]:
+    """Return the notable design effects by some columns."""
     scores, found = None, []
     for column, kind in groupings.items():
         try:
             scores = dependence_scores(rows) if scores is None else scores
-            ratio = _by_time(rows, column, scores) if kind == "time" else _by_key(rows, column, scores)
+            ratio, chance = (_by_time if kind == "time" else _by_key)(rows, column, scores)
         except CalcheckError:  # a column with gaps, or texts that are no times
             continue
-        if ratio > NOTABLE:
+        if ratio > NOTABLE and chance * len(groupings) <= CHANCE:
             found.append(DesignEffect(column, kind, ratio))
     return found
 
 
 def _groupings(rows: Predictions) -> dict[str, Grouping]:
-    """Return the columns of times and keys; the keys of rows, too, if they repeat."""
+    """Return the columns of times and keys, by their types and names."""
     found = {name: _grouping(name, np.asarray(values)) for name, values in rows.columns.items()}
     return {name: kind for name, kind in found.items() if kind is not None}
 
@@ -98,30 +132,39 @@ def _grouping(name: str, values: NDArray[Any]) -> Grouping | None:
     return grouping_of(name, is_date=values.dtype.kind == "M", is_key=values.dtype.kind in "OUTiu")
 
 
-def _by_key(rows: Predictions, column: str, scores: Values) -> float:
-    """Return the variance of sums by key, relative to that of independent rows; 1 if it may be so by chance."""
+def _orders(rows: Predictions) -> dict[str, Grouping]:
+    """Return the columns of numbers that only increase over the rows; none if that is an order by other values."""
+    keys = {} if rows.id is None else {rows.id_name: rows.id}
+    found = [name for name, values in (*keys.items(), *rows.columns.items()) if only_increases(np.asarray(values))]
+    sorted_by = (values for values in _sorting_values(rows) if only_increases(values) or only_increases(-values))
+    return {} if not found or any(True for _ in sorted_by) else dict.fromkeys(found, "time")
+
+
+def _sorting_values(rows: Predictions) -> Iterator[Values]:
+    """Yield values by which rows may be sorted, so that neighboring rows are alike: targets, predictions, errors."""
+    if rows.y is not None and rows.y.ndim == 1:
+        yield rows.y
+    try:
+        found = errors(rows)
+        yield from (found, np.abs(found), rows.targets() - found, uncertainties(rows))
+    except CalcheckError:  # the distributions have no moments
+        return
+
+
+def _by_key(rows: Predictions, column: str, scores: Values) -> tuple[float, float]:
+    """Return the variance of sums by key, relative to that of independent rows, and its probability by chance."""
     label = column_labels(rows, column)
     sizes = np.bincount(label)
     if len(sizes) < FEWEST_GROUPS or len(sizes) == len(label):
-        return 1.0
-    freedom = float(sizes.sum() ** 2 / np.sum(sizes.astype(np.float64) ** 2)) - 1
-    ratios = [float(np.sum(np.bincount(label, each) ** 2) / np.sum(each**2)) for each in scores.T]
-    return _unless_chance(max(ratios), freedom, scores.shape[1])
+        return 1.0, 1.0
+    ratio = max(float(np.sum(np.bincount(label, each) ** 2) / np.sum(each**2)) for each in scores.T)
+    return ratio, scores.shape[1] * chance_of_ratio(ratio, float(degrees_of_freedom(sizes)))
 
 
-def _by_time(rows: Predictions, column: str, scores: Values) -> float:
-    """Return the long-run variance of totals by time, relative to that of independent rows."""
+def _by_time(rows: Predictions, column: str, scores: Values) -> tuple[float, float]:
+    """Return the long-run variance of totals by time, relative to that of independent rows, and the same."""
     place = time_labels(rows, column)
-    count = int(place.max()) + 1
-    if count < FEWEST_GROUPS:
-        return 1.0
+    if int(place.max()) + 1 < FEWEST_GROUPS:
+        return 1.0, 1.0
     found = series_dependence(scores, place)
-    return _unless_chance(found.variance_ratio, count / max(1.0, 2 * found.memory), scores.shape[1])
-
-
-def _unless_chance(ratio: float, freedom: float, tests: int) -> float:
-    """Return a ratio of variances; 1 if a ratio of independent rows may be as large."""
-    from scipy.special import chdtri
-
-    freedom = max(1.0, freedom)
-    return ratio if ratio > chdtri(freedom, CHANCE / tests) / freedom else 1.0
+    return found.variance_ratio, found.chance

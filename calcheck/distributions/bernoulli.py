@@ -82,3 +82,7 @@ class Bernoulli(Predictive):
 
     def describe(self) -> list[str]:
         return describe_parameters("Bernoulli({})", self.probability)
+
+
+class OpenBernoulli(Bernoulli):
+    """Distributions on 0 and 1 of which some targets are not known: they count as 1 here."""

@@ -13,7 +13,7 @@ import numpy as np
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.moments import shifted_moments
 from calcheck.errors import DataError
-from calcheck.validation import require_finite, require_positive
+from calcheck.validation import require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ class LocationScale(Continuous):
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
-        require_finite(self.names[0], self.loc)
+        require_moderate(self.names[0], self.loc)
         require_positive(self.names[1], self.scale)
 
     @abstractmethod

@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.distributions.base import Predictive
 from calcheck.errors import DataError
-from calcheck.validation import require, require_counts, require_positive
+from calcheck.validation import require, require_counts, require_finite, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,6 @@ OVERLAP = 4  # Maximum width of a block's common support, relative to that of it
 MAX_CACHED_VALUES = 1 << 22  # Maximum numbers in cached blocks, 32 MiB
 LARGEST_SUPPORT = 1 << 19  # Maximum width of a support; larger sums take minutes
 LARGEST_MEAN = 2.0**53  # Floats represent all whole numbers up to here
-EXTREME = 1e100  # Maximum shape or dispersion; larger squares overflow
 WIDE_FROM = 100.0  # Standard deviation above which closed forms or integrals replace sums
 SMOOTH_FROM = 100.0  # (mean / std)^2 above which the mass function is smooth at the scale of std, and negligible at 0
 FINER = 4.0  # Values summed per standard deviation or kernel length scale: the error is below e^-40
@@ -65,23 +64,12 @@ class Counts(Predictive):
         ValuesError
             A value is out of range.
         """
-        require_positive(name, mean)
+        require_finite(name, mean)
         remedy = "Describe such counts by --mean and --std instead."
         require(
             name, mean <= LARGEST_MEAN, "must be at most 2^53: floats cannot represent all larger whole numbers", remedy
         )
-
-    @staticmethod
-    def require_moderate(name: str, values: NDArray[np.float64]) -> None:
-        """Raise an error unless values are positive, with squares and reciprocals that do not overflow or underflow.
-
-        Raises
-        ------
-        ValuesError
-            A value is out of range.
-        """
-        require_positive(name, values)
-        require(name, (values >= 1 / EXTREME) & (values <= EXTREME), f"must be between {1 / EXTREME:g} and {EXTREME:g}")
+        require_positive(name, mean)
 
     @abstractmethod
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ import numpy as np
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import deviance_term, stirling_error
+from calcheck.validation import require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class DoublePoisson(Counts):
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         self.require_countable("mu", self.mu)
-        self.require_moderate("phi", self.phi)
+        require_positive("phi", self.phi)
 
     def mode(self) -> NDArray[np.float64]:
         return self.mu

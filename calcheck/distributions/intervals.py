@@ -13,7 +13,7 @@ from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.validation import concat_columns, require, require_finite
+from calcheck.validation import concat_columns, require, require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,10 +71,11 @@ class Intervals(Predictive):
                 msg = f"{name} limits must be rows by {len(self.levels)} levels, got shape {values.shape}"
                 raise DataError(msg)
             require(name, ~np.isnan(values), "must be numbers", "Pass --nan-policy omit to drop these rows.")
+            require_moderate(name, np.where(np.isinf(values), 0.0, values))
         require("lower", self.lower <= self.upper, "must not be above the upper limit", "Are the columns exchanged?")
         self._require_order()
         if self.point is not None:
-            require_finite("point", self.point)
+            require_moderate("point", self.point)
 
     def _require_levels(self) -> None:
         """Raise unless the levels are different and in (0, 1)."""
@@ -179,6 +180,12 @@ class Intervals(Predictive):
 
     def central_mass(self, level: float) -> NDArray[np.float64]:
         return np.full(len(self), self.levels[self.place(level)])
+
+    def interval_mass_error(
+        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return 1 if the target is at a limit, and 0 otherwise: the probability of a limit itself is unknown, (n,)."""
+        return np.asarray((y == low) | (y == high), dtype=np.float64)
 
     def mean(self) -> NDArray[np.float64]:
         """Return the point predictions, (n,).

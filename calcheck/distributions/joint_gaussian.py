@@ -14,7 +14,7 @@ from calcheck.distributions.gaussian import Gaussian
 from calcheck.distributions.independent import Independent
 from calcheck.distributions.kernel_means import joint_normal_kernel_mean
 from calcheck.errors import DataError
-from calcheck.validation import require, require_finite
+from calcheck.validation import require, require_moderate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +61,8 @@ class JointGaussian(Predictive):
         if self.cholesky.shape != (n, t, t):
             msg = f"cholesky must have shape {(n, t, t)} for the means of shape {(n, t)}, got {self.cholesky.shape}"
             raise DataError(msg)
-        require_finite("loc", self.loc)
-        require_finite("cholesky", self.cholesky)
+        require_moderate("loc", self.loc)
+        require_moderate("cholesky", self.cholesky)
         require("cholesky", np.triu(self.cholesky, 1) == 0, "must be lower triangular", "Is it a covariance?")
         require("cholesky", np.diagonal(self.cholesky, axis1=1, axis2=2) > 0, "must have a positive diagonal")
 
@@ -187,7 +187,7 @@ def from_covariance(loc: Values, covariance: Values) -> JointGaussian:
     """
     _require_several_targets(loc)
     lower = _matrices("covariance", covariance, loc.shape[1])
-    require_finite("covariance", lower)
+    require_moderate("covariance", lower, power=2)
     matrices = np.tril(lower) + np.swapaxes(np.tril(lower, -1), 1, 2)
     factors = _cholesky_factors(matrices)
     if np.any(np.triu(lower, 1)):

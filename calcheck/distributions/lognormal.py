@@ -9,13 +9,15 @@ import numpy as np
 
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
-from calcheck.validation import require_finite, require_positive
+from calcheck.errors import ExtremeValuesError
+from calcheck.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions.row_random import Random
 
+ROUNDING = 1e-9  # Tolerance of logarithms
 CLOSE = 0.5  # sigma below which the terms of the closed form of the CRPS nearly cancel
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
 NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2  # rule on [0, 1]
@@ -44,8 +46,10 @@ class LogNormal(Positive):
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
-        require_finite("mu", self.mu)
+        require_moderate("mu", self.mu)
         require_positive("sigma", self.sigma)
+        rule = f"must be logarithms of numbers from {LEAST:.0e} to {LARGEST:.0e}"
+        require("mu", np.abs(self.mu) <= np.log(LARGEST) + ROUNDING, rule, UNIT, ExtremeValuesError)
 
     def mean(self) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
@@ -126,6 +130,6 @@ def from_scipy(s: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
 
 def from_torch(loc: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
     """Return the distributions as torch.distributions.LogNormal."""
-    require_finite("loc", loc)
+    require_moderate("loc", loc)
     require_positive("scale", scale)
     return LogNormal(mu=loc, sigma=scale)

@@ -12,7 +12,7 @@ from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.distributions.moments import normal_moments, shifted_moments
 from calcheck.errors import DataError
-from calcheck.validation import require, require_finite, require_positive
+from calcheck.validation import require, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,9 +55,9 @@ class Mixture(Continuous):
         if self.loc.ndim != GROUP_AXES or not self.loc.shape[1]:
             msg = f"the parameters of a mixture must be rows by components, got shape {self.loc.shape}"
             raise DataError(msg)
-        require_finite("loc", self.loc)
+        require_moderate("loc", self.loc)
         require_positive("scale", self.scale)
-        require_finite("weight", self.weight)
+        require_moderate("weight", self.weight)
         require("weight", self.weight >= 0, "must be nonnegative")
         total = self.weight.sum(axis=1, keepdims=True)
         remedy = "If they are logits, pass --dist mixture:logits."
@@ -170,7 +170,7 @@ def from_logits(loc: NDArray[np.float64], scale: NDArray[np.float64], logits: ND
     """Return the distributions with weights softmax(logits)."""
     from scipy.special import softmax
 
-    require_finite("logits", logits)
+    require_moderate("logits", logits)
     return Mixture(loc, scale, softmax(logits, axis=-1))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import log_ratio_excess, stirling_error
-from calcheck.validation import require, require_finite, require_positive
+from calcheck.validation import require, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class NegativeBinomial(Counts):
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         self.require_countable("mean", self.mu)
-        self.require_moderate("size", self.size)
+        require_positive("size", self.size)
 
     def mean(self) -> NDArray[np.float64]:
         return self.mu
@@ -144,7 +144,7 @@ def _from_probability(
 ) -> NegativeBinomial:
     """Return the distributions of scipy's (n, p): failures before the n-th success with success probability p."""
     require_positive(names[0], size)
-    require_finite(names[1], success)
+    require_moderate(names[1], success)
     require(names[1], (success > 0) & (success < 1), "must be strictly between 0 and 1")
     with np.errstate(over="ignore"):  # infinite means are rejected by the family
         return NegativeBinomial(mu=size * (1 - success) / success, size=size)
@@ -158,7 +158,7 @@ def from_torch(total_count: NDArray[np.float64], probs: NDArray[np.float64]) -> 
 def from_logits(total_count: NDArray[np.float64], logits: NDArray[np.float64]) -> NegativeBinomial:
     """Return the distributions as torch.distributions.NegativeBinomial with logits."""
     require_positive("total_count", total_count)
-    require_finite("logits", logits)
+    require_moderate("logits", logits)
     with np.errstate(over="ignore"):
         mu = total_count * np.exp(logits)
     require("logits", np.isfinite(mu) & (mu > 0), "must be log odds of a probability strictly between 0 and 1")
@@ -173,12 +173,12 @@ def from_scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomi
 def from_mu_alpha(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
     """Return the distributions with variance mu + alpha mu^2."""
     require_positive("mu", mu)
-    NegativeBinomial.require_moderate("alpha", alpha)
+    require_positive("alpha", alpha)
     return NegativeBinomial(mu=mu, size=1 / alpha)
 
 
 def from_pymc(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
     """Return the distributions with variance mu + mu^2 / alpha."""
     require_positive("mu", mu)
-    NegativeBinomial.require_moderate("alpha", alpha)
+    require_positive("alpha", alpha)
     return NegativeBinomial(mu=mu, size=alpha)

@@ -14,7 +14,7 @@ from calcheck.distributions.moments import exponential_moments, shifted_moments
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.validation import concat_columns, require, require_finite
+from calcheck.validation import concat_columns, require, require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ class Quantiles(Predictive):
         if self.values.shape[1:] != self.levels.shape:
             msg = f"quantiles must be rows by {len(self.levels)} levels, got shape {self.values.shape}"
             raise DataError(msg)
-        require_finite("quantiles", self.values)
+        require_moderate("quantiles", self.values)
         require("quantiles", self.values[:, 1:] >= self.values[:, :-1], "must be nondecreasing (no crossing)")
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import rbf
 from calcheck.distributions.moments import monomials
 from calcheck.errors import DataError, OptionError
-from calcheck.validation import require_finite
+from calcheck.validation import require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Samples(Predictive):
         if self.draws.ndim not in (PLAIN_AXES, PLAIN_AXES + 1) or not self.draws.shape[1]:
             msg = f"samples must be rows by draws, with at least one draw per row, got shape {self.draws.shape}"
             raise DataError(msg)
-        require_finite("samples", self.draws)
+        require_moderate("samples", self.draws)
 
     @property
     def targets(self) -> int:

@@ -12,7 +12,7 @@ from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import FARTHEST, in_lengths
 from calcheck.distributions.special import log_half_step, stirling_error
 from calcheck.errors import DataError
-from calcheck.validation import require_finite, require_positive
+from calcheck.validation import require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -260,7 +260,7 @@ def from_evidential(
     gamma: NDArray[np.float64], v: NDArray[np.float64], alpha: NDArray[np.float64], beta: NDArray[np.float64]
 ) -> NormalInverseGamma:
     """Return the distributions that evidential regression predicts by the four parameters."""
-    require_finite("gamma", gamma)
+    require_moderate("gamma", gamma)
     for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):
         require_positive(name, values)
     with np.errstate(over="ignore"):  # infinite scales are rejected by the family

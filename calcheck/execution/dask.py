@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import logging
+import multiprocessing
+import os
 import warnings
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 LOCAL = "local:"
-TIMEOUT_SECONDS = 15  # Timeout for connecting to a scheduler
+TIMEOUT_SECONDS = 15  # Timeout for connecting to a scheduler, and for its first answer
+PROCESSES_PER_CORE = 4  # Maximum of local processes
 MAX_FAILURES = 10  # Worker failures per partition before the computation fails
 
 
@@ -109,37 +114,86 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     Raises
     ------
     OptionError
-        The scheduler does not respond, or Dask is not installed.
+        The scheduler does not respond, the processes are too many, or Dask is not installed.
     """
     count = _count(address)
     try:
         import dask
-        from distributed import Client, LocalCluster
+        import distributed  # noqa: F401 - its defaults, before they are changed for a while
     except ImportError as error:
         msg = "--dask needs Dask: pip install 'calcheck[dask]'"
         raise OptionError(msg) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # Errors are reported as one line
     settings = {
         "distributed.scheduler.allowed-failures": MAX_FAILURES,
         "distributed.comm.timeouts.connect": TIMEOUT_SECONDS,
         "distributed.admin.large-graph-warning-threshold": "1GiB",
     }
-    with warnings.catch_warnings(), dask.config.set(settings):
+    with warnings.catch_warnings(), dask.config.set(settings), _no_log():
         warnings.simplefilter("ignore")  # About versions, ports and sizes
-        local = None
-        try:
-            if count:
-                local = LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None)
-            client = Client(address if local is None else local, timeout=TIMEOUT_SECONDS)
-        except (OSError, ValueError) as error:
-            msg = f"--dask {address}: no scheduler responds at this address ({error})"
-            raise OptionError(msg) from error
-        try:
+        with _local_client(count) if count else _client(address) as client:
             yield Cluster(client)
-        finally:
-            client.close()
-            if local is not None:
-                local.close()
+
+
+@contextmanager
+def _no_log() -> Iterator[None]:
+    """Log nothing in the block, whose errors are reported as one line; nor after an interrupt, when threads go on."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    except Exception:
+        logging.disable(before)
+        raise
+    logging.disable(before)
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    """Connect to a scheduler."""
+    from distributed import Client
+
+    try:
+        asyncio.run(_require_scheduler(address))
+        client = Client(address, timeout=TIMEOUT_SECONDS)
+    except Exception as error:
+        if isinstance(error, MemoryError):  # the length of a message, read from the words of another protocol
+            reason = "another service listens there, perhaps the dashboard"
+        else:
+            reason = str(error) or f"no answer within {TIMEOUT_SECONDS} s"
+        msg = f"--dask {address}: no scheduler responds at this address ({reason})"
+        raise OptionError(msg) from error
+    with client:
+        yield client
+
+
+async def _require_scheduler(address: str) -> None:
+    """Raise unless a scheduler answers at an address: the client would wait for ever for another service's answer."""
+    from distributed import rpc
+
+    async with rpc(address, timeout=TIMEOUT_SECONDS) as remote:
+        found = await asyncio.wait_for(remote.identity(), TIMEOUT_SECONDS)
+    if found["type"] != "Scheduler":
+        msg = f"it is that of a {found['type'].lower()}"
+        raise ValueError(msg)
+
+
+@contextmanager
+def _local_client(count: int) -> Iterator[Any]:
+    """Start worker processes on this machine; they end with the block, and at once if it is interrupted."""
+    from distributed import Client, LocalCluster
+    from distributed.deploy.spec import close_clusters
+
+    with ExitStack() as started:
+        try:
+            local = LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None)
+            cluster = started.enter_context(local)
+            yield started.enter_context(Client(cluster, timeout=TIMEOUT_SECONDS))
+        except (KeyboardInterrupt, SystemExit):
+            started.pop_all()  # closing waits for the workers
+            atexit.unregister(close_clusters)
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
 
 
 def _count(address: str) -> int:
@@ -152,5 +206,10 @@ def _count(address: str) -> int:
     number = address.removeprefix(LOCAL)
     if not number.isdigit() or not int(number):
         msg = f"--dask local:N needs a number of processes, at least 1, got {address!r}"
+        raise OptionError(msg)
+    cores = os.cpu_count() or 1
+    if int(number) > PROCESSES_PER_CORE * cores:
+        most = f"at most {PROCESSES_PER_CORE * cores} processes here, {PROCESSES_PER_CORE} for each of {cores} cores"
+        msg = f"--dask {address} is too many: {most}"
         raise OptionError(msg)
     return int(number)

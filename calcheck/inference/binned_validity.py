@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
 
 MANY_ROWS = 500  # Minimum rows per bin for ABC limits: they differ from exact bootstrap limits by < 0.6 % of the width
+MIN_BINS = 5  # Minimum number of different bins for a verdict: of one bin, the interval misses 1 at 5 %
 FIRST_STREAM = 2  # Random stream number of the first bin; 0 and 1 resample all rows
 
 
@@ -135,12 +136,14 @@ def share_of_valid_bins(
     if not len(defined):
         msg = "no bin has an interval: the bins have too few rows, or their values are too similar or too large"
         raise DataError(msg)
+    too_few = _too_few_bins_reason(bins, len(defined))
     return RowResults(
         {**columns, "bin": bins.number()},
         fixed={"valid": defined},
         details=_details(bins, found, reference, variances),
         reference=run.confidence,
-        inference=_binomial_inference(bins, found, defined, run),
+        inference=_binomial_inference(bins, found, defined, run, too_few),
+        no_verdict=too_few,
     )
 
 
@@ -234,6 +237,18 @@ def _sorted_rows(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float6
     return rows[np.lexsort([column[rows] for column in columns.values()])]
 
 
+def _too_few_bins_reason(bins: Bins, defined: int) -> str:
+    """Return why the share of valid bins gives no verdict, given the number of bins that have an interval, or ""."""
+    different = min(defined, len(np.unique(bins.membership(), axis=1).T))
+    if different >= MIN_BINS:
+        return ""
+    which = "1 different bin" if different == 1 else f"{different} different bins"
+    return (
+        f"the share is of {which} with an interval, and fewer than {MIN_BINS} give no verdict: use more --bins, or --by"
+        " COLUMN with more values"
+    )
+
+
 def _no_interval_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
     """Return why the bins are not independent trials, or ""."""
     without = sum(each.low is None for each in found)
@@ -295,7 +310,7 @@ def _of_weighted_means(
 
 
 def _binomial_inference(
-    bins: Bins, found: Sequence[BinInterval], defined: NDArray[np.float64], run: Run
+    bins: Bins, found: Sequence[BinInterval], defined: NDArray[np.float64], run: Run, too_few: str
 ) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     from scipy.special import bdtr
@@ -305,7 +320,7 @@ def _binomial_inference(
     valid, count = int(defined.sum()), len(found)
     low, high = clopper_pearson(valid, count, run.confidence)
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
-    if unfit := _no_verdict_reason(bins, found):
+    if unfit := too_few or _no_verdict_reason(bins, found):
         return replace(inferred, no_verdict=unfit)
     p_value = float(bdtr(valid, count, run.confidence))
     return replace(inferred, p_value=p_value, verdict="fail" if rejects(p_value, run.confidence) else "pass")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.dependence.clusters import FEWEST, degrees_of_freedom, t_scales
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.inference.cluster_sums import sums_of
@@ -14,11 +16,13 @@ from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates,
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution
+from calcheck.statistics.bins import Bins
 from calcheck.statistics.groups import Means, MeanTerm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
@@ -54,8 +58,9 @@ def simulate_dependent_null(
               \qquad \eta_g \sim N(0, 1),
 
     so that a mean is compared with Student's t of :math:`\nu` degrees of freedom; v corrects the variance between few
-    clusters. The variance of each term is that of the replicates: only its increase by dependence is from the data,
-    since the variance of few clusters and the value depend on each other. Metrics share the multipliers.
+    clusters. The mean of a bin has the :math:`\bar e`, v and :math:`\nu` of the clusters with rows in it. The variance
+    of each term is that of the replicates: only its increase by dependence is from the data, since the variance of few
+    clusters and the value depend on each other. Metrics share the multipliers.
 
     References
     ----------
@@ -66,11 +71,13 @@ def simulate_dependent_null(
     if not waiting or not len(simulation):
         return
     terms = {id(each): _Terms(each, clusters) for each in waiting if not dependence_reason(each.metric)}
-    _add_replicates(list(terms.values()), simulation, run)
-    noise = iter(multiplier_noise([(each.residuals(), clusters) for each in terms.values()], run))
+    judged = [each for each in terms.values() if not each.no_verdict]
+    _add_replicates(judged, simulation, run)
+    noise = iter(multiplier_noise([(each.residuals(), each.members()) for each in judged], clusters.inflation, run))
     for each in waiting:
         found = terms.get(id(each))
-        each.null = _absent(dependence_reason(each.metric)) if found is None else found.null(next(noise))
+        reason = dependence_reason(each.metric) if found is None else found.no_verdict
+        each.null = _absent(reason) if found is None or reason else found.null(next(noise))
 
 
 def _absent(reason: str) -> NullDistribution:
@@ -88,16 +95,18 @@ def _add_replicates(terms: Sequence[_Terms], simulation: NullSimulator, run: Run
         run.progress("replicates", (number + 1) / len(simulation))
 
 
-def multiplier_noise(residuals: Sequence[tuple[Values, Clusters]], run: Run) -> list[Values]:
+def multiplier_noise(residuals: Sequence[tuple[Values, Values]], inflation: float, run: Run) -> list[Values]:
     """Return draws of the sums of residuals (G, k) times multipliers, (R, k) each, with the same multipliers.
 
-    Multipliers are normal, so that the sums follow from the triangular factor of the residuals. They have the degrees
-    of freedom of the clusters of each group of columns.
+    Multipliers are normal, so that the sums follow from the triangular factor of the residuals. Each column has the
+    degrees of freedom of the clusters behind it. The estimated variances of different residuals are independent.
 
     Parameters
     ----------
-    residuals : sequence of ((G, k), Clusters)
-        Centered sums by cluster, all with the same clusters; and the clusters that the rows behind them belong to.
+    residuals : sequence of ((G, k), (G, k))
+        Centered sums by cluster, all with the same clusters; and the number of rows of each cluster behind them.
+    inflation : float
+        Factor by which the variance between clusters is too small.
     run : Run
         The seed.
     """
@@ -107,13 +116,18 @@ def multiplier_noise(residuals: Sequence[tuple[Values, Clusters]], run: Run) -> 
     columns = np.concatenate([each for each, _ in residuals], axis=1)
     known = np.isfinite(columns).all(axis=0)
     factor = np.linalg.qr(np.where(known, columns, 0.0), mode="r")
-    levels, draws = rng.uniform(size=MULTIPLIERS), rng.standard_normal((MULTIPLIERS, len(factor)))
-    noise = np.where(known, draws @ factor, np.nan)
+    noise = np.where(known, rng.standard_normal((MULTIPLIERS, len(factor))) @ factor, np.nan)
     parts = np.split(noise, np.cumsum([each.shape[1] for each, _ in residuals])[:-1], axis=1)
-    return [
-        part * (clusters.t_scales(levels) * np.sqrt(clusters.variance_factor))[:, None]
-        for part, (_, clusters) in zip(parts, residuals, strict=True)
-    ]
+    return [part * _scales(members, inflation, rng) for part, (_, members) in zip(parts, residuals, strict=True)]
+
+
+def _scales(members: Values, inflation: float, rng: Generator) -> Values:
+    """Return the factors of normal noise by column, (R, k); columns of the same clusters have the same factors."""
+    different, place = np.unique(members, axis=1, return_inverse=True)
+    count = np.maximum(np.count_nonzero(different, axis=0), 2)
+    levels = rng.uniform(size=(MULTIPLIERS, different.shape[1]))
+    scales = t_scales(levels, degrees_of_freedom(different)) * np.sqrt(inflation * count / (count - 1))
+    return np.asarray(scales[:, place.reshape(-1)])
 
 
 @dataclass(eq=False)
@@ -138,6 +152,22 @@ class _Moments:
 
     def __post_init__(self) -> None:
         self.data = sums_of(self.term, self.clusters)
+
+    @cached_property
+    def members(self) -> Values:
+        """The number of rows of each cluster behind each mean, (G, k): in a bin, or all if groups are by targets."""
+        if self.term.values is None:
+            return np.broadcast_to(self.clusters.sizes[:, None], self.data.reshape(len(self.clusters), -1).shape)
+        return sums_of(MeanTerm(None, self.term.groups), self.clusters).reshape(len(self.clusters), -1)
+
+    @property
+    def no_verdict(self) -> str:
+        """Why the variance of a mean is unknown: a bin has rows of too few clusters; else ""."""
+        counts = np.count_nonzero(self.members, axis=0)
+        least, groups = counts[counts > 0].min(), self.term.groups
+        if least >= FEWEST or not isinstance(groups, Bins):
+            return ""
+        return f"a bin has rows of {least} clusters, and at least {FEWEST} are needed to judge it: {groups.remedy}"
 
     def add(self, term: MeanTerm) -> None:
         """Add the term of a replicate."""
@@ -165,8 +195,8 @@ class _Moments:
     def _of_rows(self, values: Values) -> tuple[Values, Values]:
         """Return the sums by cluster, and the variance for independent rows, of a term with values by row."""
         away = np.asarray(values - self.rows / self.count)
-        one, each, squared = (MeanTerm(column, self.term.groups) for column in (None, away, away**2))
-        members, sums, squares = (sums_of(term, self.clusters) for term in (one, each, squared))
+        sums, squares = (sums_of(MeanTerm(column, self.term.groups), self.clusters) for column in (away, away**2))
+        members = self.members.reshape(sums.shape)
         total = np.maximum(members.sum(axis=0), TINY)
         mean = sums.sum(axis=0) / total
         return sums - members * mean, np.maximum(squares.sum(axis=0) - total * mean**2, 0)
@@ -215,10 +245,19 @@ class _Terms:
         for name, term in found.averages.terms.items():
             self.moments[name].add(term)
 
+    @property
+    def no_verdict(self) -> str:
+        """Why the null distribution is unknown, or ""."""
+        return next((reason for each in self.moments.values() if (reason := each.no_verdict)), "")
+
     def residuals(self) -> Values:
         """Return the centered differences between data and replicates by cluster, (G, k), over n rows."""
         n = self.clusters.sizes.sum()
         return np.concatenate([each.residuals() / n for each in self.moments.values()], axis=1)
+
+    def members(self) -> Values:
+        """Return the number of rows of each cluster behind each of them, (G, k)."""
+        return np.concatenate([each.members for each in self.moments.values()], axis=1)
 
     def null(self, noise: Values) -> NullDistribution:
         """Return the null distribution, given draws of the noise of the means, (R, k)."""
@@ -229,5 +268,6 @@ class _Terms:
             means[name] = expected + noise[:, start:stop].reshape(-1, *expected.shape)
             start = stop
         values = np.broadcast_to(self.statistic.of_means(Means(means, n)), len(noise))
-        details = {"clusters": len(self.clusters), "degrees_of_freedom": self.clusters.degrees_of_freedom}
+        freedom = float(degrees_of_freedom(self.members()).min())
+        details = {"clusters": len(self.clusters), "degrees_of_freedom": freedom}
         return NullDistribution(np.array(values), self.statistic.estimate(), details=details)

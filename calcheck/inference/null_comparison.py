@@ -39,11 +39,11 @@ def compare_with_null(
     basis = computed.basis
     found = _with_p_value(computed, inferred, run)
     if basis.kind == "none":
-        return _without_verdict(found, basis.reason)
+        return without_verdict(found, basis.reason)
     if basis.kind == "p":
         return _with_verdict(computed, found, run)
     if found.verdict == "none":
-        return _without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
+        return without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
     text = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
     notes = (Message("verdict-basis", text),) if basis.reason else ()
     return replace(found, warnings=(*found.warnings, *notes))
@@ -101,11 +101,11 @@ def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInfere
     """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
     simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
-        return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
+        return without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)
     if cannot_reject(count, computed.metric.alternative, run.confidence):
         message = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
-        return _without_verdict(found, message)
+        return without_verdict(found, message)
     if computed.sequential and is_open(p, error, run.confidence):
         level = 1 - run.confidence
         message = f"undecided: p is {p:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is {level:.3g}"
@@ -113,6 +113,7 @@ def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInfere
     return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
 
 
-def _without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
+def without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
+    """Return the inference without a verdict, and why."""
     notes = (Message.of_absence("no-verdict", reason),) if reason else ()
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))

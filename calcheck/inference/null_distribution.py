@@ -23,7 +23,7 @@ from calcheck.inference.metric_protocol import (
     RefitsReplicates,
     implements,
 )
-from calcheck.inference.p_values import is_open, p_value, p_value_error
+from calcheck.inference.p_values import is_at_atom, is_open, p_value, p_value_error
 from calcheck.inference.verdicts import null_statistic_of
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution
@@ -268,10 +268,12 @@ class FittedMetric(Generic[MetricT_co]):
         return value
 
     def is_open(self, run: Run) -> bool:
-        """Return whether more replicates may change the verdict."""
+        """Return whether more replicates may change the verdict; not if the threshold is at an atom."""
         if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
             return False
         values, alternative = self.null.values, self.metric.alternative
+        if is_at_atom(values, self.compared_value, alternative):
+            return False
         p = p_value(values, self.compared_value, alternative)
         return is_open(p, p_value_error(p, len(values), alternative), run.confidence)
 
@@ -327,7 +329,7 @@ def add_replicates(
     """Add replicates while verdicts are open, doubling their number up to the maximum.
 
     This is a sequential Monte Carlo test, as in Besag and Clifford (1991) and Gandy (2009). It stops when the p-value
-    differs from 1 - confidence by three standard errors.
+    differs from 1 - confidence by three standard errors, or if most of it is the probability of a single value.
 
     Parameters
     ----------

@@ -72,7 +72,9 @@ def _is_judged(computed: FittedMetric[InferableMetric], null: NullDistribution) 
     return known and computed.basis.kind == "p" and computed.shares_replicates
 
 
-def overall_verdict(computed: Sequence[FittedMetric[InferableMetric]], confidence: float) -> Overall | None:
+def overall_verdict(
+    computed: Sequence[FittedMetric[InferableMetric]], confidence: float, *, judged: bool = True
+) -> Overall | None:
     """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
 
     Its statistic is the largest of the :func:`extremes`, so its p-value is the smallest adjusted one.
@@ -83,6 +85,8 @@ def overall_verdict(computed: Sequence[FittedMetric[InferableMetric]], confidenc
         Metrics on the same rows, with their null distributions.
     confidence : float
         The verdict is ``"fail"`` if the p-value is at most 1 - confidence.
+    judged : bool
+        Whether there is a verdict: there is none if rows depend on each other in an unknown way.
     """
     found = common_statistics(computed)
     if found is None:
@@ -91,7 +95,7 @@ def overall_verdict(computed: Sequence[FittedMetric[InferableMetric]], confidenc
     p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
     decided: Verdict = "fail" if rejects(p, confidence) else "pass"
     return Overall(
-        verdict="none" if cannot_reject(replicates, "greater", confidence) else decided,
+        verdict="none" if not judged or cannot_reject(replicates, "greater", confidence) else decided,
         p_value=p,
         method="maximum relative to limits",
         replicates=replicates,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calcheck.report import Alternative
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
+ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
 
 
@@ -55,6 +56,19 @@ def p_value_error(p: float, replicates: int, alternative: Alternative) -> float:
 def is_open(p: float, error: float, confidence: float) -> bool:
     """Return whether more replicates may change the verdict: p is within three standard errors of 1 - confidence."""
     return abs(p - (1 - confidence)) < ERRORS * error
+
+
+def is_at_atom(values: NDArray[np.float64], own: float, alternative: Alternative) -> bool:
+    """Return whether most of a p-value is the probability of the value itself, which more replicates do not change.
+
+    The arguments are those of :func:`p_value`.
+    """
+    if len(values) < ATOM_REPLICATES:
+        return False
+    slack = TIED * abs(own)
+    above, below = np.sum(~(values < own - slack)), np.sum(~(values > own + slack))
+    tied = np.sum(np.abs(values - own) <= slack)
+    return bool(tied >= ATOM * {"greater": above, "less": below, "two-sided": min(above, below)}[alternative])
 
 
 def rejects(p: float, confidence: float) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import product
 from typing import TYPE_CHECKING, Generic
 
 import numpy as np
@@ -34,7 +36,7 @@ from calcheck.report import Inference
 from calcheck.statistics.groups import Averages, Means, MeanTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -74,7 +76,7 @@ class ModelPair(Generic[MetricT_co]):
         The predictions of both models; the difference is the second value minus the first.
     rows : (RowResults, RowResults)
         The results of the metric for each model.
-    targets : (float, float) or (None, None)
+    targets : (float, float), optional
         Ideal value of each model; the distances from them are compared instead of the values.
     clusters : Clusters, optional
         Clusters of rows that depend on each other.
@@ -83,7 +85,7 @@ class ModelPair(Generic[MetricT_co]):
     metric: MetricT_co
     models: tuple[Predictions, Predictions]
     rows: tuple[RowResults, RowResults]
-    targets: tuple[float, float] | tuple[None, None] = (None, None)
+    targets: tuple[float, float] | None = None
     clusters: Clusters | None = None
 
     @property
@@ -100,39 +102,64 @@ class ModelPair(Generic[MetricT_co]):
     def ties(self) -> bool:
         """Whether both values are equal, up to rounding."""
         first, second = self.values()
-        return abs(second - first) <= EQUAL * max(abs(first), abs(second))
+        return abs(second - first) <= self.rounding
+
+    @cached_property
+    def rounding(self) -> float:
+        """The size of rounding errors of the difference."""
+        sides = [each.estimate() for each in self._values()]
+        return EQUAL * max(map(abs, (*sides, *(self.targets or ()))))
 
     def values(self) -> tuple[float, float]:
-        """Return the values of both models."""
+        """Return the values of both models, or their distances from their targets."""
         first, second = (side.estimate() for side in self.sides())
         return first, second
 
     def sides(self) -> list[Statistic]:
         """Return the value of each model, or its distance from its target, as a function of means of its rows."""
-        values = [resampled_statistic(self.metric, rows, self.clusters) for rows in self.rows]
-        return [
-            each if target is None else _distance(each, target)
-            for each, target in zip(values, self.targets, strict=True)
-        ]
+        return [_mapped(each, np.abs) for each in self._deviations()] if self.targets else self._values()
 
     def statistic(self) -> Statistic:
         """Return the difference as a function of means of both models' rows."""
-        sides = self.sides()
-        n = sides[0].averages.n
-        named = [(f"{side}.", each) for side, each in enumerate(sides)]
-        terms = {mark + name: term for mark, each in named for name, term in each.averages.terms.items()}
-        fixed = {mark + name: values for mark, each in named for name, values in each.fixed.items()}
+        return _joined(self.sides(), np.subtract)
 
-        def difference(means: Means) -> Values:
-            first, second = (each.function(_side_means(means, mark)) for mark, each in named)
-            return np.asarray(second - first)
+    def contrasts(self) -> list[Statistic]:
+        """Return functions of means of both models' rows, of which at least one is 0 if the models are equally good.
 
-        return Statistic(Averages(terms, n), difference, fixed)
+        Two distances from targets are equal if the deviations are equal, or if their sum is 0.
+        """
+        if self.targets is None:
+            return [self.statistic()]
+        return [_joined(self._deviations(), combined) for combined in (np.subtract, np.add)]
+
+    def _values(self) -> list[Statistic]:
+        return [resampled_statistic(self.metric, rows, self.clusters) for rows in self.rows]
+
+    def _deviations(self) -> list[Statistic]:
+        """Return the value of each model minus its target."""
+        return [
+            _mapped(each, partial(np.add, -target))
+            for each, target in zip(self._values(), self.targets or (), strict=True)
+        ]
 
 
-def _distance(value: Statistic, target: float) -> Statistic:
-    """Return the distance of a value from a target."""
-    return replace(value, function=lambda means: np.abs(value.function(means) - target))
+def _mapped(value: Statistic, function: Callable[[Values], Values]) -> Statistic:
+    """Return a function of a value."""
+    return replace(value, function=lambda means: function(value.function(means)))
+
+
+def _joined(sides: Sequence[Statistic], combined: Callable[[Values, Values], Values]) -> Statistic:
+    """Return a function of the values of the second and the first model, in this order."""
+    n = sides[0].averages.n
+    named = [(f"{side}.", each) for side, each in enumerate(sides)]
+    terms = {mark + name: term for mark, each in named for name, term in each.averages.terms.items()}
+    fixed = {mark + name: values for mark, each in named for name, values in each.fixed.items()}
+
+    def of_both(means: Means) -> Values:
+        first, second = (each.function(_side_means(means, mark)) for mark, each in named)
+        return np.asarray(combined(second, first))
+
+    return Statistic(Averages(terms, n), of_both, fixed)
 
 
 def _side_means(means: Means, mark: str) -> Means:
@@ -150,7 +177,9 @@ def compare_pairs(
     * Functions of means over rows: the larger of two p-values. Randomly swapping the two models' predictions of each
       row gives differences D*, and :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)` is exact if the models are
       exchangeable. It may be too small for models that are equally good but not exchangeable. The studentized
-      bootstrap of D, centered and with equal tails, is asymptotically valid for these too.
+      bootstrap of D, centered and with equal tails, is asymptotically valid for these too. Distances from targets have
+      no slope at the targets, where both models may be: they are equal if the deviations a and b from the targets are
+      equal or opposite, so the bootstrap tests both b - a and b + a, and the larger p-value counts.
     * Functions of means that are biased by noise: the bootstrap of D, centered at its mean.
     * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.
 
@@ -269,14 +298,16 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
     if run.resamples == 0 or n == 1:
         why = SINGLE_ROW if n == 1 else NO_BOOTSTRAP
         return [Inference(warnings=(why,)) for _ in pairs]
-    plain = {id(pair): _PlainDifference(pair) for pair in pairs if pair.plain}
+    plain = {id(pair): [_Contrast(each, pair) for each in pair.contrasts()] for pair in pairs if pair.plain}
     if plain:
-        each = [statistic for found in plain.values() for statistic in found.statistics]
-        together = Replicates(each, run)
+        contrasts = [each for found in plain.values() for each in found]
+        together = Replicates([statistic for each in contrasts for statistic in each.statistics], run)
         together.draw(run.resamples or RESAMPLES)
-        for found, values in zip(plain.values(), np.split(together.values, len(plain)), strict=True):
-            found.replicates = values
-    inferred = [plain[id(pair)].inference(run) if id(pair) in plain else _biased_inference(pair, run) for pair in pairs]
+        for each, values in zip(contrasts, np.split(together.values, len(contrasts)), strict=True):
+            each.replicates = values
+    inferred = [
+        _of_contrasts(plain[id(pair)], run) if id(pair) in plain else _biased_inference(pair, run) for pair in pairs
+    ]
     return [
         replace(found, warnings=(*found.warnings, few_rows(n)))
         if n < FEW_ROWS and found.interval and pairs[0].clusters is None
@@ -285,33 +316,67 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
     ]
 
 
-class _PlainDifference:
-    """The difference of a function of means over rows, and the studentized difference."""
+class _Contrast:
+    """A function of means over rows of both models that may be 0, and its studentized version."""
 
-    def __init__(self, pair: ModelPair[InferableMetric]) -> None:
-        self.pair, self.statistic = pair, pair.statistic()
-        self.left = self.statistic.leave_one_out()
+    def __init__(self, statistic: Statistic, pair: ModelPair[InferableMetric]) -> None:
+        self.statistic, self.clusters, self.rounding = statistic, pair.clusters, pair.rounding
+        self.estimate = statistic.estimate()
+        self.left = statistic.leave_one_out()
         n = len(self.left)
         self.influences = np.sqrt((n - 1) / n) * (self.left.mean() - self.left)
-        self.statistics = [self.statistic, _studentized(self.influences)]
+        self.statistics = [statistic, _studentized(self.influences)]
         self.replicates: Values = np.empty((2, 0))
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether the estimate is 0, up to rounding."""
+        return abs(self.estimate) <= self.rounding
+
+    def limits(self, inferred: Inference) -> tuple[float, float] | None:
+        """Return the interval, which is a point if the contrast is the same in all resamples; None if it is unknown."""
+        if inferred.low is not None and inferred.high is not None:
+            return inferred.low, inferred.high
+        return (self.estimate, self.estimate) if np.ptp(self.left) <= self.rounding else None
+
     def inference(self, run: Run) -> Inference:
-        """Return the BCa interval and the p-value of the studentized difference."""
-        estimate = self.statistic.estimate()
-        values, bootstrap, reason = check_replicates(self.replicates[0], estimate)
-        clusters = self.pair.clusters
-        inflation = 1.0 if clusters is None else clusters.inflation
-        p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate / inflation**0.5, self.influences)
+        """Return the BCa interval and the p-value of the studentized contrast."""
+        values, bootstrap, reason = check_replicates(self.replicates[0], self.estimate, rounding=self.rounding)
+        inflation = 1.0 if self.clusters is None else self.clusters.inflation
+        p = _p_of_ratio(self.replicates[1], 0.0 if self.is_zero else self.estimate / inflation**0.5, self.influences)
         if reason:
             return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
         accel = acceleration(self.left)
-        limits = bca(values, estimate, accel, confidence_run(run, clusters).confidence)
+        limits = bca(values, self.estimate, accel, confidence_run(run, self.clusters).confidence)
         if not np.isfinite([limits.low, limits.high]).all():
             message = no_interval("the BCa interval is undefined; there are too few rows")
             return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(message,))
         details = {"bootstrap": {**bootstrap, "z0": limits.correction, "acceleration": accel}}
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
+
+
+def _of_contrasts(contrasts: Sequence[_Contrast], run: Run) -> Inference:
+    """Return the inference of a difference that is 0 if one of its contrasts is: an intersection-union test.
+
+    Of two deviations a and b from targets, the difference of the distances, |b| - |a|, is one of b - a and b + a: the
+    one that is nearer to 0, up to its sign. It is monotone in each, so its interval ends at corners of the box of their
+    intervals, and contains 0 if one of them does. The coverage is at least theirs.
+
+    References
+    ----------
+    Berger (1982), Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 295-300.
+    """
+    inferred = [each.inference(run) for each in contrasts]
+    if len(contrasts) == 1:
+        return inferred[0]
+    nearest = inferred[int(np.argmin([abs(each.estimate) for each in contrasts]))]
+    found = replace(nearest, p_value=max(each.p_value for each in inferred if each.p_value is not None))
+    limits = [each.limits(own) for each, own in zip(contrasts, inferred, strict=True)]
+    unknown = next((own for own, each in zip(inferred, limits, strict=True) if each is None), None)
+    if unknown is not None or all(own.interval is None for own in inferred):
+        return replace(found, low=None, high=None, interval=None, warnings=(unknown or nearest).warnings)
+    ends = [(abs(total + minus) - abs(total - minus)) / 2 for minus, total in product(*filter(None, limits))]
+    return replace(found, low=min(ends), high=max(ends), interval="bca", warnings=())
 
 
 def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
@@ -358,14 +423,14 @@ def _swap_p_values(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps:
         own, others = first.averages.means(), second.averages.means()
         before = first.of_means(Means({name: own[name] + shift for name, shift in shifts.items()}, n))
         after = second.of_means(Means({name: others[name] - shift for name, shift in shifts.items()}, n))
-        found.append(_p_value(after - before, pair.values()))
+        found.append(_p_value(after - before, pair))
     return found
 
 
-def _p_value(differences: Values, values: tuple[float, float]) -> float:
+def _p_value(differences: Values, pair: ModelPair[InferableMetric]) -> float:
     """Return the permutation p-value; ties within rounding and undefined values count as at least as extreme."""
-    first, second = values
-    reached = abs(second - first) - EQUAL * max(abs(first), abs(second))
+    first, second = pair.values()
+    reached = abs(second - first) - pair.rounding
     return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.null_distribution import FittedMetric
-    from calcheck.report import Alternative
+    from calcheck.report import Alternative, Inference
 
     Values = NDArray[np.float64]
 
@@ -82,6 +83,15 @@ def step_down_p_values(extremes: Values) -> Values:
     p_values = np.empty(len(order))
     p_values[order] = np.maximum.accumulate(reached[::-1])[::-1]
     return p_values
+
+
+def with_adjusted(inference: Inference, p_value: float | None) -> Inference:
+    """Return the inference with a p-value adjusted for the number of results, which is at least its own.
+
+    Adjusted p-values rank results by their distances relative to limits, and may use fewer replicates.
+    """
+    known = [each for each in (p_value, inference.p_value) if each is not None]
+    return replace(inference, p_value_adjusted=None if p_value is None else max(known))
 
 
 def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:

@@ -94,10 +94,8 @@ def basis_of(
     """
     if metric.alternative == "none":
         return Basis("none", NO_EVIDENCE)
-    if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
-        return Basis("none", INTERPOLATED, can_simulate=False)
-    if stated.coverage_only and metric.info.uses != "coverage":
-        return Basis("none", INTERVALS_ONLY, can_simulate=False)
+    if unfit := _unfit_reason(metric, stated, rows):
+        return Basis("none", unfit, can_simulate=False)
     if stated.shape and replicates:
         return Basis("p")
     if not stated.shape:
@@ -105,3 +103,12 @@ def basis_of(
     exact = rows.inference is not None and rows.inference.verdict != "none"
     reason = NO_PERMUTATIONS if metric.info.permutes_samples else otherwise
     return Basis("interval" if metric.info.distribution_free or exact else "none", reason)
+
+
+def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults) -> str:
+    """Return why no test of the metric gives a verdict, or ""."""
+    if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
+        return INTERPOLATED
+    if stated.coverage_only and metric.info.uses != "coverage":
+        return INTERVALS_ONLY
+    return rows.no_verdict

@@ -334,9 +334,12 @@ def too_few_effective_rows(effective: float, n: float) -> str:
 
 
 def check_replicates(
-    replicates: NDArray[np.float64], estimate: float, *, kind: str = "resamples"
+    replicates: NDArray[np.float64], estimate: float, *, kind: str = "resamples", rounding: float = 0.0
 ) -> tuple[NDArray[np.float64], Bootstrap, str]:
-    """Return the finite replicates, their description, and why they give no interval, or ""; ``kind`` names them."""
+    """Return the finite replicates, their description, and why they give no interval, or "".
+
+    ``kind`` names the replicates, and ``rounding`` is the size of rounding errors if they are not relative to them.
+    """
     finite = replicates[np.isfinite(replicates)]
     bootstrap: Bootstrap = {"resamples": len(replicates), "bias": None}
     if undefined := len(replicates) - len(finite):
@@ -344,6 +347,6 @@ def check_replicates(
     if undefined > len(replicates) / 2:
         return finite, bootstrap, f"most {kind} have no finite value; there are too few rows"
     bootstrap["bias"] = float(finite.mean() - estimate)
-    if np.ptp(finite) <= EQUAL * max(np.abs(finite).max(), abs(estimate)):
+    if np.ptp(finite) <= max(EQUAL * max(np.abs(finite).max(), abs(estimate)), rounding):
         return finite, bootstrap, f"all {kind} have the same value"
     return finite, bootstrap, ""

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
-from calcheck.io.arrow_arrays import is_scalar, is_text, is_vector, key_text
-from calcheck.io.columns.grouping import grouping_columns
+from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
+from calcheck.io.columns.grouping import grouping_columns, only_increases
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.columns.options import ColumnOptions
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
 
+FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
 FAMILY = "dist"  # Column that names the family, in files written by calcheck
 MIN_ERRORS = 10  # Fewer errors may all be positive by chance
 COPIES = 3  # Peak number of copies of the rows in memory during reading
@@ -269,11 +270,22 @@ class FileSource(Source):
             return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), scan
 
     def _groupings(self) -> tuple[str, ...] | None:
-        """Return the columns of dates and keys; None if they are not read."""
+        """Return the columns of dates and keys, and of numbers that may be times; None if they are not read."""
         if not self.grouping:
             return None
-        found = grouping_columns(self.table.schema, ())
+        found = {*grouping_columns(self.table.schema, ()), *self._increasing()}
         return tuple(name for name in self.roles.narrow if name in found)
+
+    def _increasing(self) -> list[str]:
+        """Return the columns of numbers without a role that only increase over the first rows."""
+        used, filters, schema = self.used_columns(), self.layout.filters, self.table.schema
+        names = [name for name in self.roles.narrow if name not in used and is_number(schema.field(name).type)]
+        for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
+            mask = filters.mask(batch)
+            first = (batch if mask is None else batch.filter(pa.array(mask))).slice(0, FIRST_ROWS)
+            if len(first) > 1:
+                return [name for name in names if only_increases(first[name].to_numpy())]
+        return []
 
     def _require_room(self) -> None:
         """Raise before reading if the rows do not fit in memory, by the row count of the file.

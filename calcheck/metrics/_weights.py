@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.errors import DataError, OptionError
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
 from calcheck.messages import Message
-from calcheck.metrics.base import Metric
+from calcheck.metrics.base import Metric, RowMetric
 from calcheck.report import Skipped
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class WeightedMetric(Metric[Any]):
 
     def evaluate(self, fit: Any, source: Source, run: Run) -> RowResults:
         found: RowResults = super().evaluate(fit, source, run)  # type: ignore[safe-super] # of the other metric
-        return _weighted_rows(found, row_weights(source.predictions(), self.weights), self.weights)
+        found = _weighted_rows(found, row_weights(source.predictions(), self.weights), self.weights)
+        return replace(found, details=self.details(normalized(_means(found)))) if isinstance(self, RowMetric) else found
 
     def value(self, means: Means) -> NDArray[np.float64]:
         found: NDArray[np.float64] = super().value(normalized(means))  # type: ignore[safe-super]
@@ -177,8 +178,12 @@ def _weighted_rows(found: RowResults, weights: NDArray[np.float64], column: str)
 
 def _statistic(self: WeightedMetric, fit: Any, source: Source, run: Run) -> float:
     """Return what is compared with replicates."""
+    means = _means(self.evaluate(fit, source, run))
+    return float(self.null_statistic(means) if isinstance(self, HasNullStatistic) else self.value(means))
+
+
+def _means(found: RowResults) -> Means:
+    """Return the means that the value of a metric is a function of."""
     from calcheck.statistics.groups import Averages
 
-    found = self.evaluate(fit, source, run)
-    means = Averages(found.terms, found.n).means().with_values(found.fixed)
-    return float(self.null_statistic(means) if isinstance(self, HasNullStatistic) else self.value(means))
+    return Averages(found.terms, found.n).means().with_values(found.fixed)

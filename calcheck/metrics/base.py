@@ -402,7 +402,7 @@ class BinnedMetric(Metric["Bins"]):
             {**columns, "bin": fit.number()},
             terms,
             details=self.bin_details(sums, fit),
-            warnings=bin_warnings(fit, sums["rows"]),
+            warnings=bin_warnings(fit, sums),
         )
 
     def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:

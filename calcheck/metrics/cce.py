@@ -34,6 +34,10 @@ OF_COVERAGE = (
     "the file states intervals, so the value is the mean difference between the share of targets inside, given the"
     " inputs, and the level {:g}"
 )
+OPEN = (
+    "some targets are equal to limits of their intervals, as for counts, so that the share inside that is right at each"
+    " input is not known"
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     Prediction intervals state only how often targets are inside. The outcome is then whether a target is inside, and
     its distribution has the level as probability. By default, gamma_y is such that the kernel distance between inside
     and outside is 1 (log 2 for rbf): CCE(x) is the absolute difference between the smoothed share of targets inside and
-    the smoothed level.
+    the smoothed level. If targets are equal to limits, as for counts, there is no verdict.
 
     Raises
     ------
@@ -216,11 +220,17 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return approximation_reason(len(rows), rows.width, settings.features.rank, run)
 
     def evaluate(self, fit: CceExact | CceNystroem, source: Source, run: Run) -> RowResults:
+        from calcheck.distributions.bernoulli import OpenBernoulli
+
         rows, predictive = fit.evaluate(source, run), source.predictions().predictive
         if predictive is None or predictive.family != "bernoulli":
             return rows
         text = OF_COVERAGE.format(float(predictive.mean()[0]))
-        return replace(rows, warnings=(*rows.warnings, Message("coverage-outcome", text)))
+        return replace(
+            rows,
+            warnings=(*rows.warnings, Message("coverage-outcome", text)),
+            no_verdict=OPEN if isinstance(predictive, OpenBernoulli) else "",
+        )
 
     def null_distribution(self, fit: CceExact | CceNystroem, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return the metric of all replicates, which share the fit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import CoverageDetails, OtherLevel
 from calcheck.messages import AT_QUANTILES, Message
@@ -13,6 +13,8 @@ from calcheck.options import option
 from calcheck.results import IntervalInference, RowResults
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from calcheck.report import Alternative, Curve
     from calcheck.statistics.groups import Means
 
-MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -60,9 +61,10 @@ class Coverage(LevelOption, MeanMetric):
 
     Notes
     -----
-    A mean over rows; unbiased. For files of quantiles, a right model only states that the probability strictly inside
-    is at most p, and that inside at least p. Where targets are equal to limits, as for counts, p is therefore compared
-    with the nearest share between these two, and the verdict is conservative. Time O(n), with two quantiles per level.
+    A mean over rows; unbiased. For files of quantiles or intervals, a right model only states that the probability
+    strictly inside is at most p, and that inside at least p. Where targets are equal to limits, as for counts, p is
+    therefore compared with the nearest share between these two, and the verdict is conservative; ``strictly_inside`` in
+    ``details`` is the first of them. Time O(n), with two quantiles per level.
 
     References
     ----------
@@ -94,19 +96,21 @@ class Coverage(LevelOption, MeanMetric):
         return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
+        from calcheck.statistics.coverage import MAX_OPEN, inside, shares_at_limits
         from calcheck.statistics.moments import interval_mass
 
         level = self.level_of(rows.predictive)
-        inside = self._inside(rows, level)
+        found = inside(rows, level)
         expected = interval_mass(rows, level)
-        columns = {**inside, "expected": expected}
-        at_limits = "strictly_inside" in inside and (inside["strictly_inside"] < inside["covered"]).any()
+        columns = {**found, "expected": expected}
+        at_limits = shares_at_limits(found)
         warnings = [AT_QUANTILES] if at_limits else []
         below, above = self._misses(rows, level)
         others = self._at_other_levels(rows, level)
-        details: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
+        shares: CoverageDetails = {"below": below, "above": above, "at_other_levels": others}
+        details = {**shares, **at_limits}
         ambiguity = self._ambiguity(rows, level)
-        if ambiguity > MAX_AMBIGUITY:
+        if ambiguity > MAX_OPEN:
             text = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
             warnings.append(Message("no-reference", text))
             return RowResults(columns, details=details, warnings=tuple(warnings))
@@ -115,21 +119,29 @@ class Coverage(LevelOption, MeanMetric):
     def null_statistic(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        if "strictly_inside" not in means:
-            return means["covered"]
-        return np.asarray(np.clip(self.level_of(None), means["strictly_inside"], means["covered"]))
+        from calcheck.statistics.coverage import nearest_share
+
+        return nearest_share(means, np.asarray(self.level_of(None)))
+
+    def details(self, means: Means) -> Mapping[str, Any]:
+        from calcheck.statistics.coverage import shares_at_limits
+
+        return shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
-        from calcheck.statistics.moments import covered, interval_mass
+        from calcheck.statistics.coverage import inside, shares_at_limits
+        from calcheck.statistics.moments import interval_mass
 
+        found = {other: inside(rows, other) for other in _other_levels(rows.distributions(), level)}
         return [
             {
                 "level": other,
-                "coverage": float(covered(rows, other).mean()),
+                "coverage": float(each["covered"].mean()),
                 "expected": float(interval_mass(rows, other).mean()),
+                **shares_at_limits(each),
             }
-            for other in _other_levels(rows.distributions(), level)
+            for other, each in found.items()
         ]
 
     @staticmethod
@@ -154,11 +166,12 @@ class Coverage(LevelOption, MeanMetric):
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the null statistic, without the details, which replicates do not need."""
+        from calcheck.statistics.coverage import inside
         from calcheck.statistics.groups import Means
 
         rows = source.predictions()
-        inside = self._inside(rows, self.level_of(rows.predictive))
-        return float(self.null_statistic(Means({name: each.mean() for name, each in inside.items()}, len(rows))))
+        found = inside(rows, self.level_of(rows.predictive))
+        return float(self.null_statistic(Means({name: each.mean() for name, each in found.items()}, len(rows))))
 
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
         found = super().evaluate(fit, source, run)
@@ -183,16 +196,6 @@ class Coverage(LevelOption, MeanMetric):
                 Message.of_absence("no-interval", "all rows are equal; the verdict uses the exact probability of that"),
             ),
         )
-
-    @staticmethod
-    def _inside(rows: Predictions, level: float) -> dict[str, NDArray[np.float64]]:
-        """Return whether each target is inside its interval, (n,); for quantiles also whether it is at no limit."""
-        from calcheck.statistics.moments import covered
-
-        inside = {"covered": covered(rows, level)}
-        if rows.distributions().quantile_levels is not None:
-            inside["strictly_inside"] = covered(rows, level, strictly=True)
-        return inside
 
     @staticmethod
     def _ambiguity(rows: Predictions, level: float) -> float:

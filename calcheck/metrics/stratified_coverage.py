@@ -31,7 +31,9 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     .. math:: \frac1k \sum_{j=1}^k |c_j - p_j| \quad \text{or} \quad \max_j |c_j - p_j|
 
     where, over the rows of bin :math:`j`, :math:`c_j` is the share of targets inside their intervals, and :math:`p_j`
-    the expected share: the level, or more for counts. With ``at_least``, only bins with :math:`c_j < p_j` count.
+    the expected share: the level, or more for counts. If targets are equal to limits of stated quantiles or intervals,
+    :math:`c_j` is the number nearest to :math:`p_j` between the shares strictly inside and inside. With ``at_least``,
+    only bins with :math:`c_j < p_j` count.
 
     Parameters
     ----------
@@ -67,6 +69,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     -----
     Biased upwards by noise in each bin, and more so under resampling; the percentile interval is not used for the
     verdict. The null distribution draws whether each target is inside, which needs no distribution between the limits.
+    Where targets are equal to limits, as for counts, the verdict is conservative.
     Intervals of equal width are tied: all bins then repeat the coverage of all rows. Time O(n log n).
     Differences from the papers, which report the smallest coverage over bins: both directions count by default, and
     bins have equal counts.
@@ -129,13 +132,14 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return fit if source.predictions().distributions().n_draws is None else self.fit(source, run)
 
     def bin_terms(self, rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
-        """Return the terms to be averaged by bin: rows, targets inside their intervals, and the expected share."""
+        """Return the terms to be averaged by bin: rows, targets (strictly) inside, and the expected share."""
+        from calcheck.statistics.coverage import inside
         from calcheck.statistics.groups import MeanTerm
-        from calcheck.statistics.moments import covered, interval_mass
+        from calcheck.statistics.moments import interval_mass
 
         level = self.level_of(rows.predictive)
         return {
-            "covered": MeanTerm(covered(rows, level), bins),
+            **{name: MeanTerm(values, bins) for name, values in inside(rows, level).items()},
             "expected": MeanTerm(interval_mass(rows, level), bins),
             "rows": MeanTerm(groups=bins),
         }
@@ -161,6 +165,9 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        below = (means["expected"] - means["covered"]) / means["rows"]
+        from calcheck.statistics.bins import coverage_shares
+
+        coverage, expected = coverage_shares(means)
+        below = expected - coverage
         gaps = np.maximum(below, 0) if self.at_least else np.abs(below)
         return np.asarray(gaps.mean(axis=-1) if self.statistic == "mean" else gaps.max(axis=-1))

@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.dependence.columns import find_clusters
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
-from calcheck.errors import DataError, FileError, NumericalError
+from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import concat
 from calcheck.recalibration.folds import assign_folds
@@ -147,7 +147,7 @@ class CrossValidation:
             with np.errstate(all="ignore"):  # scores that are not finite become a reason
                 rows = self.rows if method.name == NONE else self.corrected(method)
                 scores = self.row_score.compute(rows)
-        except FileError:
+        except RefusedError:
             raise
         except (DataError, NumericalError) as error:
             return Candidate(method, None, str(error))

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.region_maps.sums import Membership, group_sums
 from calcheck.statistics.digitize import digitize
-from calcheck.statistics.moments import LARGEST
+from calcheck.validation import LARGEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

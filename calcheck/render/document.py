@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Literal
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
@@ -131,8 +131,9 @@ class Table:
     keys : int
         Number of columns on the left that each of the further tables repeats, and that are never left out.
     groups : str
-        How rows with the same first cell are set apart where there is room: ``"gap"`` by an empty line, ``"title"`` in
-        tables of their own, with this cell as the title; ``""`` for no groups.
+        How rows with the same first cell are set apart where there is room: ``"gap"`` by an empty line, with the cell
+        in the first of them only; ``"title"`` in tables of their own, with this cell as the title; ``""`` for no
+        groups.
     remedy : str
         Option that shows the columns that are left out.
     sortable : bool
@@ -210,6 +211,18 @@ def row_of(*texts: str) -> tuple[Cell, ...]:
 def column_cells(table: Table) -> list[tuple[Cell, ...]]:
     """Return the cells of each column."""
     return [tuple(row[place] for row in table.rows) for place in range(len(table.columns))]
+
+
+def shown_rows(table: Table) -> list[tuple[Cell, ...]]:
+    """Return the rows; with gaps between groups, the first row of a group has its name and what else they share."""
+    if table.groups != "gap" or table.sortable:
+        return list(table.rows)
+    rows = list(table.rows[:1])
+    for above, row in pairwise(table.rows):
+        same = [one == other for one, other in zip(above, row, strict=True)][: max(1, table.keys - 1)]
+        shared = (*same, False).index(False)
+        rows.append((*row_of(*[""] * shared), *row[shared:]))
+    return rows
 
 
 def select_columns(table: Table, places: list[int]) -> Table:

@@ -16,6 +16,7 @@ from calcheck.render.document import (
     Source,
     Table,
     column_groups,
+    shown_rows,
 )
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _table(table: Table) -> Iterator[str]:
     heads = _row(element("th", escape(column.head), _class(column)) for column in table.columns)
     yield element("thead", _groups(table) + heads)
     yield "<tbody>"
-    for row in table.rows:
+    for row in shown_rows(table):
         yield _row(map(_cell, row, table.columns))
     yield "</tbody>"
     yield "</table>"

@@ -19,6 +19,7 @@ from calcheck.render.document import (
     Table,
     column_groups,
     select_columns,
+    shown_rows,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _tabular(table: Table) -> Iterator[str]:
     yield from _groups(table)
     yield _row(map(_head, table.columns))
     yield r"\midrule"
-    for row in table.rows:
+    for row in shown_rows(table):
         yield _row(map(_cell, row, table.columns))
     yield r"\bottomrule"
     yield r"\end{tabular}"

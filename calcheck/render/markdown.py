@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from calcheck.plain_text import strip_control
-from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table
+from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table, shown_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +70,7 @@ def _table(table: Table) -> Iterator[str]:
         yield from (f"{escape(table.title)}:", "")
     yield _line(escape(f"{column.group}: {column.head}" if column.group else column.head) for column in table.columns)
     yield _line(RULES[column.align] for column in table.columns)
-    yield from (_line(map(_cell, row)) for row in table.rows)
+    yield from (_line(map(_cell, row)) for row in shown_rows(table))
 
 
 def _cell(cell: Cell) -> str:

@@ -21,6 +21,7 @@ from calcheck.render.document import (
     column_cells,
     column_groups,
     select_columns,
+    shown_rows,
 )
 
 if TYPE_CHECKING:
@@ -135,10 +136,10 @@ def _table(table: Table) -> rich.table.Table:
     for column, head, cells in zip(table.columns, _heads(table), column_cells(table), strict=True):
         shown.add_column(head, justify=column.align, **_wrapping(table, column, cells))
     pads = [_pad(cells) for cells in column_cells(table)]
-    for _, rows in groupby(table.rows, key=lambda row: row[0]):
+    for _, rows in groupby(zip(table.rows, shown_rows(table), strict=True), key=lambda both: both[0][0]):
         if table.groups:
             shown.add_section()
-        for row in rows:
+        for _, row in rows:
             shown.add_row(*map(_cell, row, pads))
     return shown
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from calcheck.errors import DataError, named_some
-from calcheck.messages import Message
+from calcheck.messages import AT_QUANTILES, Message
+from calcheck.statistics.coverage import nearest_share
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.statistics.moments import errors, uncertainties
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
+    from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
     from calcheck.predictions import Predictions
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
@@ -141,19 +142,25 @@ def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDe
 
 
 def coverage_shares(sums: Mapping[str, NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the coverage and the expected coverage of each bin, (k,) each."""
-    return sums["covered"] / sums["rows"], sums["expected"] / sums["rows"]
+    """Return the coverage nearest to the expected one, and the expected coverage, of each bin, (..., k) each."""
+    return nearest_share(sums, sums["expected"]) / sums["rows"], sums["expected"] / sums["rows"]
 
 
 def coverage_table(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
     """Return the range, the rows, the coverage and the expected coverage of each bin."""
-    lines = _lines(bins.low, bins.high, sums["rows"], *coverage_shares(sums))
-    return {
-        "bins": [
-            {"from": low, "to": high, "rows": rows, "coverage": coverage, "expected": expected}
-            for low, high, rows, coverage, expected in lines
-        ]
-    }
+    names = ["covered", "expected", *(["strictly_inside"] if _at_limits(sums) else [])]
+    shares = [sums[name] / sums["rows"] for name in names]
+    found: list[CoverageBin] = []
+    for low, high, rows, coverage, expected, *strictly in _lines(bins.low, bins.high, sums["rows"], *shares):
+        found.append({"from": low, "to": high, "rows": rows, "coverage": coverage, "expected": expected})
+        if strictly:
+            found[-1]["strictly_inside"] = strictly[0]
+    return {"bins": found}
+
+
+def _at_limits(sums: Mapping[str, NDArray[np.float64]]) -> bool:
+    """Return whether targets are equal to stated limits of their intervals."""
+    return "strictly_inside" in sums and bool((sums["strictly_inside"] < sums["covered"]).any())
 
 
 def _lines(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
@@ -161,14 +168,17 @@ def _lines(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[Message, ...]:
-    """Return warnings about bins with few rows, or with shared rows."""
-    least = float(rows.min())
+def bin_warnings(bins: Bins, sums: Mapping[str, NDArray[np.float64]]) -> tuple[Message, ...]:
+    """Return warnings about bins with few rows, or with shared rows, and about targets at limits of intervals."""
+    least = float(sums["rows"].min())
     few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
     tied = f"bins share tied rows and therefore repeat each other: {bins.remedy}"
-    return ((Message("few-rows-per-bin", few),) if least < FEW_ROWS else ()) + (
-        (Message("tied-bins", tied),) if bins.has_shared_rows() else ()
-    )
+    found = {
+        Message("few-rows-per-bin", few): least < FEW_ROWS,
+        Message("tied-bins", tied): bins.has_shared_rows(),
+        AT_QUANTILES: _at_limits(sums),
+    }
+    return tuple(message for message, holds in found.items() if holds)
 
 
 def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:

@@ -7,20 +7,51 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.bernoulli import Bernoulli
+from calcheck.distributions.bernoulli import Bernoulli, OpenBernoulli
 from calcheck.predictions import MappedSource
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.moments import covered, interval_mass
 from calcheck.statistics.pit import pit, share_below
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.details import AtLimits
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions, Source
 
 LEVELS = np.arange(1, 50) / 50  # Levels of coverage curves
+MAX_OPEN = 1e-3  # Maximum share of targets at limits of intervals for which a level is exact
+
+
+def inside(rows: Predictions, level: float) -> dict[str, NDArray[np.float64]]:
+    """Return whether each target is inside its interval, (n,); for stated limits also whether it is at none of them.
+
+    A right model with the stated limits l and u only says that P(l < Y < u) <= level <= P(l <= Y <= u).
+    """
+    found = {"covered": covered(rows, level)}
+    if states_limits(rows.distributions()):
+        found["strictly_inside"] = covered(rows, level, strictly=True)
+    return found
+
+
+def shares_at_limits(found: Mapping[str, NDArray[np.float64]]) -> AtLimits:
+    """Return the share of targets strictly inside, given what :func:`inside` returns, if some are at limits."""
+    strict, closed = found.get("strictly_inside"), found["covered"]
+    return {"strictly_inside": float(strict.mean())} if strict is not None and (strict < closed).any() else {}
+
+
+def nearest_share(shares: Mapping[str, NDArray[np.float64]], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the number nearest to the expected share between those strictly inside and inside, from their means."""
+    closed = shares["covered"]
+    return np.asarray(np.clip(expected, shares["strictly_inside"], closed)) if "strictly_inside" in shares else closed
+
+
+def states_limits(predictive: Predictive) -> bool:
+    """Return whether limits of intervals are stated, and not the distribution at them."""
+    return predictive.quantile_levels is not None or predictive.interval_levels is not None
 
 
 def coverage_outcomes(source: Source, level: float) -> Source:
@@ -40,8 +71,10 @@ def coverage_outcomes(source: Source, level: float) -> Source:
 
 
 def _outcomes(rows: Predictions, level: float) -> Predictions:
-    """Return a batch with the outcomes as targets."""
-    return rows.with_targets(covered(rows, level), Bernoulli(np.array(interval_mass(rows, level))))
+    """Return a batch with the outcomes as targets; those of targets at limits, as for counts, are open."""
+    closed, strict = inside(rows, level).values()
+    family = OpenBernoulli if (strict < closed).mean() > MAX_OPEN else Bernoulli
+    return rows.with_targets(closed, family(np.array(interval_mass(rows, level))))
 
 
 def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -57,17 +90,14 @@ def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[NDArr
     Notes
     -----
     Counts at the limits of an interval are inside. Targets between draws are inside in proportion to the part of their
-    gap that the interval contains. If a target is equal to a stated quantile, the share is the number nearest to the
-    level between those without and with the limits.
+    gap that the interval contains. If a target is equal to a stated quantile or limit, the share is the number nearest
+    to the level between those without and with the limits.
     """
     if not len(stated):
         return LEVELS, _coverage_by_pit(rows, LEVELS)
     levels = np.unique(stated)
-    shares = [covered(rows, level).mean() for level in levels.tolist()]
-    if rows.distributions().quantile_levels is None:
-        return levels, np.array(shares)
-    strict = [covered(rows, level, strictly=True).mean() for level in levels.tolist()]
-    return levels, np.clip(levels, strict, shares)
+    found = [{name: each.mean() for name, each in inside(rows, level).items()} for level in levels.tolist()]
+    return levels, np.array([nearest_share(shares, level) for shares, level in zip(found, levels, strict=True)])
 
 
 def _coverage_by_pit(rows: Predictions, levels: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, ExtremeValuesError
 from calcheck.messages import Message
 from calcheck.statistics.cache import cached
-from calcheck.validation import require, require_finite
+from calcheck.validation import LARGEST, LEAST, UNIT, require, require_moderate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
 
 MEAN_FROM = 3  # Squared z-scores from at most this many draws have no mean
-LEAST, LARGEST = 1e-150, 1e150  # Range of numbers whose squares neither underflow nor overflow
+FARTHEST = 1e50  # Maximum z-score in size: sixth powers, of which intervals need sums, do not overflow
 
 
 def targets(rows: Predictions) -> NDArray[np.float64]:
@@ -55,7 +55,7 @@ def medians(predictive: Predictive) -> NDArray[np.float64]:
 def errors(rows: Predictions) -> NDArray[np.float64]:
     """Return y - mean, (n,), unit of y."""
     error = targets(rows) - means(rows.distributions())
-    require_finite("y - mean", error)
+    require_moderate("y - mean", error)
     return error
 
 
@@ -79,15 +79,18 @@ def spreads(predictive: Predictive) -> NDArray[np.float64]:
         raise DataError(_several(predictive.targets))
     std = predictive.std()
     require("std", std > 0, "must be positive", "A z-score needs a positive standard deviation.")
-    square = (std > LEAST) & (std < LARGEST)
-    require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", "Change the unit of y.")
+    square = (std >= LEAST) & (std <= LARGEST)
+    require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", UNIT, ExtremeValuesError)
     return std
 
 
 @cached
 def z_scores(rows: Predictions) -> NDArray[np.float64]:
     """Return (y - mean) / std, (n,), dimensionless."""
-    return errors(rows) / uncertainties(rows)
+    z = errors(rows) / uncertainties(rows)
+    rule = f"must be at most {FARTHEST:.0e} in size to be averaged"
+    require("(y - mean) / std", np.abs(z) <= FARTHEST, rule, UNIT, ExtremeValuesError)
+    return z
 
 
 def reference_rce(rows: Predictions) -> float:

@@ -4,49 +4,94 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calcheck.errors import FileError, OptionError
 from calcheck.io.files import STDIN
+from calcheck.storage.file_lock import names_file, try_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 POINTWISE_SUFFIXES = (".parquet", ".csv")
+NAME_LENGTH = 40  # characters of the target's name in that of its temporary file, whose length is limited
+ABANDONED_SECONDS = 86_400.0  # age of an unlocked temporary file where there are no locks
 
 
 @contextmanager
 def atomic_path(path: str) -> Iterator[Path]:
     """Yield a temporary file that replaces ``path`` if the block succeeds, and is deleted if it fails.
 
-    Symbolic links are kept. Devices and pipes are written to, not replaced.
+    Symbolic links are kept. Devices and pipes are written to, not replaced. Temporary files that killed runs left
+    behind are deleted.
 
     Raises
     ------
     FileError
         The folder does not exist or is not writable.
     """
-    temporary = None
     try:
         target = Path(path).resolve()
         special = Path(path).exists() and not Path(path).is_file()
-        descriptor, name = tempfile.mkstemp(dir=None if special else target.parent, prefix=f".{target.name[:40]}.")
-        os.close(descriptor)
-        temporary = Path(name)
-        yield temporary
-        if special:
-            Path(path).write_bytes(temporary.read_bytes())
-        else:
-            temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-            temporary.replace(target)
+        with _temporary_file(Path(tempfile.gettempdir()) if special else target.parent, target.name) as temporary:
+            yield temporary
+            if special:
+                Path(path).write_bytes(temporary.read_bytes())
+            else:
+                temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+                temporary.replace(target)
     except OSError as error:
         msg = f"{path} cannot be written: {error.strerror}"
         raise FileError(msg) from error
+
+
+@contextmanager
+def _temporary_file(folder: Path, name: str) -> Iterator[Path]:
+    """Yield a new file, which is locked while it is written, and deleted in the end if it is still there."""
+    prefix = f".calcheck.{name[:NAME_LENGTH]}."
+    _delete_abandoned(folder, prefix)
+    descriptor, temporary = _new_file(folder, prefix)
+    try:
+        yield temporary
     finally:
-        if temporary is not None:
+        if descriptor is not None:
+            os.close(descriptor)
+        temporary.unlink(missing_ok=True)
+
+
+def _new_file(folder: Path, prefix: str) -> tuple[int | None, Path]:
+    """Return the descriptor and the path of a new file that is locked; no descriptor if there are no locks."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix)
+        locked = try_lock(descriptor)
+        if locked and names_file(name, descriptor):
+            return descriptor, Path(name)
+        os.close(descriptor)
+        if locked is None:
+            return None, Path(name)
+        Path(name).unlink(missing_ok=True)  # another process took it for abandoned before it was locked
+
+
+def _delete_abandoned(folder: Path, prefix: str) -> None:
+    """Delete the temporary files that killed runs left behind: nobody locks them."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):  # of another user, or deleted by another process
+                    _delete_if_abandoned(Path(entry.path))
+
+
+def _delete_if_abandoned(temporary: Path) -> None:
+    descriptor = os.open(temporary, os.O_RDWR)
+    try:
+        locked, age = try_lock(descriptor), time.time() - os.fstat(descriptor).st_mtime
+        if locked or (locked is None and age > ABANDONED_SECONDS):
             temporary.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
 
 
 def write_text(path: str, text: str) -> None:

@@ -107,4 +107,4 @@ def with_row_numbers(batch: Predictions) -> Iterator[None]:
         yield
     except ValuesError as error:
         places = batch.row_numbers()[np.asarray(error.rows, dtype=np.intp)].tolist()
-        raise ValuesError(error.name, error.rule, places, error.total, error.remedy) from error
+        raise type(error)(error.name, error.rule, places, error.total, error.remedy) from error

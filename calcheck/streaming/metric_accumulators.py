@@ -175,7 +175,7 @@ class BinnedAccumulator(Binned[MomentSums]):
 
     def rows(self, settings: Bins, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         rows = rows_of_means(sums, self.metric.bin_details(sums.sums, settings))
-        return replace(rows, warnings=(*rows.warnings, *bin_warnings(settings, sums.sums["rows"])))
+        return replace(rows, warnings=(*rows.warnings, *bin_warnings(settings, sums.sums)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
+from calcheck.errors import DataError, ExtremeError, FileError, NumericalError, OptionError, RefusedError, ValuesError
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
@@ -254,8 +254,16 @@ def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | N
 
 
 def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> Skipped:
-    """Return the metric as skipped, with the message of an error and the column names of the source."""
+    """Return the metric as skipped, with the message of an error and the column names of the source.
+
+    Raises
+    ------
+    RefusedError
+        No metric is computed from such numbers.
+    """
     text = error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
+    if isinstance(error, (ExtremeError, NumericalError)):
+        raise RefusedError(text) from error
     return Skipped(metric=metric.info.name, code="error", reason=text)
 
 
@@ -275,7 +283,7 @@ def report_from_state(state: State, run: Run) -> Report:
     for each, sums in zip(state.metrics, state.sums, strict=True):
         try:
             found.append(_fitted_metric(each, sums, state, run))
-        except (DataError, NumericalError) as error:
+        except DataError as error:
             skipped.append(Skipped(metric=each.metric.info.name, code="error", reason=str(error)))
     return Report(
         calcheck=__version__,

@@ -10,6 +10,7 @@ from calcheck.errors import OptionError, message_prefix
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
+from calcheck.inference.verdicts import EQUAL
 from calcheck.lazy_inputs import same_inputs
 from calcheck.messages import Message
 from calcheck.metrics._weights import require_same_weights
@@ -38,6 +39,10 @@ TRUSTED = Message(
     "matched-without-targets",
     "the files have errors instead of targets, so the rows are matched by their ids without a check of the targets",
 )
+VALUES = Message(
+    "values-compared", "the ideal value is not known, so the difference is that of the values: none of them is better"
+)
+DISTANCES = "distances from the ideal value"
 
 
 def compare(
@@ -62,7 +67,8 @@ def compare(
     Report
         One result for each metric and model, with ``slice`` ``{"model": name}``. In ``details``, the best model has
         ``rank`` 1 and, with at least three models, the second best has 2. Then one result for each difference, with
-        ``slice`` ``{"model": name, "minus": first}``.
+        ``slice`` ``{"model": name, "minus": first}``. Of metrics with an ideal value, it is the difference of the
+        distances from that value, which ``details`` have as ``ideal``, one for each model.
 
     Raises
     ------
@@ -239,17 +245,27 @@ def _differences(
     pairs = []
     for metric, name in places:
         (own, own_rows), (theirs, their_rows) = evaluated[metric.info.name, first], evaluated[metric.info.name, name]
-        models, rows = (own, theirs), (own_rows, their_rows)
-        pairs.append(ModelPair(metric, models, rows, clusters=clusters[name]))
+        ideal = targets(*(found[metric.info.name, each] for each in (first, name)))
+        pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows), ideal, clusters[name]))
     return [
         _difference(
             found[pair.metric.info.name, first],
             found[pair.metric.info.name, name],
+            pair,
             inferred,
             (*notes, *_elsewhere(pair)),
         )
         for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
     ]
+
+
+def targets(first: Result, second: Result) -> tuple[float, float] | None:
+    """Return the ideal values of a metric for two models; None if it has none, or they are not known."""
+    if first.orientation == "zero":
+        return 0.0, 0.0
+    if first.orientation != "reference" or first.reference is None or second.reference is None:
+        return None
+    return first.reference, second.reference
 
 
 def shared_clusters(names: Sequence[str], evaluated: Evaluated, run: Run) -> dict[str, Clusters | None]:
@@ -270,29 +286,45 @@ def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[Message, ...]:
     return () if same_inputs(first, second) else (ELSEWHERE,)
 
 
-def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[Message, ...]) -> Result:
+def _difference(
+    first: Result, second: Result, pair: ModelPair[Metric[Any]], inferred: Inference, notes: tuple[Message, ...]
+) -> Result:
+    """Return the difference of two values, or of their distances from the ideal values if there are any."""
     names = first.slice["model"], second.slice["model"]
     absent = [name for name, each in zip(names, (first, second), strict=True) if each.value is None]
+    ideal = pair.targets
+    if ideal is None and first.orientation == "reference":
+        notes += (VALUES,)
     return Result(
         metric=first.metric,
-        summary=f"{names[1]} minus {names[0]}. {first.summary}",
+        summary=f"{names[1]} minus {names[0]}{', ' + DISTANCES if ideal else ''}. {first.summary}",
         options=first.options,
         slice={"model": names[1], "minus": names[0]},
         unit=first.unit,
-        orientation=first.orientation,
+        orientation="smaller" if ideal else first.orientation,
         alternative="two-sided",
-        value=None if first.value is None or second.value is None else second.value - first.value,
+        value=_subtracted(first.value, second.value, ideal),
         low=inferred.low,
         high=inferred.high,
         interval=inferred.interval,
         p_value=inferred.p_value,
-        details=inferred.details,
+        details={**inferred.details, **({"ideal": list(ideal)} if ideal else {})},
         warnings=(
             *notes,
+            *dict.fromkeys(each for each in (*first.warnings, *second.warnings) if each.code == "dependent-rows"),
             *(Message("no-difference", f"no difference: {name} has no value") for name in absent),
             *inferred.warnings,
         ),
     )
+
+
+def _subtracted(first: float | None, second: float | None, ideal: tuple[float, float] | None) -> float | None:
+    """Return the second value, or its distance from its ideal, minus the first; 0 for a difference by rounding."""
+    if first is None or second is None:
+        return None
+    own, other = (first, second) if ideal is None else (abs(first - ideal[0]), abs(second - ideal[1]))
+    size = max(map(abs, (first, second, *(ideal or ()))))
+    return 0.0 if abs(other - own) <= EQUAL * size else other - own
 
 
 def _ranked(results: Sequence[Result]) -> list[Result]:

@@ -86,6 +86,11 @@ class DependentGroups:
         np.add.at(sums, self.clusters.label[rows], away * scale)
         return sums / len(rows)
 
+    def members(self, number: int) -> Values:
+        """Return the number of rows of each cluster in a group, (G, c)."""
+        sizes = np.bincount(self.clusters.label[self.groups[number]], minlength=len(self.clusters)).astype(np.float64)
+        return np.repeat(sizes[:, None], len(self.names), axis=1)
+
     def values(self, number: int, noise: Values, statistic: Statistic) -> Values:
         """Return the statistic of a group of a perfect model, given draws of the noise of its means, (r, c)."""
         rows = self.groups[number]
@@ -134,8 +139,9 @@ def dependent_group_values(
                 each.add(each.metric.evaluate(None, replicate, quiet).columns)
         run.progress("groups: replicates", (number + 1) / len(simulation))
     within = [clusters_within(clusters, rows) for rows in groups]
-    judged = [(each, place, own) for each in found for place, own in enumerate(within) if own is not None]
-    noise = iter(multiplier_noise([(each.residuals(place), own) for each, place, own in judged], run))
+    judged = [(each, place) for each in found for place, own in enumerate(within) if own is not None]
+    residuals = [(each.residuals(place), each.members(place)) for each, place in judged]
+    noise = iter(multiplier_noise(residuals, clusters.inflation, run))
     return [
         [None if own is None else each.values(place, next(noise), statistic) for place, own in enumerate(within)]
         for each in found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, NumericalError
+from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.evaluation import fitted_metric
 from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_distribution import FittedMetric, SimulatesNull, replicate_values
@@ -156,6 +156,8 @@ def refitted_groups(
             if found.basis.kind == "p" and len(simulation) and len(group) >= fewest:
                 computed.null = _own_null(computed, simulation.take(group), quiet)
             yield computed
+        except RefusedError:
+            raise
         except (DataError, NumericalError) as error:
             yield _undefined(found, len(group), f"no value: {error}")
         run.progress(f"{found.metric.info.name}: groups", (number + 1) / len(groups))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.report import loss
-from calcheck.studies.compare import evaluate_models, shared_clusters
+from calcheck.studies.compare import evaluate_models, shared_clusters, targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
     from calcheck.execution.context import Run
     from calcheck.metrics.base import Metric
-    from calcheck.report import Inference, Report, Result
+    from calcheck.report import Inference, Report
     from calcheck.studies.align import Model
     from calcheck.studies.compare import Evaluated
 
@@ -68,16 +68,4 @@ def _pair(
     if None in losses or len(losses) < len(models):
         return None
     (first, first_rows), (second, second_rows) = (evaluated[name, model.name] for model in models)
-    return ModelPair(metric, (first, second), (first_rows, second_rows), _targets(results), clusters)
-
-
-def _targets(results: Sequence[Result]) -> tuple[float, float] | tuple[None, None]:
-    """Return the ideal values of two results, if there are any."""
-    references = [result.reference for result in results if result.reference is not None]
-    match results[0].orientation:
-        case "zero":
-            return 0.0, 0.0
-        case "reference":
-            return references[0], references[1]
-        case _:
-            return None, None
+    return ModelPair(metric, (first, second), (first_rows, second_rows), targets(*results), clusters)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, FileError, named_rows
+from calcheck.errors import DataError, RefusedError, named_rows
 from calcheck.evaluation import data_warnings
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
@@ -197,7 +197,7 @@ def _applicable(
         reason = inapplicable_reason(type(metric), source.predictions())
         try:
             computed = None if reason else _window_metric(metric, source, run, replicates=replicates)
-        except FileError:
+        except RefusedError:
             raise
         except DataError as error:
             skipped.append(Skipped(metric=name, code="error", reason=str(error)))

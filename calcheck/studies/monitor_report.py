@@ -13,6 +13,7 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
 from calcheck.io.times import time_texts
 from calcheck.monitoring.e_process import change_point
+from calcheck.plain_text import LARGEST, exponential
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result
 from calcheck.statistics.pit import direction_of
 from calcheck.studies.monitor_windows import regroup, shown_window
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 MOST_POINTS = 1_000  # Maximum number of points of the path in a report
-LARGEST = math.log(sys.float_info.max)
 COMPONENT_NAMES = ("bias", "dispersion", "skewness", "tails")
 FAULTS = {
     "too-narrow": "the uncertainties are too small",
@@ -171,6 +171,7 @@ def _horizon(history: History, lag: int, path: Values) -> HorizonEvidence:
         e_value=_e_value(path[-1]),
         log_e_value=float(path[-1]),
         max_e_value=_e_value(path.max()),
+        max_log_e_value=float(path.max()),
         components=dict(
             zip(COMPONENT_NAMES, np.average(own.components, axis=0, weights=own.rows).tolist(), strict=True)
         ),
@@ -178,21 +179,21 @@ def _horizon(history: History, lag: int, path: Values) -> HorizonEvidence:
 
 
 def _e_value(log_e_value: float) -> float:
-    """Return an e-value; the largest number instead of infinity."""
-    return math.exp(min(log_e_value, LARGEST))
+    """Return an e-value; the largest float if it is larger."""
+    return math.exp(log_e_value) if log_e_value <= LARGEST else sys.float_info.max
 
 
 def _conclude(found: Monitor, level: float) -> Conclusion:
     """Return whether there is an alarm, and what is wrong since when."""
     if found.alarm_time is None:
         text = (
-            f"no alarm up to {found.last_time}: the e-value is {found.e_value:.3g}, at most {found.max_e_value:.3g} so"
-            f" far; there is an alarm at {found.threshold:g}"
+            f"no alarm up to {found.last_time}: the e-value is {exponential(found.log_e_value)}, at most"
+            f" {exponential(found.max_log_e_value)} so far; there is an alarm at {found.threshold:g}"
         )
         return Conclusion(answer="yes", findings=(Finding(topic="when", state="right", text=text),))
     alarm = (
         f"alarm at {found.alarm_time}: the e-value reached {found.threshold:g}, which at most {100 * level:g} % of"
-        f" right models ever do; now it is {found.e_value:.3g}"
+        f" right models ever do; now it is {exponential(found.log_e_value)}"
     )
     fault = f"from {found.fault_start} to {found.fault_end}, {FAULTS[str(found.direction)]}"
     return Conclusion(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.conclusion import unjudged_conclusion
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.inference.p_values import rejects
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from calcheck.report import Curve, Result
     from calcheck.studies.searched_rows import RegionSink
 
+BY_GROUPS = ", with groups (--by)"  # Options of dependent rows need them
 SHARE = 0.1  # Share of the rows of the region for which the size of faults that would be found is stated
 NEARLY_ALWAYS = 1.6448536269514722  # Normal quantile at 95 %
 
@@ -89,6 +91,8 @@ def search_regions(
     searched = SearchedRows(source, options, run or Run(), group_metrics() if metrics is None else metrics)
     study = TreeSearch(searched, options.depth) if options.depth else RegionSearch(searched)
     report = study.report()
+    if (unjudged := unjudged_conclusion(report.settings, BY_GROUPS)) is not None:
+        report = replace(report, conclusion=unjudged)
     if sink is not None:
         sink(searched.rows, searched.row_columns([each.rows for each in study.regions]))
     return report

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calcheck.dependence.notice import dependence_warnings
+from calcheck.dependence.notice import noticed_effect
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
 from calcheck.execution.context import RandomStream
+from calcheck.inference.null_comparison import without_verdict
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import cannot_reject, rejects
 from calcheck.inference.verdict_basis import Basis
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.conditions import Condition
+    from calcheck.dependence.notice import DesignEffect
     from calcheck.execution.context import Run
     from calcheck.messages import Message
     from calcheck.metrics.base import Metric
@@ -259,9 +261,14 @@ class SearchedRows:
         return tuple(each for each in found if len(each.bins) > 1) or tuple(found[:1])
 
     @cached_property
+    def noticed(self) -> DesignEffect | None:
+        """By what rows seem to depend on each other."""
+        return noticed_effect(self.rows)
+
+    @cached_property
     def warnings(self) -> tuple[Message, ...]:
         """Warnings about the rows."""
-        dependent = dependence_warnings(self.rows, without_option="The search for regions")
+        dependent = () if self.noticed is None else (self.noticed.warning("The search for regions"),)
         return (*data_warnings(self.source, self.rows.predictive), *dependent)
 
     def scores(self, stage: str) -> Iterator[NDArray[np.float64]]:
@@ -274,6 +281,7 @@ class SearchedRows:
     def settings(self) -> dict[str, Any]:
         """Return the settings for the report."""
         return {
+            **({} if self.noticed is None else self.noticed.settings),
             **run_settings(self.run, subsample=None, replicates=self.run.replicates),
             "columns": [*self.columns, *([] if self.clusters is None else [EMBEDDING])],
             **({} if self.clusters is None else {"embedding_clusters": self.clusters.details(self.rows)}),
@@ -305,5 +313,7 @@ class SearchedRows:
                     verdict="fail" if fails else "pass",
                     direction=region.direction if fails else None,
                 )
+            if self.noticed is not None and inference.verdict != "none":
+                inference = replace(without_verdict(inference, self.noticed.reason), direction=None)
             named = metric.result(value if math.isfinite(value) else None, region.slice)
             yield Result.from_inference(named, inference)

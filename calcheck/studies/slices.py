@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.conclusion import unjudged_conclusion
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
-from calcheck.errors import DataError, NumericalError, OptionError
+from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
 from calcheck.evaluation import adapt_metric, data_warnings, fitted_metric, noticed_dependence, run_settings
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
-from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_comparison import compare_with_null, without_verdict
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import rejects
-from calcheck.inference.step_down import adjusted_by_family
+from calcheck.inference.step_down import adjusted_by_family, with_adjusted
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of
 from calcheck.messages import Message
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from calcheck.inference.verdict_basis import Basis
     from calcheck.inference.verdicts import MetricRows
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
+    from calcheck.predictions import Predictions, Source
     from calcheck.regions.cut import Cut
     from calcheck.regions.groups import Partition
     from calcheck.report import Inference, Verdict
@@ -145,8 +146,9 @@ class _Groups:
             raise OptionError(msg)
         self.partitions = partitions(cut_columns(source, by))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
-        self.simulation = NullSimulator(self.rows, run)
+        self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
+        self.noticed = noticed_dependence(source, run)
         self.skipped: list[Skipped] = []
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
@@ -159,10 +161,12 @@ class _Groups:
         by_metric = [next(of_means) if _is_mean(each) else self._fitted(each) for each in tested]
         computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
         results = tuple(self._results(computed))
+        noticed = {} if self.noticed is None else self.noticed.settings
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
             settings={
+                **noticed,
                 **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
@@ -171,7 +175,7 @@ class _Groups:
             },
             results=results,
             skipped=tuple(self.skipped),
-            conclusion=conclude_groups(results),
+            conclusion=unjudged_conclusion(noticed) or conclude_groups(results),
         )
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
@@ -185,6 +189,8 @@ class _Groups:
             with np.errstate(all="ignore"):
                 fit = metric.fit(own, self.run)
                 found = metric.evaluate(fit, own, self.run)
+        except RefusedError:
+            raise
         except (DataError, NumericalError) as error:
             self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             return None
@@ -211,7 +217,7 @@ class _Groups:
     def _fitted(self, tested: FittedRows) -> list[FittedMetric[Metric[Any]]]:
         """Return a metric with a fit by group."""
         own = tested.source is self.source
-        simulation = self.simulation if own else NullSimulator(tested.source.predictions(), self.run)
+        simulation = self.simulation if own else _simulator(tested.source.predictions(), self.run)
         by_group = groups_of_fit if tested.has_rows else refitted_groups
         found = list(by_group(tested, [each.rows for each in self.groups], simulation, self.run, self.min_rows))
         for each in found:
@@ -258,13 +264,15 @@ class _Groups:
         adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
         warnings = (
             *data_warnings(self.source, self.rows.predictive),
-            *noticed_dependence(self.source, self.run),
+            *(() if self.noticed is None else (self.noticed.warning(),)),
             *(() if self.clusters is None else self.clusters.messages),
         )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
             with np.errstate(all="ignore"):
                 for each, interval in zip(line, self._intervals(group, line), strict=True):
-                    inference: Inference = compare_with_null(each, interval, self.run)
+                    inference = compare_with_null(each, interval, self.run)
+                    if self.noticed is not None and inference.verdict != "none":
+                        inference = without_verdict(inference, self.noticed.reason)
                     yield self._result(group, each, inference, next(adjusted), warnings)
             self.run.progress("groups: intervals", (number + 1) / len(self.groups))
 
@@ -302,10 +310,10 @@ class _Groups:
         """Return the result of a group, whose verdict is by the adjusted p-value."""
         if text := self._unjudged(group):
             inference = replace(inference, warnings=(Message("few-rows", text),))
+        inference = with_adjusted(inference, p_value)
         inference = replace(
             inference,
-            p_value_adjusted=p_value,
-            verdict=self._verdict(inference, p_value),
+            verdict=self._verdict(inference, inference.p_value_adjusted),
             warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
         )
         inference = replace(inference, direction=computed.direction(inference))
@@ -318,6 +326,15 @@ class _Groups:
         if p_value is None or inference.verdict == "none":
             return "none"
         return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def _simulator(rows: Predictions, run: Run) -> NullSimulator:
+    """Return the simulator of replicates: by default so many that two-sided p-values may be as small as one-sided ones.
+
+    An adjusted p-value is at least that of the group alone.
+    """
+    found = NullSimulator(rows, run)
+    return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
 
 
 def _effective_rows(found: RowResults) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.details import Details, select_details
-from calcheck.errors import DataError, FileError, NumericalError
+from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.evaluation import run_settings
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
@@ -223,7 +223,7 @@ def _values(
                     placed = fit if at is None or not isinstance(metric, Conditional) else metric.at_inputs(fit, at)
                     rows = metric.evaluate(placed, source, run)
                     yield metric, model, statistic_of(metric, rows).estimate(), rows
-            except FileError:
+            except RefusedError:
                 raise
             except (DataError, NumericalError) as error:
                 yield metric, model, np.nan, Message("no-value", str(error))

@@ -18,7 +18,7 @@ from calcheck.studies.fault_findings import by_group, fault_findings, with_p_val
 from calcheck.studies.searched_rows import FoundRegion, SearchedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-NO_FAULT = "no fault found"
+NO_FAULT, NOT_JUDGED = "no fault found", "not judged"
 
 
 class TreeSearch:
@@ -167,7 +167,14 @@ class TreeSearch:
 
 def _verdicts(results: Sequence[Result]) -> dict[str, str]:
     """Return what is wrong in each group, in words."""
-    return {group: describe_faults(by_metric) or NO_FAULT for group, by_metric in by_group(results).items()}
+    return {
+        group: describe_faults(by_metric) or (NO_FAULT if _is_judged(by_metric) else NOT_JUDGED)
+        for group, by_metric in by_group(results).items()
+    }
+
+
+def _is_judged(results: Mapping[str, Result]) -> bool:
+    return any(each.verdict != "none" for each in results.values())
 
 
 def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:

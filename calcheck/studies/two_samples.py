@@ -74,7 +74,7 @@ class PooledSamples(Source):
             size = len(source.predictions())
             rows = [row - start for row in error.rows if start <= row < start + size]
             with source.error_names():
-                raise ValuesError(error.name, error.rule, rows, size, error.remedy) from error
+                raise type(error)(error.name, error.rule, rows, size, error.remedy) from error
 
     def input_info(self) -> Input:
         first, second = self.first.input_info(), self.second.input_info()

@@ -320,6 +320,7 @@ def test_several_files_are_checked_separately(calcheck, right, wrong, tmp_path):
     assert found.out.index("right.parquet") < found.out.index("passed") < found.out.index("wrong.csv")
     assert found.out.index("wrong.csv") < found.out.index("violated")
     assert calcheck("check", right, right, *rule).code == 0
+    assert calcheck("check", wrong, right, *rule).code == 1
     out = tmp_path / "all.jsonl"
     assert calcheck("check", right, wrong, *rule, "--format", "jsonl", "-o", out).code == 1
     records = [json.loads(line) for line in out.read_text().splitlines()]

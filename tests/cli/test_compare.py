@@ -11,10 +11,13 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.cli.compare import model_names, split_options
+from calcheck.execution.context import Run
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.metrics import METRICS
+from calcheck.predictions import Predictions
 from calcheck.render.latex import escape
 from calcheck.report import Inference, Result
-from calcheck.studies.compare import _ranked
+from calcheck.studies.compare import _ranked, shared_clusters
 from tests.files import columns, write
 from tests.schemas import validate
 from tests.shorthand import texts
@@ -96,7 +99,13 @@ def test_null_distributions_are_simulated_if_the_ranking_needs_them(compared, tm
     report = compared(*paths, "--metrics", "zms,crps")
     assert simulated(report) == {"zms"}
     assert values(report, "zms")["right"]["details"]["rank"] == 1
-    assert simulated(compared(*paths, "--metrics", "zms,crps", "--no-null")) == set()
+    without = compared(*paths, "--metrics", "zms,crps", "--no-null")
+    assert simulated(without) == set()
+    assert "the difference is that of the values" in texts(difference(without, "zms")["warnings"])[0]
+    assert_allclose(
+        difference(without, "zms")["value"],
+        np.subtract(*[each["value"] for each in values(without, "zms").values()][::-1]),
+    )
 
 
 def test_differences_to_the_first_model_have_an_interval_and_a_p_value(compared, models):
@@ -109,6 +118,64 @@ def test_differences_to_the_first_model_have_an_interval_and_a_p_value(compared,
     assert found["interval"] == "bca"
     assert found["p_value"] == 0.01
     assert difference(report, "sharpness")["p_value"] is None
+
+
+def test_values_on_both_sides_of_the_ideal_are_compared_by_their_distance_from_it(calcheck, compared, tmp_path):
+    """Spreads off by factors r and 1/r with r^2 = 1.5: zms 1.5 and 0.67, so the second is nearer to 1 by 1/6."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=400)
+    y /= np.sqrt(np.mean(y**2))
+    spread = {"narrow": 1.5**-0.5, "wide": 1.5**0.5}
+    parts = [{"y": y, "mean": np.zeros(400), "std": np.full(400, each)} for each in spread.values()]
+    paths = [write(tmp_path / f"{name}.parquet", part) for name, part in zip(spread, parts, strict=True)]
+    found = difference(compared(*paths, "--metrics", "zms,bias"), "zms")
+    assert_allclose(found["value"], -1 / 6, rtol=1e-9)
+    assert found["low"] <= found["value"] <= found["high"]
+    assert found["details"]["ideal"] == [1, 1]
+    assert found["orientation"] == "smaller"
+    assert found["p_value"] > 0.01
+    out = calcheck("compare", *paths, "--metrics", "zms,bias,rmse", *QUICK).out
+    assert re.search(r"^\|zms − 1\| +-0\.1667 ", out, re.MULTILINE)
+    assert re.search(r"^\|bias\| +0 ", out, re.MULTILINE)
+
+
+def test_a_value_that_differs_by_rounding_has_the_difference_0(compared, tmp_path):
+    """Spreads that are 1.3 times as large have the same coefficient of variation."""
+    parts = {"y": np.zeros(300), "mean": np.zeros(300), "std": np.random.default_rng(0).uniform(0.5, 2, 300)}
+    scaled = parts | {"std": 1.3 * parts["std"]}
+    paths = [write(tmp_path / f"{name}.parquet", each) for name, each in (("a", parts), ("b", scaled))]
+    report = compared(*paths, "--metrics", "cv")
+    assert len({each["value"] for each in values(report, "cv").values()}) == 2
+    assert difference(report, "cv")["value"] == 0
+
+
+def test_ideal_values_of_the_models_may_differ(compared, calcheck, tmp_path):
+    """A central interval of a Poisson distribution contains more than 0.9, by an amount that depends on the rate."""
+    y = np.random.default_rng(2).poisson(3, 60)
+    paths = [
+        write(tmp_path / f"{name}.parquet", {"y": y, "rate": np.full(60, rate)})
+        for name, rate in zip("ab", (2.0, 3.0), strict=True)
+    ]
+    found = difference(compared(*paths, "--dist", "poisson", "--metrics", "coverage"), "coverage")
+    limits = [stats.poisson.ppf([0.05, 0.95], rate) for rate in (2, 3)]
+    ideal = [
+        stats.poisson.cdf(high, rate) - stats.poisson.cdf(low - 1, rate)
+        for (low, high), rate in zip(limits, (2, 3), strict=True)
+    ]
+    assert_allclose(found["details"]["ideal"], ideal, rtol=1e-12)
+    inside = [np.mean((low <= y) & (y <= high)) for low, high in limits]
+    assert_allclose(found["value"], abs(inside[1] - ideal[1]) - abs(inside[0] - ideal[0]), rtol=1e-9)
+    out = calcheck("compare", *paths, "--dist", "poisson", "--metrics", "coverage", *QUICK).out
+    assert "|coverage − reference|" in out
+
+
+def test_models_with_different_clusters_are_compared_by_the_fewer_of_them():
+    labels = {"a": np.arange(45) % 9, "b": np.arange(45) % 5, "c": np.arange(45) % 15}
+    evaluated = {
+        ("zms", name): (Predictions(y=np.zeros(45), columns={"g": label}), None) for name, label in labels.items()
+    }
+    found = shared_clusters(list(labels), evaluated, Run(dependence=RowDependence(cluster="g")))
+    assert {name: len(each) for name, each in found.items()} == {"a": 9, "b": 5, "c": 9}
 
 
 def test_rows_are_joined_by_id_in_any_order_and_type(compared, models, tmp_path):
@@ -206,7 +273,8 @@ def test_files_of_errors_are_compared_by_id_or_by_equal_errors(calcheck, compare
     error, std = rng.normal(size=30), np.ones(30)
     first = write(tmp_path / "a.csv", {"error": error, "std": std})
     second = write(tmp_path / "b.csv", {"error": error, "std": 2 * std})
-    assert difference(compared(first, second, "--metrics", "zms"), "zms")["value"] < 0
+    found = difference(compared(first, second, "--metrics", "zms"), "zms")
+    assert_allclose(found["value"], abs(np.mean(error**2) / 4 - 1) - abs(np.mean(error**2) - 1), rtol=1e-12)
     third = write(tmp_path / "c.csv", {"error": error / 2, "std": std})
     assert "30 of 30 errors of a and c differ" in calcheck("compare", first, third).refused()
     keyed = [

@@ -1,8 +1,13 @@
 """Accumulators on a Dask cluster: a real scheduler, and workers that are separate processes."""
 
+import logging
 import os
+import re
+import socket
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +16,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.errors import OptionError
+from calcheck.execution import dask
 from calcheck.execution.context import Run
+from calcheck.execution.dask import cluster_at
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
@@ -77,8 +85,6 @@ def paths(tmp_path_factory):
 
 
 def on_cluster(source, address, metrics=ACCUMULATED):
-    from calcheck.execution.dask import cluster_at
-
     with cluster_at(address) as cluster:
         return report_from_state(accumulate(source, metrics, replace(RUN, executor=cluster)), RUN)
 
@@ -140,3 +146,93 @@ def test_a_killed_worker_does_not_change_the_results(address, paths, tmp_path):
 @pytest.mark.parametrize("text", ["nowhere", "local:", "local:0", "local:two"])
 def test_invalid_addresses_are_refused(text, calcheck, paths):
     assert "--dask" in calcheck("zms", paths[0], "--dask", text).refused()
+
+
+def test_local_processes_are_limited_by_the_cores(calcheck, paths, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    line = calcheck("zms", paths[0], "--dask", "local:100000").refused()
+    assert line.endswith("--dask local:100000 is too many: at most 8 processes here, 4 for each of 2 cores\n")
+    assert [dask._count(f"local:{count}") for count in (1, 8)] == [1, 8]
+    assert "at most 8" in calcheck("zms", paths[0], "--dask", "local:9").refused()
+
+
+@pytest.fixture
+def service():
+    """Return a function that starts a service with an answer to whoever connects, and returns its port."""
+    listener, connections = socket.create_server(("127.0.0.1", 0)), []
+
+    def serve(answer):
+        while True:
+            try:
+                connections.append(listener.accept()[0])
+                connections[-1].sendall(answer)
+            except OSError:
+                return
+
+    def start(answer):
+        threading.Thread(target=serve, args=(answer,), daemon=True).start()
+        return listener.getsockname()[1]
+
+    yield start
+    listener.close()
+    for each in connections:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"", "no answer within 1 s"),
+        (b"SSH-2.0-OpenSSH_8.9p1 Ubuntu-3\r\n", "another service listens there, perhaps the dashboard"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another service listens there, perhaps the dashboard"),
+        (bytes(64), ""),
+    ],
+)
+def test_a_service_that_is_no_scheduler_is_refused_in_time(calcheck, paths, monkeypatch, service, answer, reason):
+    monkeypatch.setattr(dask, "TIMEOUT_SECONDS", 1)
+    started = time.monotonic()
+    address = f"tcp://127.0.0.1:{service(answer)}"
+    line = calcheck("zms", paths[0], "--dask", address).refused()
+    assert f"--dask {address}: no scheduler responds at this address ({reason}" in line
+    assert time.monotonic() - started < 20
+
+
+def test_the_address_of_a_worker_is_refused(address, calcheck, paths):
+    from distributed import Client
+
+    with Client(address[0], timeout=60) as client:
+        worker = next(iter(client.scheduler_info()["workers"]))
+    assert "(it is that of a worker)" in calcheck("zms", paths[0], "--dask", worker).refused()
+
+
+def test_distributed_logs_nothing_beside_the_message_of_an_error(address):
+    logger = logging.getLogger("distributed.client")
+
+    def lose_the_connection():
+        with cluster_at(address[0]):
+            assert not logger.isEnabledFor(logging.CRITICAL)
+            raise OptionError
+
+    assert logger.isEnabledFor(logging.CRITICAL)
+    with pytest.raises(OptionError):
+        lose_the_connection()
+    assert logger.isEnabledFor(logging.CRITICAL)
+
+
+def test_a_signal_ends_local_processes_at_once_and_without_a_traceback():
+    code = """
+import os, signal, sys, time
+from calcheck.execution.dask import cluster_at
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with cluster_at("local:1") as cluster:
+        started = cluster._client.submit(time.sleep, 60)
+        print(*cluster._client.run(os.getpid).values(), flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50)
+    assert (ended.returncode, ended.stderr) == (143, "")
+    assert re.fullmatch(r"\d+\n", ended.stdout)
+    assert not Path(f"/proc/{ended.stdout.strip()}").exists()

@@ -1,6 +1,9 @@
 """`calcheck monitor`: alarms, windows, states that continue, horizons, gates, and what is refused."""
 
+import fcntl
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -228,6 +231,20 @@ def test_each_horizon_has_its_evidence_and_the_largest_counts_a_third(monitored,
     assert {each["slice"]["horizon"] for each in by_horizon} == {"1", "2", "3"}
 
 
+def test_evidence_beyond_floats_is_shown_by_its_logarithm(monitored, calcheck, tmp_path):
+    data = horizons(weeks=400)
+    file = write(tmp_path / "preds.parquet", data | {"std": data["std"] / 8})
+    options = (file, "--time", "week", "--horizon", "horizon")
+    found = monitored(*options)["monitor"]
+    digits = found["log_e_value"] / np.log(10)
+    assert digits > 400
+    assert found["e_value"] == found["horizons"][0]["max_e_value"] == sys.float_info.max
+    assert found["horizons"][0]["max_log_e_value"] >= found["log_e_value"]
+    out = " ".join(calcheck("monitor", *options).out.split())
+    assert f"now it is {10 ** (digits % 1):.3g}e+{int(digits)}" in out
+    assert "e+308" not in out
+
+
 def test_horizons_that_count_from_0_have_a_lag_from_1(monitored, tmp_path):
     data = horizons()
     counted = monitored(write(tmp_path / "one.csv", data), "--time", "week", "--horizon", "horizon")
@@ -332,6 +349,31 @@ def test_a_damaged_state_is_refused_in_one_line(calcheck, tmp_path, damage):
     calcheck("monitor", write(tmp_path / "a.parquet", forecasts(5)), "--time", "date", "--save-state", str(state))
     state.write_bytes(damage(state.read_bytes()))
     calcheck("monitor", str(state)).refused()
+
+
+def test_two_processes_that_continue_a_state_at_once_lose_no_rows(calcheck, tmp_path):
+    state, parts = tmp_path / "model.state", (slice(40), slice(40, 80), slice(80, 120))  # of ten days each
+    whole = forecasts()
+    files = [
+        write(tmp_path / f"{place}.parquet", {name: values[part] for name, values in whole.items()})
+        for place, part in enumerate(parts)
+    ]
+    assert calcheck("monitor", files[0], "--time", "date", "--no-null", "--save-state", state).code == 0
+    program = [sys.executable, "-m", "calcheck", "monitor", "--no-null", str(state)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with state.open("rb") as held:  # both find it in use, so that both wait and none reads it too early
+        fcntl.flock(held, fcntl.LOCK_EX)
+        both = [subprocess.Popen([*program, file, "--save-state", str(state)], **pipes) for file in files[1:]]
+        with pytest.raises(subprocess.TimeoutExpired):
+            both[0].wait(2)
+        assert both[1].poll() is None
+    said = [each.communicate(timeout=60)[1] for each in both]
+    for each, text in zip(both, said, strict=True):  # the first days are refused if the last were first
+        assert (each.returncode, text.count("\n")) in ((0, 0), (2, 1)), text
+    kept = sum(each.returncode == 0 for each in both)
+    assert kept > 0
+    assert read_monitor_state(str(state)).input.n == 40 + 40 * kept
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_python_monitors_frames_and_continues_states(tmp_path):

@@ -1,5 +1,6 @@
 """States on the command line: --save-state, --settings-from, calcheck merge, --checkpoint and --resume."""
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.context import Run
 from calcheck.io import read
 from calcheck.metrics import DECOMPOSITIONS, METRICS
+from calcheck.storage import file_lock
 from calcheck.storage.npz import read_archive
 from calcheck.storage.state import write_state
 from calcheck.streaming.state import accumulate
@@ -126,6 +128,19 @@ def test_states_that_cannot_be_merged_are_refused(calcheck, states, days, tmp_pa
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
     assert "is not a calcheck state" in calcheck("merge", days[0][0]).refused()
     assert "there is no file" in calcheck("merge", tmp_path / "no.state").refused()
+
+
+def test_a_state_that_another_process_writes_is_not_replaced(calcheck, states, days, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
+    state = tmp_path / "all.state"
+    state.write_bytes(b"old")
+    commands = (("merge", *states[:2]), ("evaluate", days[0][0], "--metrics", "zms"), ("zms", days[0][0]))
+    for command in commands:
+        with state.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            assert "all.state is in use by another process" in calcheck(*command, "--save-state", state).refused()
+        assert state.read_bytes() == b"old"
+    assert calcheck(*commands[0], "--save-state", state).code == 0
 
 
 def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
@@ -672,11 +673,18 @@ def test_rounding_errors_give_no_interval():
         assert any("all resamples have the same value" in warning for warning in texts(found.warnings)), name
 
 
-def test_standard_deviations_that_cannot_be_squared_are_refused():
-    for scale in (1e160, 1e-160):
-        rows = Predictions(y=np.ones(3) * scale, predictive=normal(np.zeros(3), np.ones(3) * scale))
-        report = evaluate(InMemory(rows), [METRICS["zms"](), METRICS["sharpness"]()], run=PLAIN)
-        assert ["to be squared" in skipped.reason for skipped in report.skipped] == [True, True]
+@pytest.mark.parametrize("sigma", [20.0, 1e-76])
+def test_standard_deviations_that_cannot_be_squared_refuse_the_data_and_skip_no_metric(sigma):
+    """A log-normal distribution with sigma 20 has the standard deviation e^400, about 5e173."""
+    with pytest.raises(DataError, match=r"to be squared, but 1 of 3 rows are not \(row 2, counted from 0\)"):
+        rows = Predictions(y=np.ones(3), predictive=LogNormal(np.zeros(3), np.array([1, 1, sigma])))
+        evaluate(InMemory(rows), [METRICS["zms"](), METRICS["mae"]()], run=PLAIN)
+
+
+def test_z_scores_that_cannot_be_averaged_refuse_the_data_and_skip_no_metric():
+    rows = Predictions(y=np.ones(3), predictive=normal(np.zeros(3), [1.0, 1e-60, 1.0]))
+    with pytest.raises(DataError, match=r"\(y - mean\) / std must be at most 1e\+50 .* \(row 1, counted from 0\)"):
+        evaluate(InMemory(rows), [METRICS["nll"](), METRICS["mae"]()], run=PLAIN)
 
 
 def test_frequency_weights_need_targets_below_some_quantile():

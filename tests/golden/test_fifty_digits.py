@@ -21,7 +21,7 @@ from calcheck.distributions.weibull import Weibull, log_moment_ratio
 ROUNDING = 2.0**-52
 ERROR = 1e-13
 SIGMAS = [1e-8, 1e-6, 1e-4, 0.01, 0.3, 0.6, 1.0, 3.0, 8.0, 10.0]
-SCALES = [1e-100, 1e-8, 1.0, 1e5, 1e100]
+SCALES = [1e-75, 1e-8, 1.0, 1e5, 1e75]
 SCORES = [-7.0, -1.0, 0.3, 2.0, 7.0]
 LEVELS = [1e-9, 0.03, 0.5, 0.97]
 DIGITS = 80
@@ -45,7 +45,7 @@ def normal_cdf(z):
     return mp.erfc(-z / mp.sqrt(2)) / 2
 
 
-@pytest.mark.parametrize("mu", [0.0, 3.7, -300.0])
+@pytest.mark.parametrize("mu", [0.0, 3.7, -170.0])
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_lognormal(mu, sigma):
     family, s = LogNormal(np.array([mu]), np.array([sigma])), exact(sigma)

@@ -1,20 +1,30 @@
 """Metrics of prediction intervals: values by hand, null distributions by counts, and levels of right intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binomtest
+from scipy.stats import binomtest, poisson
 
+from calcheck.conclusion import conclude
 from calcheck.distributions import Gaussian, Intervals
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.execution.row_dependence import RowDependence
 from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
+from calcheck.messages import AT_QUANTILES
 from calcheck.metrics import METRICS
+from calcheck.metrics._weights import weighted
 from calcheck.predictions import InMemory, Predictions
+from calcheck.regions.cut import Cut
+from calcheck.streaming.state import accumulate, report_from_state
+from calcheck.studies.slices import by_groups
 from tests.benchmarks.models import RIGHT, rows_of
 from tests.simulations import band, sets
+from tests.streams import Batches
 
 NO_NULL = Run(replicates=0, resamples=0)
 LIMITS = {"lower": [0.0, 0, 0, 0, 0, 0], "upper": [1.0, 2, 3, 4, 5, 6]}
@@ -42,9 +52,34 @@ def inside_rows(inside, level=0.9, **parts):
 def test_coverage_counts_limits_as_inside_and_misses_by_side():
     """Inside: 1 of [0, 1], 4 of [0, 4], 2 of [0, 5]. Below: -1. Above: 2.5 of [0, 2], 8 of [0, 6]."""
     found = result("coverage", six())
-    assert_allclose([found.value, found.reference], [0.5, 0.8])
+    assert found.value == 0.5
     assert_allclose([found.details["below"], found.details["above"]], [1 / 6, 2 / 6])
     assert found.options["level"] == 0.8
+
+
+def test_targets_equal_to_limits_have_no_exact_reference():
+    """1 of [0, 1] and 4 of [0, 4] are at their limits, so that only 2 of [0, 5] is strictly inside."""
+    found = result("coverage", six())
+    assert_allclose(found.details["strictly_inside"], 1 / 6)
+    assert (found.reference, found.verdict) == (None, "none")
+    assert AT_QUANTILES in found.warnings
+    apart = result("coverage", inside_rows(np.array([True, False])))
+    assert_allclose(apart.reference, 0.9)
+    assert "strictly_inside" not in apart.details
+    assert AT_QUANTILES not in apart.warnings
+
+
+def test_coverage_of_intervals_is_judged_by_the_share_nearest_to_the_level():
+    """Of 12 targets, 3 are strictly inside [0, 2] and 10 inside: the level 0.5 is between 0.25 and 0.83."""
+    y = np.array([0.0] * 4 + [1.0] * 3 + [2.0] * 3 + [5.0, -5.0])
+    limits = np.zeros((12, 1)), np.full((12, 1), 2.0)
+    counts = Predictions(y=y, predictive=Intervals(np.array([0.5]), *limits))
+    found = result("coverage", counts, Run(replicates=39))
+    assert (found.verdict, found.p_value) == ("pass", 1.0)
+    apart = counts.with_targets(y + 0.01 * np.array([1] * 7 + [-1] * 3 + [0, 0]), counts.predictive)
+    found = result("coverage", apart, Run(replicates=999))  # now all ten are strictly inside: p = 0.039
+    assert_allclose(found.value, 10 / 12)
+    assert_allclose(found.p_value, binomtest(10, 12).pvalue, atol=0.03)
 
 
 def test_width_and_interval_score_follow_from_the_limits():
@@ -68,8 +103,13 @@ def test_stratified_coverage_compares_bins_of_the_width():
 
 
 def test_stratified_coverage_by_a_column_counts_only_low_coverage_if_at_least_is_promised():
-    """By the column: rows 0, 3, 4 are all inside, 1 - 0.8 = 0.2 above the level; rows 1, 2, 5 are all outside."""
+    """By the column: rows 0, 3, 4 are all inside, 1 - 0.8 = 0.2 above the level; rows 1, 2, 5 are all outside.
+
+    Rows 0 and 3 are at their limits, which are widened by little here.
+    """
     rows = six(columns={"c": np.array([0, 5, 6, 1, 2, 7])})
+    wider = Intervals(np.array([0.8]), rows.predictive.lower, rows.predictive.upper + 0.01, np.ones(6))
+    rows = rows.with_targets(rows.y, wider)
     assert_allclose(result("stratified-coverage", rows, bins=2, by="c").value, (0.2 + 0.8) / 2)
     assert_allclose(result("stratified-coverage", rows, bins=2, by="c", at_least=True).value, (0 + 0.8) / 2)
     bins = result("stratified-coverage", rows, bins=2, by="c").details["bins"]
@@ -79,6 +119,19 @@ def test_stratified_coverage_by_a_column_counts_only_low_coverage_if_at_least_is
     (curve,) = metric.curves(CurveData(metric.fit(source, NO_NULL), source, NO_NULL))
     assert (curve.x, curve.y) == ((1, 6), (1, 0))
     assert_allclose(curve.expected, 0.8, rtol=1e-14)
+
+
+def test_each_bin_has_the_coverage_nearest_to_the_level():
+    """Rows 0, 3, 4: 1/3 strictly inside and 1 inside, so 0.8 is between; rows 1, 2, 5 are outside: (0 + 0.8) / 2."""
+    rows = six(columns={"c": np.array([0, 5, 6, 1, 2, 7])})
+    found = result("stratified-coverage", rows, bins=2, by="c")
+    assert_allclose(found.value, 0.4)
+    assert_allclose([each["coverage"] for each in found.details["bins"]], [1, 0])
+    assert_allclose([each["strictly_inside"] for each in found.details["bins"]], [1 / 3, 0])
+    assert AT_QUANTILES in found.warnings
+    metric, source = METRICS["stratified-coverage"](bins=2, by="c"), InMemory(rows)
+    (curve,) = metric.curves(CurveData(metric.fit(source, NO_NULL), source, NO_NULL))
+    assert_allclose(curve.y, [0.8, 0])
 
 
 @pytest.mark.parametrize("covered", [84, 94])
@@ -153,6 +206,67 @@ def test_cce_of_intervals_detects_coverage_that_depends_on_inputs():
     rows = inside_rows(inside, x=x, has_embedding=False)
     run = Run(replicates=99, resamples=0)
     assert [result(name, rows, run).verdict for name in ("coverage", "cce")] == ["pass", "fail"]
+
+
+def test_cce_has_no_verdict_where_targets_are_at_limits():
+    """Half of the targets are equal to the upper limit: whether they are inside is open at each input."""
+    x = np.random.default_rng(0).normal(size=(60, 1))
+    rows = inside_rows(np.arange(60) < 30, x=x, has_embedding=False)
+    assert result("cce", rows, Run(replicates=19)).verdict == "fail"
+    found = result("cce", rows.with_targets(np.where(rows.y > 1, 1.0, rows.y), rows.predictive), Run(replicates=19))
+    assert (found.verdict, found.p_value) == ("none", None)
+    assert any("targets are equal to limits" in each.text for each in found.warnings)
+
+
+def counts(n, seed, levels=(0.9,), **parts):
+    """Return right intervals of Poisson counts, whose limits are quantiles."""
+    rng = np.random.default_rng(seed)
+    rate = 4 * np.exp(rng.normal(size=n) / 2)
+    lower, upper = (np.stack([poisson(rate).ppf((1 + side * p) / 2) for p in levels], axis=1) for side in (-1, 1))
+    return Predictions(y=rng.poisson(rate).astype(float), predictive=Intervals(np.array(levels), lower, upper), **parts)
+
+
+def judged(rows, run, metrics=None):
+    metrics = metrics or [METRICS["coverage"](), METRICS["stratified-coverage"]()]
+    return [found.verdict for found in evaluate(InMemory(rows), metrics, run=run).results]
+
+
+def test_right_intervals_of_counts_pass():
+    """Half of such sets failed by coverage, as intervals of counts hold more than their level."""
+    for seed in range(sets(40)):
+        rows, run = counts(200, seed, (0.9, 0.5)), Run(replicates=39, resamples=0, seed=seed)
+        report = conclude(evaluate(InMemory(rows), [METRICS["coverage"](), METRICS["stratified-coverage"]()], run=run))
+        assert [found.verdict for found in report.results] == ["pass", "pass"]
+        assert report.conclusion.answer == "yes"
+
+
+def test_right_intervals_of_counts_pass_in_every_way():
+    """3,000 counts, of which 94.6 % are inside intervals at 90 %: four standard errors too many, without ties."""
+    groups, clusters, weights = np.arange(3000) % 2, np.arange(3000) // 3, 1.0 + np.arange(3000) % 3
+    rows = counts(3000, 0, columns={"c": clusters, "w": weights, "g": groups})
+    run = Run(replicates=39, resamples=200)
+    assert judged(rows, run) == ["pass", "pass"]
+    assert judged(rows, replace(run, dependence=RowDependence(cluster="c"))) == ["pass", "pass"]
+    metrics = [weighted(METRICS[name](), "w") for name in ("coverage", "stratified-coverage")]
+    assert judged(rows, run, metrics) == ["pass", "pass"]
+    metrics = [METRICS["coverage"](), METRICS["stratified-coverage"]()]
+    streamed = report_from_state(accumulate(Batches(rows), metrics, run), run)
+    assert [found.verdict for found in streamed.results] == ["pass", "pass"]
+    assert "without and with targets at their limits" in conclude(streamed).conclusion.findings[0].text
+    sliced = by_groups(InMemory(rows), [Cut("g")], metrics=metrics[:1], run=run)
+    assert [found.verdict for found in sliced.results] == ["pass"] * 3
+
+
+def test_counts_beyond_intervals_that_are_too_narrow_fail():
+    for seed in range(3):
+        rows = counts(400, seed)
+        middle = (rows.predictive.lower + rows.predictive.upper) / 2
+        narrow = Intervals(
+            rows.predictive.levels,
+            np.ceil(middle - 0.375 * (rows.predictive.upper - rows.predictive.lower)),
+            np.floor(middle + 0.375 * (rows.predictive.upper - rows.predictive.lower)),
+        )
+        assert judged(rows.with_targets(rows.y, narrow), Run(replicates=39, resamples=0)) == ["fail", "fail"]
 
 
 def test_metrics_that_intervals_do_not_state_are_skipped_or_have_no_verdict():

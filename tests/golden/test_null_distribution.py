@@ -213,6 +213,23 @@ def test_a_verdict_is_open_within_three_standard_errors(p, replicates, open_):
     assert is_open(p, p_value_error(p, replicates, "greater"), 0.95) == open_
 
 
+def test_more_replicates_are_drawn_until_the_threshold_is_at_an_atom():
+    """1,600 replicates of which 85 are as small as the value: p = 86 / 1601 = 0.054 ± 0.006, which includes 5 %.
+
+    If three quarters of them have the very value, p is its probability: more replicates leave it near the threshold.
+    """
+
+    def waits(smaller, equal, larger):
+        values = np.repeat([0.7, 0.8, 1.0], [smaller, equal, larger])
+        computed = FittedMetric(METRICS["lzms"](), None, None, 0.8, Basis("p"), NullDistribution(values))
+        return computed.is_open(Run())
+
+    assert not waits(10, 75, 1_515)
+    assert waits(50, 35, 1_515)
+    assert waits(1, 10, 189)  # too few to see an atom
+    assert not waits(10, 200, 1_390)  # p = 0.13 is far from the threshold
+
+
 @pytest.mark.parametrize(("sequential", "verdict"), [(True, "undecided"), (False, "fail")])
 def test_an_open_verdict_is_undecided_unless_the_number_of_replicates_is_fixed(sequential, verdict):
     """p = 5 / 102 = 0.049 ± 0.021."""

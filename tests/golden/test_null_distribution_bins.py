@@ -1,5 +1,6 @@
 """The share of valid bins of replicates: an ABC interval per bin, against its formulas and the bootstrap."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,11 @@ from calcheck.inference.binned_validity import share_by_abc
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.regions.cut import Cut
 from calcheck.statistics.bins import Bins, equal_count_bins
+from calcheck.streaming.state import accumulate, report_from_state
+from calcheck.studies.slices import by_groups
+from tests.streams import Batches
 
 
 def mean(means):
@@ -138,7 +143,7 @@ def test_the_p_value_is_based_on_shares_of_replicates(name):
     rng = np.random.default_rng(3)
     std = rng.uniform(0.5, 2, 160)
     rows = Predictions(y=1.5 * std * rng.normal(size=160), predictive=Gaussian(np.zeros(160), std))
-    run, metric = Run(replicates=39, resamples=500), METRICS[name](bins=4)
+    run, metric = Run(replicates=39, resamples=500), METRICS[name](bins=5)
     (result,) = evaluate(InMemory(rows), [metric], run=run).results
     loop = [
         evaluate(InMemory(each), [metric], run=Run(replicates=0, resamples=500)).results[0].value
@@ -148,3 +153,41 @@ def test_the_p_value_is_based_on_shares_of_replicates(name):
     assert_allclose(result.p_value, (1 + np.sum(np.array(loop) <= result.value)) / 40, atol=2 / 40)
     assert result.details["null"] == {"replicates": 39}
     assert result.reference_kind == "simulated"
+
+
+def tied(std, seed=0):
+    rng = np.random.default_rng(seed)
+    return Predictions(y=std * rng.normal(size=len(std)), predictive=Gaussian(np.zeros(len(std)), std))
+
+
+@pytest.mark.parametrize("name", ["lzms", "lrce"])
+@pytest.mark.parametrize(
+    ("std", "bins", "different"),
+    [
+        (np.ones(600), 10, "1 different bin "),
+        (np.repeat([1.0, 2.0], [540, 60]), 10, "2 different bins"),
+        (np.linspace(1, 2, 600), 4, "4 different bins"),
+    ],
+)
+def test_fewer_than_five_different_bins_give_no_verdict(name, std, bins, different):
+    """The interval of a single bin misses the reference with a probability of 5 %, whatever the rows: p = 0.05 or 1."""
+    (found,) = evaluate(InMemory(tied(std)), [METRICS[name](bins=bins)], run=Run()).results
+    assert (found.verdict, found.p_value) == ("none", None)
+    assert "null" not in found.details  # no replicates were drawn
+    assert any(f"no verdict: the share is of {different}" in each.text for each in found.warnings)
+
+
+def test_states_and_groups_have_no_verdict_of_few_bins_either():
+    rows = replace(tied(np.ones(600)), columns={"g": np.repeat(["a", "b"], 300)})
+    run, metric = Run(replicates=19, resamples=200), METRICS["lzms"]()
+    (streamed,) = report_from_state(accumulate(Batches(rows), [metric], run), run).results
+    assert (streamed.verdict, streamed.p_value) == ("none", None)
+    sliced = by_groups(InMemory(rows), [Cut("g")], metrics=[metric], refit=True, run=run).results
+    assert [found.verdict for found in sliced] == ["none"] * 3
+
+
+def test_five_bins_are_judged():
+    (found,) = evaluate(
+        InMemory(tied(np.linspace(1, 2, 600))), [METRICS["lzms"](bins=5)], run=Run(replicates=39)
+    ).results
+    assert found.verdict == "pass"

@@ -237,10 +237,12 @@ def test_the_unbiased_estimate_is_the_square_minus_its_noise_diagonal(elsewhere)
     assert computed.details["noise_error"] == 0
     found, null = simulated(rows, metric, at=there)
     noises = []
-    for one, each in zip(found, data_and_replicates(rows), strict=True):
+    for one, at_inputs, each in zip(found, null.at_inputs, data_and_replicates(rows), strict=True):
         squared, noise = dense(each, bandwidth(each.y), at)
         assert_allclose(one, (squared - noise).mean(), rtol=0, atol=SHARED * squared.mean())
-        noises.append(dense(each, bandwidth(rows.y), at)[1])
+        squared, noise = dense(each, bandwidth(rows.y), at)  # at single inputs in the kernel of the data
+        assert_allclose(at_inputs, squared - noise, rtol=0, atol=10 * SHARED * squared.mean())
+        noises.append(noise)
     assert_allclose(null.floor, -np.mean(noises, axis=0), rtol=SHARED)
 
 

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from calcheck.conclusion import conclude
 from calcheck.distributions import Quantiles
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
@@ -20,7 +21,7 @@ from tests.benchmarks.significance import metric_of
 from tests.simulations import band, sets
 from tests.streams import Batches
 
-JUDGED = ("ece", "coverage")
+JUDGED = ("ece", "coverage", "stratified-coverage")
 SETS = sets(120)
 FAST = Run(resamples=0, replicates=39)
 
@@ -138,6 +139,60 @@ def test_coverage_is_judged_by_the_share_nearest_to_the_level():
     assert_allclose(found.value, 10 / 12)
     assert found.verdict == "fail"
     assert AT_QUANTILES not in found.warnings
+
+
+def test_bins_are_judged_by_the_share_nearest_to_the_level():
+    """Two bins of six: 1 of 6 targets strictly inside [0, 2] and 5 inside, so 0.5 is between; and 6 of 6.
+
+    The second bin has a gap of 0.5, the first none. With the limits its gap would be 1/3, and the mean 5/12.
+    """
+    y = np.array([0, 0, 1, 2, 2, 5, *[1.0] * 6])
+    predictive = Quantiles(np.array([0.25, 0.75]), np.tile([0.0, 2], (12, 1)))
+    rows = Predictions(y=y, predictive=predictive, columns={"c": np.repeat([0, 1], 6)})
+    metric = METRICS["stratified-coverage"](level=0.5, bins=2, by="c")
+    (found,) = evaluate(InMemory(rows), [metric], run=FAST).results
+    assert_allclose(found.value, 0.25, rtol=1e-12)
+    assert AT_QUANTILES in found.warnings
+
+
+def rounded(rng, n, factor=1.0):
+    """Return rounded targets, and rounded quantiles of normal distributions with spreads times a factor."""
+    mean, std, levels = 5 * rng.normal(size=n), rng.uniform(1, 4, n), np.arange(1, 10) / 10
+    quantiles = np.round(mean[:, None] + factor * std[:, None] * stats.norm.ppf(levels))
+    return Predictions(y=np.round(rng.normal(mean, std)), predictive=Quantiles(levels, quantiles))
+
+
+def answers(make, count):
+    """Return the answers of the conclusion, and how often each metric fails."""
+    found, fails = [], dict.fromkeys(JUDGED, 0)
+    for seed in range(count):
+        run = Run(resamples=0, replicates=99, seed=seed)
+        metrics = [METRICS[name]() for name in JUDGED]
+        report = conclude(evaluate(InMemory(make(np.random.default_rng(seed))), metrics, run=run))
+        found.append(report.conclusion.answer)
+        for result in report.results:
+            fails[result.metric] += result.verdict == "fail"
+    return found, fails
+
+
+def test_rounded_targets_and_quantiles_of_right_models_pass():
+    """55 % failed by stratified-coverage, and most were told NO, as 80 % intervals hold 85 % with their limits."""
+    found, fails = answers(lambda rng: rounded(rng, 200), sets(40))
+    assert found == ["yes"] * len(found)
+    assert set(fails.values()) == {0}
+
+
+def test_rounded_quantiles_that_are_too_narrow_fail():
+    found, fails = answers(lambda rng: rounded(rng, 400, 0.6), 4)
+    assert found == ["no"] * 4
+    assert fails["coverage"] == 4
+
+
+def test_right_quantiles_of_counts_are_never_told_no():
+    """Of such sets of 400 rows, 92 % were told NO, by the share inside with the limits."""
+    maker = BY_QUANTILES["poisson, 9 quantiles"]
+    found, _ = answers(lambda rng: rows_of(maker, 400, int(rng.integers(1 << 30))), sets(40))
+    assert found == ["yes"] * len(found)
 
 
 def test_batches_are_judged_in_the_same_way():

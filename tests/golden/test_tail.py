@@ -37,6 +37,15 @@ def test_a_tail_of_four_rows_is_by_hand(statistic, expected, side):
     assert found.reference == 1
 
 
+def test_the_lower_tail_is_the_upper_tail_of_the_negative_targets():
+    """The lower tail at 0.95 of N(0, 1) is below its quantile at 0.05."""
+    y = np.random.default_rng(6).normal(size=500)
+    lower, upper = result(y, normal(500), threshold=0.95, side="lower"), result(-y, normal(500), threshold=0.95)
+    assert_allclose(lower.details["threshold"], stats.norm.ppf(0.05), rtol=1e-9)
+    assert_allclose(lower.value, upper.value, rtol=1e-9)
+    assert lower.details["exceedances"] == np.sum(y < stats.norm.ppf(0.05))
+
+
 def test_a_tail_of_counts_takes_the_middle_of_each_jump():
     """Of Poisson(1), P(Y <= 2) is 5/(2 e); y = 3 has probability 1/(6 e), and 4 has 1/(24 e)."""
     found = result([3, 0, 1, 4], Poisson(np.ones(4)), threshold=0.9)

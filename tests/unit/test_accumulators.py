@@ -1,14 +1,19 @@
 """Accumulators over batches and merged states do not depend on how rows are divided."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
+from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.messages import Message
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.report import InputFile
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.streaming.accumulators import Metadata, MomentSums, central_products
 from calcheck.streaming.registry import accumulator_of
@@ -182,11 +187,10 @@ def test_p_values_of_perfect_models_are_uniform_for_sorted_rows():
 def test_problems_are_reported_by_row_of_the_file():
     rows = calibrated("gaussian", n=30)
     scale = rows.predictive.scale.copy()
-    scale[17] = 1e-200
+    scale[17] = 1e-60
     broken = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, scale))
-    state = accumulate(Batches(broken), [METRICS["zms"](), METRICS["mae"]()], RUN)
-    assert [each.metric.info.name for each in state.metrics] == ["mae"]
-    assert "row 17, counted from 0" in state.skipped[0].reason
+    with pytest.raises(DataError, match="row 17, counted from 0"):
+        accumulate(Batches(broken), [METRICS["zms"](), METRICS["mae"]()], RUN)
 
 
 def test_states_with_different_settings_are_not_merged():
@@ -200,3 +204,36 @@ def test_states_with_different_settings_are_not_merged():
     zms = accumulate(InMemory(rows), [METRICS["zms"]()], RUN)
     with pytest.raises(Exception, match="the metrics differ: ence only in the first and zms only in the second"):
         merge([("a", states[0]), ("b", zms)])
+
+
+def test_metadata_of_unequal_parts_is_weighted_by_rows_and_keeps_all_warnings():
+    """By hand: (10 · 0.9 + 30 · 0.5) / 40 = 0.6, then (40 · 0.6 + 60 · 0.1) / 100 = 0.3."""
+    first, second = Message("few-rows", "a"), Message("heavy-tail", "b")
+    total = Metadata(10, 0.9, (first,))
+    total.add(Metadata(30, 0.5, (second, first)))
+    assert (total.n, total.reference, total.warnings) == (40, pytest.approx(0.6), (first, second))
+    total.add(Metadata(60, 0.1))
+    assert (total.n, total.reference) == (100, pytest.approx(0.3))
+    total.add(Metadata(1, None))
+    assert total.reference is None
+
+
+def test_merged_states_of_unequal_days_add_dropped_rows_warnings_and_files():
+    rows = calibrated("gaussian")
+
+    def day(part, dropped, *warnings):
+        state = accumulate(InMemory(rows.take(part)), [METRICS["zms"]()], RUN)
+        file = InputFile(role="predictions", path=f"{dropped}.csv", sha256=str(dropped), rows=len(part))
+        return replace(state, input=replace(state.input, dropped=dropped, files=(file,)), warnings=warnings)
+
+    first, second = Message("few-rows", "a"), Message("heavy-tail", "b")
+    parts = (range(7), 2, first), (range(7, 30), 3, second), (range(30, 31), 4, first)
+    merged = merge([(str(part[1]), day(np.array(part[0]), *part[1:])) for part in parts])
+    assert (merged.input.n, merged.input.dropped, merged.warnings) == (31, 9, (first, second))
+    assert [file.path for file in merged.input.files] == ["2.csv", "3.csv", "4.csv"]
+
+
+def test_sums_with_other_fixed_arguments_are_not_added():
+    one, other = (MomentSums(Metadata(3), {"a": np.ones(2)}, {"levels": np.array([level])}) for level in (0.1, 0.2))
+    with pytest.raises(DataError, match="its levels differ between batches"):
+        one.add(other)

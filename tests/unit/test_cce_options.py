@@ -99,8 +99,6 @@ def test_degenerate_data_are_refused():
         cce(X[:1], Y[:1], RIGHT.take(slice(0, 1)))
     with pytest.raises(DataError, match="needs inputs that vary"):
         cce(np.ones((60, 1)), Y, RIGHT)
-    with pytest.raises(DataError, match="too large or too small to compute"):
-        cce(X, Y * 1e160, RIGHT)
 
 
 def test_target_kernels_that_need_too_many_features_are_refused(monkeypatch):

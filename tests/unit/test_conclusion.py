@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.stats import binomtest
 
 from calcheck.conclusion import conclude
-from calcheck.conclusion.bins import are_uneven
+from calcheck.conclusion.bins import ErrorBins, are_uneven
+from calcheck.conclusion.evidence import Evidence
 from calcheck.conclusion.levels import Level
+from calcheck.conclusion.sentences import _are_more_than_chance
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -235,6 +239,84 @@ def test_every_level_of_a_file_of_intervals_is_tested():
     answer, findings = found(wrong, intervals(0.9, 0.9, 0.9), without=WITHOUT_MOMENTS)
     assert answer == "no"
     assert findings["size"].text == "50 % intervals hold 18 %: too narrow"
+
+
+def at_limits(main, others, **fields):
+    """Return coverage with shares (strictly inside, inside) at 90 % and at other levels, as of counts."""
+    listed = [
+        {"level": level, "strictly_inside": strict, "coverage": closed, "expected": level}
+        for level, (strict, closed) in others.items()
+    ]
+    details = {"strictly_inside": main[0], "at_other_levels": listed, **fields.pop("details", {})}
+    return result("coverage", main[1], 0.9, details=details, **fields)
+
+
+def test_targets_at_limits_count_on_the_side_that_favors_the_model():
+    """Of counts, 62 % are inside intervals at 50 %, and 96 % at 90 %: right, as 41 % and 84 % are without limits."""
+    counts = at_limits((0.84, 0.96), {0.5: (0.41, 0.62)})
+    answer, findings = found(counts, intervals(0.9, 0.9), without=WITHOUT_MOMENTS)
+    assert answer == "yes"
+    text = "90 % intervals hold 84 % to 96 %, without and with targets at their limits: right on average"
+    assert findings["size"].text == text
+    wide = at_limits((0.84, 0.96), {0.5: (0.56, 0.7)})
+    answer, findings = found(wide, intervals(0.9, 0.9), without=WITHOUT_MOMENTS)
+    assert answer == "no"
+    assert (
+        findings["size"].text == "50 % intervals hold 56 % to 70 %, without and with targets at their limits: too wide"
+    )
+
+
+def test_both_shares_of_the_outer_levels_are_stated_for_the_shape():
+    counts = at_limits((0.84, 0.96), {0.5: (0.41, 0.62), 0.99: (0.97, 0.995)})
+    text = found(counts)[1]["shape"].text
+    assert text.startswith("50 % intervals hold 41 % to 62 %, 99 % hold 97 % to 99.5 %, without and with targets at")
+
+
+def test_bins_with_targets_at_limits_are_compared_by_the_nearest_shares():
+    """Narrow intervals of counts hold more with their limits: 0.99 and 0.91 inside, 0.7 and 0.88 strictly."""
+    bins = [
+        {"from": width, "to": width + 1, "rows": 400.0, "coverage": closed, "strictly_inside": strict, "expected": 0.9}
+        for width, (strict, closed) in enumerate([(0.7, 0.99), (0.88, 0.91)])
+    ]
+    even = result("stratified-coverage", 0.0, 0.02, verdict="fail", p_value=0.005, details={"bins": bins})
+    _, findings = found(even, without=WITHOUT_MOMENTS)
+    assert findings["ranking"].text == "narrow and wide intervals hold alike, apart from targets at their limits"
+
+
+def test_p_values_of_levels_are_binomial():
+    for inside in (0, 83, 94, 100):
+        tails = [binomtest(inside, 100, 0.9, side).pvalue for side in ("less", "greater")]
+        level = Level.from_coverage(0.9, inside / 100, 0.9, 100)
+        assert level.p_value(100) == pytest.approx(min(1, 2 * min(tails)), rel=1e-9)
+    assert Level.from_coverage(0.9, 0.96, 0.9, 100, 0.84).p_value(100) > 0.9
+
+
+def wrong_at(*shares):
+    """Return the answer on intervals whose share at 90 % is right, at other levels as given; n = 2000."""
+    return found(coverage(0.9, at=dict(shares)), intervals(0.9, 0.9), without=WITHOUT_MOMENTS)[0]
+
+
+def test_other_levels_are_tested_at_one_percent_together():
+    """At 50 %, 1060 of 2000 have p = 0.0078: clear alone, and not among four levels."""
+    assert wrong_at((0.5, 0.53)) == "no"
+    assert wrong_at((0.5, 0.53), (0.8, 0.8), (0.95, 0.95), (0.99, 0.99)) == "yes"
+    assert wrong_at((0.5, 0.54), (0.8, 0.8), (0.95, 0.95), (0.99, 0.99)) == "no"
+
+
+def test_the_level_of_coverage_is_left_to_its_verdict():
+    """93 % of 2000 independent rows has p < 1e-4, but coverage passes, as it may if rows depend on each other."""
+    answer, _ = found(coverage(0.93), intervals(0.9, 0.9), without=WITHOUT_MOMENTS)
+    assert answer == "yes"
+
+
+def test_other_levels_of_dependent_rows_are_tested_with_the_effective_number_of_rows():
+    """Null limits three times as far apart as those of 2000 rows leave 2000 / 9 rows: 54 % of 222 is no evidence."""
+    error = 1.96 * 3 * np.sqrt(0.9 * 0.1 / N)
+    null = {"clusters": 100, "low": 0.9 - error, "high": 0.9 + error}
+    listed = [{"level": 0.5, "coverage": 0.54, "expected": 0.5}]
+    for details, answer in (({"null": null}, "yes"), ({}, "no")):
+        dependent = result("coverage", 0.9, 0.9, details={"at_other_levels": listed, **details})
+        assert found(dependent, intervals(0.9, 0.9), without=WITHOUT_MOMENTS)[0] == answer
 
 
 def test_intervals_that_hold_everything_are_too_wide_without_heavy_tails():
@@ -564,3 +646,30 @@ def test_right_models_can_be_trusted_in_nine_of_ten_data_sets():
     number = sets(24)
     trusted = sum(simulated(unscaled, normal, seed)[0] == "yes" for seed in range(number))
     assert trusted >= band(number, 0.9)[0]
+
+
+# ------------------------------------------------------------------ chance and small numbers
+
+
+@pytest.mark.parametrize(
+    ("failures", "verdicts", "expected"), [(4, 20, False), (7, 20, True), (2, 5, False), (3, 5, False), (4, 5, True)]
+)
+def test_many_verdicts_allow_more_failures_by_chance(failures, verdicts, expected):
+    """Of 20 verdicts at 5 %, six failures are plausible, and of five two, without an overall verdict."""
+    assert _are_more_than_chance(Evidence(report_of()), failures, verdicts) == expected
+
+
+def test_the_exponent_of_errors_and_its_standard_error_are_those_of_least_squares():
+    rmv, rmse = [1.0, 2.0, 4.0, 8.0, 16.0], [1.0, 2.2, 3.7, 8.4, 15.0]
+    expected = stats.linregress(np.log(rmv), np.log(rmse))
+    found = ErrorBins.from_bins([{"rmv": x, "rmse": y} for x, y in zip(rmv, rmse, strict=True)])
+    assert (found.exponent, found.error) == pytest.approx((expected.slope, expected.stderr))
+    assert found.spread == pytest.approx(np.std(np.log(rmv)))
+
+
+def test_a_p_value_that_does_not_decide_is_no_clear_failure():
+    """The verdict rests on |zeta| = 1.1; a p-value of 1e-4 beside it decides nothing."""
+    basis = Message("verdict-basis", "the verdict is that of the interval")
+    beside = fail("pit", 1.2, 1.0, "too-narrow", p=1e-4, zeta=1.1)
+    assert found(beside)[0] == "no"
+    assert found(replace(beside, warnings=(basis,)))[0] != "no"

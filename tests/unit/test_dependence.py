@@ -19,6 +19,7 @@ from calcheck.execution.context import Run
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.inference.bootstrap import Statistic
 from calcheck.inference.cluster_sums import clustered
+from calcheck.inference.multiplier_null import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm
@@ -88,10 +89,52 @@ def test_the_nominal_confidence_gives_the_limits_of_a_t_interval():
     assert stats.norm.ppf((1 + found) / 2) == pytest.approx(2.2621571628 * np.sqrt(10 / 9))
 
 
-def test_factors_of_multipliers_make_normal_noise_a_student_t():
-    clusters, rng = Clusters(np.repeat(np.arange(6), 2)), np.random.default_rng(2)
-    noise = rng.normal(size=20_000) * clusters.t_scales(rng.uniform(size=20_000))
-    assert stats.kstest(noise, stats.t(5).cdf).pvalue > 0.01
+def test_noise_of_a_bin_has_the_degrees_of_freedom_of_its_own_clusters():
+    """Sums of +1 and -1 over 12 clusters, of which all or the first six are in a bin: t with 11 and 5 degrees."""
+    residuals = np.tile([[1.0, 1.0], [-1.0, -1.0]], (6, 1))
+    members = np.stack([np.full(12, 3.0), np.repeat([3.0, 0.0], 6)], axis=1)
+    residuals[6:, 1] = 0
+    (noise,) = multiplier_noise([(residuals, members)], 1.0, Run())
+    for column, count in zip(noise.T, (12, 6), strict=True):
+        scaled = column / np.sqrt(count * count / (count - 1))  # the variance of a sum, times g / (g - 1)
+        assert stats.kstest(scaled, stats.t(count - 1).cdf).pvalue > 0.01
+
+
+def by_cluster(rng, count, size, factor=1.0):
+    """Return rows of right predictions with one std a cluster, and errors that clusters share; wrong in half of them.
+
+    The std of half of the clusters is larger by the factor than that of the errors.
+    """
+    label, n = np.repeat(np.arange(count), size), count * size
+    errors = np.sqrt(0.5) * (np.repeat(rng.normal(size=count), size) + rng.normal(size=n))
+    std = np.exp(0.3 * rng.normal(size=count))[label]
+    stated = std * np.where(label % 2, factor, 1.0)
+    return Predictions(y=std * errors, predictive=Gaussian(np.zeros(n), stated), columns={"patient": label})
+
+
+BINNED = ("ence", "uce", "stratified-coverage")
+
+
+def test_bins_of_few_clusters_give_no_verdict():
+    """Ten bins of 20 clusters hold two each: sums that are centered in a bin nearly vanish."""
+    found = report(by_cluster(np.random.default_rng(23), 20, 10), (*BINNED, "zms", "ece"), cluster="patient")
+    for result in found.results[:3]:
+        assert (result.verdict, result.p_value) == ("none", None)
+        reasons = [each.reason for each in result.warnings if each.code == "no-verdict"]
+        assert reasons == ["a bin has rows of 2 clusters, and at least 5 are needed to judge it: use fewer --bins"]
+    assert found.overall.metrics == ("zms", "ece")
+
+
+def test_bins_of_enough_clusters_are_judged():
+    """Right models with six clusters a bin seldom fail; those with wrong bins fail, given more rows."""
+    number = sets(16)
+    failures = dict.fromkeys(BINNED, 0)
+    for seed in range(number):
+        for name, result in results(by_cluster(np.random.default_rng(seed), 60, 5), BINNED, cluster="patient").items():
+            failures[name] += result.p_value <= 0.05
+    assert max(failures.values()) <= stats.binom.ppf(0.9999, number, 0.05)
+    wrong = results(by_cluster(np.random.default_rng(24), 200, 10, 3.0), BINNED, cluster="patient")
+    assert {result.verdict for result in wrong.values()} == {"fail"}
 
 
 def test_sums_of_clusters_give_the_statistic_of_rows():
@@ -302,8 +345,8 @@ def test_independent_rows_are_seldom_warned_of():
 
 
 def test_numbers_are_no_keys():
-    rows = series(np.random.default_rng(18), 300, 0.8)
-    assert not design_effects(replace(rows, columns={"age": np.arange(300), "group": np.linspace(0, 1, 300)}))
+    rows, order = series(np.random.default_rng(18), 300, 0.8), np.random.default_rng(19).permutation(300)
+    assert not design_effects(replace(rows, columns={"age": order, "group": np.linspace(0, 1, 300)[order]}))
 
 
 def clustered_table(rng, clusters=30, size=8):

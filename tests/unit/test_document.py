@@ -296,7 +296,7 @@ def test_a_terminal_shows_groups_apart_or_under_titles():
         rendered(Document((Table((Column("group"), Column("n")), rows, groups=groups),), ""), "table").splitlines()
         for groups in ("gap", "title")
     )
-    assert [line.split() for line in apart[2:]] == [["a", "1"], ["a", "2"], [], ["b", "3"]]
+    assert [line.split() for line in apart[2:]] == [["a", "1"], ["2"], [], ["b", "3"]]
     assert [line.strip("─") for line in titled] == ["a", "n", "", "1", "2", "", "b", "n", "", "3"]
 
 
@@ -340,3 +340,42 @@ def test_latex_typesets_numbers_and_units():
 def test_latex_splits_tables_after_eight_columns_of_numbers():
     text = rendered(values(10, overflow="split", keys=1), "latex")
     assert re.findall(r"\\begin\{tabular\}\{(\w+)\}", text) == ["lrrrrrrrr", "lrr"]
+
+
+GROUPED = Table(
+    (Column("group"), Column("rows", "right"), Column("metric"), Column("value", "right")),
+    tuple(row_of(*each.split()) for each in ("a 5 zms 1", "a 5 rce 0", "b 5 zms 1", "b 7 zms 1", "b 7 rce 1")),
+    keys=3,
+    groups="gap",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("markdown", r"^\| (?!---)(.*) \|$"), ("latex", r"^(?!\\)(.*) \\\\$"), ("html", r"<tr>(.*)</tr>")],
+)
+def test_groups_are_named_in_their_first_row_only(name, pattern):
+    """The number of rows is repeated where it differs, or the group does; metrics and values always are."""
+    text = rendered(Document((GROUPED,), ""), name)
+    lines = [re.split(r" ?\| ?| & |(?:</t.><t..*?>)", each) for each in re.findall(pattern, text, re.MULTILINE)]
+    cells = [[re.sub(r"<.*?>", "", cell).strip() for cell in line] for line in lines]
+    assert cells[-5:] == [
+        ["a", "5", "zms", "1"],
+        ["", "", "rce", "0"],
+        ["b", "5", "zms", "1"],
+        ["", "7", "zms", "1"],
+        ["", "", "rce", "1"],
+    ]
+
+
+def test_groups_are_named_in_their_first_row_only_in_a_terminal(page):
+    page(100)
+    lines = rendered(Document((GROUPED,), ""), "table").splitlines()
+    assert [line.split() for line in lines[2:]] == [
+        ["a", "5", "zms", "1"],
+        ["rce", "0"],
+        [],
+        ["b", "5", "zms", "1"],
+        ["7", "zms", "1"],
+        ["rce", "1"],
+    ]

@@ -1,6 +1,7 @@
 """Kernels, features, Gram matrices in tiles, solvers and dof, on any device and in any precision."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.embeddings.diagnostics import residual_warnings
 from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
@@ -123,6 +125,17 @@ def test_small_systems_are_factorized_and_large_ones_iterated():
     assert KernelRidge(Rbf(1.0), x, Run(memory=1)).is_cached is False
     with pytest.raises(OptionError, match=r"0\.0 GiB for 2,049 rows.*--solver cg"):
         KernelRidge(Rbf(1.0), x, Run(memory=1), solver="cholesky")
+
+
+@pytest.mark.parametrize(("residual", "refused"), [(0.009, False), (0.011, True), (np.nan, True)])
+def test_a_solution_with_a_large_residual_is_refused(monkeypatch, residual, refused):
+    ridge = KernelRidge(Rbf(0.5), np.random.default_rng(0).normal(size=(20, 1)), Run(), solver="cholesky")
+    monkeypatch.setattr(ridge, "_residual", lambda *_: residual)
+    if refused:
+        with pytest.raises(NumericalError, match=r"ill-conditioned\. Pass a larger --lambda"):
+            ridge.solve(np.ones((20, 1)), 0.1)
+    else:
+        assert ridge.solve(np.ones((20, 1)), 0.1).residual == residual
 
 
 def test_a_matrix_that_is_not_positive_definite_is_refused_with_a_remedy():
@@ -394,3 +407,14 @@ def test_solvers_store_no_square_matrix_except_the_gram_matrix(solver, memory, s
         tracemalloc.stop()
     beside = 2 * 100 + (2 * 256 if solver == "cholesky" else 10 * 44)
     assert peak / (8 * n) < share * n + beside
+
+
+@pytest.mark.parametrize("larger", ["points", "rows"])
+def test_the_larger_residual_of_output_features_is_warned_of(larger):
+    """Residuals of targets and of distributions, of which either may exceed the limit."""
+    bounds = SimpleNamespace(features=SimpleNamespace(rank=3), points=1e-9, rows=1e-9)
+    assert residual_warnings(bounds) == []
+    setattr(bounds, larger, 1e-3)
+    (warning,) = residual_warnings(bounds)
+    assert warning.code == "feature-residual"
+    assert "up to 1.0e-03 of a squared norm" in warning.text

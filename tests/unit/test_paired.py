@@ -44,8 +44,9 @@ def pair_of(name, first, second, **options):
     return ModelPair(metric, (first, second), (rows_of(metric, first, run=FEW), rows_of(metric, second, run=FEW)))
 
 
-def difference(name, first, second, *, run=None, swaps=None, **options):
-    (found,) = compare_pairs([pair_of(name, first, second, **options)], run or Run(), swaps=swaps)
+def difference(name, first, second, *, run=None, swaps=None, targets=None, **options):
+    pair = replace(pair_of(name, first, second, **options), targets=targets)
+    (found,) = compare_pairs([pair], run or Run(), swaps=swaps)
     return found
 
 
@@ -183,6 +184,91 @@ def test_equal_expected_scores_with_skewed_differences_keep_the_level():
     assert hits <= band(300, 0.05, 0.002)[1]
 
 
+WIDER = stats.norm.ppf([0.975, 0.925]) / stats.norm.ppf(0.95)  # 90 % intervals that contain 95 and 85 %
+MIRRORED = {
+    "zms": (1.0, [(0, 1.5**-0.5), (0, 0.5**-0.5)]),  # zms 1.5 and 0.5
+    "rce": (0.0, [(0, 1 / 1.5), (0, 1 / 0.5)]),  # rce -0.5 and 0.5
+    "coverage": (0.9, [(0, WIDER[0]), (0, WIDER[1])]),
+    "bias": (0.0, [(0.3, 1), (-0.3, 1)]),
+}
+"""The ideal value of metrics, with means and deviations of two models for N(0, 1) that are equally far from it."""
+
+
+def normals(y, mean, std):
+    """Return the prediction N(mean, std) of all targets."""
+    return Predictions(y=y, predictive=Gaussian(np.full(len(y), float(mean)), np.full(len(y), float(std))))
+
+
+def rejections(name, made, ideal, count=25):
+    """Return how many of a number of sets of 200 rows have a difference in the distance from an ideal value."""
+    p = []
+    for seed in range(count):
+        first, second = made(np.random.default_rng([11, seed]))
+        run = Run(seed=seed, resamples=199)
+        p.append(difference(name, first, second, run=run, swaps=99, targets=(ideal, ideal)).p_value)
+    return np.sum(np.array(p) <= 0.05)
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_models_equally_far_from_the_ideal_value_do_not_differ(name):
+    """At most the 99.9 % quantile of 25 sets, as always if the values themselves were compared."""
+    ideal, models = MIRRORED[name]
+
+    def mirrored(rng):
+        y = rng.normal(size=200)
+        return [normals(y, *each) for each in models]
+
+    assert rejections(name, mirrored, ideal) <= band(25, 0.05, 0.002)[1]
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_two_right_models_do_not_differ_in_their_distance_from_the_ideal_value(name):
+    """y = a + b + noise, and each model knows one of a and b: both distances are 0, where they have no slope."""
+
+    def right(rng):
+        parts = rng.normal(size=(2, 200))
+        y = parts.sum(axis=0) + rng.normal(size=200)
+        return [Predictions(y=y, predictive=Gaussian(part, np.full(200, 2**0.5))) for part in parts]
+
+    assert rejections(name, right, MIRRORED[name][0]) <= band(25, 0.05, 0.002)[1]
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_a_right_and_a_wrong_model_differ_in_their_distance_from_the_ideal_value(name):
+    def one_wrong(rng):
+        y = rng.normal(size=200)
+        return [normals(y, 0, 1), normals(y, 0.8, 0.4)]
+
+    assert rejections(name, one_wrong, MIRRORED[name][0]) >= 24
+
+
+@pytest.mark.parametrize("place", [-0.3, -0.05, 0.0, 0.05, 0.3])
+def test_the_interval_of_a_distance_is_that_of_the_difference_and_of_the_sum_of_biases(place):
+    """The sum is the difference from a model with negated errors. |b| - |a| over the box of both, on a grid."""
+    y = np.random.default_rng(5).normal(size=80)
+    noise = 0.5 * np.random.default_rng(6).normal(size=(2, 80))
+    first, second = (
+        Predictions(y=y, predictive=Gaussian(mean, np.ones(80))) for mean in (place + noise[0], 0.05 + noise[1])
+    )
+    negated = replace(first, predictive=Gaussian(2 * y - first.predictive.loc, np.ones(80)))
+    found = difference("bias", first, second, run=FEW, swaps=9, targets=(0.0, 0.0))
+    apart, together = (difference("bias", each, second, run=FEW, swaps=9) for each in (first, negated))
+    minus, total = np.meshgrid(*(np.linspace(each.low, each.high, 201) for each in (apart, together)))
+    distances = np.abs(total + minus) / 2 - np.abs(total - minus) / 2
+    assert_allclose([found.low, found.high], [distances.min(), distances.max()], atol=1e-12)
+    assert found.p_value >= max(apart.p_value, together.p_value) - 1e-12
+    assert (found.low <= 0 <= found.high) == any(each.low <= 0 <= each.high for each in (apart, together))
+
+
+def test_opposite_constant_deviations_have_an_interval():
+    """The biases, 0.35 and -0.25, differ by 0.6 in every resample, so only their sum varies."""
+    y = np.random.default_rng(5).normal(size=80)
+    y += 0.05 - y.mean()
+    found = difference("bias", normals(y, -0.3, 1), normals(y, 0.3, 1), run=FEW, targets=(0.0, 0.0))
+    assert found.low < 0 < found.high
+    assert found.p_value > 0.05
+
+
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "samples", "quantiles"])
 def test_averaged_columns_depend_on_their_own_row_only(name, family):
@@ -221,6 +307,15 @@ def test_equal_models_have_a_p_value_of_1_and_no_interval(name):
     rows = model(40)
     found = difference(name, rows, replace(rows, columns={}), run=FEW, swaps=50)
     assert found.p_value == 1
+    assert (found.low, found.high) == (None, None)
+    assert texts(found.warnings)[0] == "no interval: all resamples have the same value"
+
+
+def test_a_difference_that_is_0_up_to_rounding_has_no_interval():
+    """Spreads that are 1.3 times as large vary as much; means of resamples differ by rounding."""
+    first = model(300)
+    second = replace(first, predictive=Gaussian(first.predictive.loc, 1.3 * first.predictive.scale))
+    found = difference("cv", first, second, run=FEW)
     assert (found.low, found.high) == (None, None)
     assert texts(found.warnings)[0] == "no interval: all resamples have the same value"
 

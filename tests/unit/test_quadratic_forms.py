@@ -55,6 +55,15 @@ def test_totals_are_sums_over_the_whole_gram_matrix(pairs, gram, forms):
     assert_allclose(by_row, pairs.totals(forms), rtol=1e-8, atol=1e-10)
 
 
+def test_only_inaccurate_sums_are_warned_of():
+    pairs = LowRankGram(features(), X, Run())
+    assert pairs.warnings == []
+    for accurate in (True, False):
+        pairs.details = {"method": "low rank", "rank": 20, "error": 0.25, "accurate": accurate}
+        assert [each.code for each in pairs.warnings] == [] if accurate else ["low-rank-error"]
+    assert "(20 features of inputs) causes an error of about 2.5e-01" in pairs.warnings[0].text
+
+
 def test_diagonal_terms_agree_with_the_diagonal_of_the_gram_matrix():
     for form in FORMS:
         assert_allclose(form.diagonal_total(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)

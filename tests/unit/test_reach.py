@@ -57,6 +57,18 @@ def test_the_reach_of_two_inputs_by_hand():
         assert found == {**expected, "unit": "of the input"}
 
 
+def test_the_reach_agrees_with_explicit_weights():
+    """Of all pairs of rows, those within the reach have 90 % of the squared weights."""
+    x = np.random.default_rng(6).normal(size=(60, 1))
+    squares = weights(input_kernel("rbf", 0.5), x, x, 1e-3) ** 2
+    distances, shares = np.abs(x - x.T).ravel(), (squares / squares.sum(axis=0)).ravel()
+    order = np.argsort(distances)
+    expected = distances[order[np.searchsorted(np.cumsum(shares[order]), 0.9 * 60)]]
+    found = reach(Rbf(0.5), x, AS_IT_IS, 1e-3)
+    assert_allclose(found["distance"], expected, rtol=1e-12)
+    assert_allclose(found["share_of_rows"], np.mean(distances <= expected), rtol=1e-12)
+
+
 def test_equal_inputs_have_all_rows_as_neighbors():
     ridge = KernelRidge(Rbf(1.0), np.zeros((30, 2)), Run())
     assert_allclose(effective_neighbors(ridge, 0.1, None), 30)

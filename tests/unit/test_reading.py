@@ -173,6 +173,14 @@ def test_column_types_are_inferred_from_the_whole_file(tmp_path):
     assert read(str(tmp_path / "preds.csv")).predictions().y[-1] == 0.5
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint32(), pa.decimal128(25, 2)])
+def test_whole_numbers_and_decimals_keep_their_digits(tmp_path, kind):
+    """Floats of 32 bits would round 16,777,217 to 16,777,216."""
+    y = pa.array([16_777_217, 123_456_789, 4_000_000_001, 5]).cast(kind)
+    path = write(tmp_path / "preds.parquet", pa.table({"y": y, "mean": np.zeros(4), "std": np.ones(4)}))
+    assert read(path).predictions().y.tolist() == [16_777_217, 123_456_789, 4_000_000_001, 5]
+
+
 @pytest.mark.parametrize("kind", ["std", "var", "log_std", "log_var"])
 def test_uncertainties_on_every_scale_are_read(tmp_path, kind):
     std = PARTS["std"]

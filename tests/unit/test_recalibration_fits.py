@@ -6,12 +6,14 @@ from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 from calcheck.distributions import Gaussian, Quantiles
+from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import Predictions
 from calcheck.recalibration.choice import cross_validate
 from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
 from calcheck.recalibration.methods import Method, apply_steps
+from calcheck.recalibration.shared_rows import require_other_rows
 
 Z = np.array([0.5, -1.5, 0.8, 2.0, -1.0, 3.0, 0.2, -4.0, 2.0, -1.0, 5.0, 0.5])
 
@@ -80,3 +82,19 @@ def test_errors_that_last_do_not_look_like_a_bias(seed):
     validation, (none, bias) = cross_validate(rows, methods, FitOptions(), dependence=RowDependence(time="day"))
     differences = bias.scores - none.scores
     assert validation.compare(bias.scores, none.scores).error > 2.5 * differences.std() / np.sqrt(200)
+
+
+def test_a_quarter_of_shared_rows_is_refused_unless_targets_are_counts():
+    """Equal counts with equal predictions occur by chance, up to half of the rows; equal numbers do not."""
+    rng = np.random.default_rng(3)
+    fitted, others = rows_of(rng.normal(size=12)), rng.normal(size=9)
+    with pytest.raises(DataError, match=r"3 rows are also among those .* the first is row (9|10|11)\)"):
+        require_other_rows(fitted, rows_of(np.append(others, fitted.y[:3])))
+    require_other_rows(fitted, rows_of(others))
+
+    def counts(y):
+        return Predictions(y=np.asarray(y, dtype=float), predictive=Poisson(np.full(len(y), 50.0)))
+
+    require_other_rows(counts(range(12)), counts(range(6, 18)))
+    with pytest.raises(DataError, match=r"7 rows are also among those"):
+        require_other_rows(counts(range(12)), counts(range(5, 17)))

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,6 +62,13 @@ def test_a_state_is_read_back_unchanged(state, stored):
             assert_array_equal(kept[name], values)
     run = Run(resamples=100)
     assert report_from_state(back, run) == report_from_state(state, run)
+
+
+def test_a_state_with_another_number_of_rows_than_its_sums_is_refused(state, tmp_path):
+    """The checksum covers arrays, not the header."""
+    for n in (0, 59, 61):
+        write_state(str(tmp_path / "day.state"), replace(state, input=replace(state.input, n=n)))
+        assert "its number of rows do not match" in refused(tmp_path / "day.state")
 
 
 def test_equal_sums_give_equal_bytes(stored, tmp_path):

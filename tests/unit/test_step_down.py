@@ -1,9 +1,17 @@
 """Adjusted p-values by step-down maxima over replicates, against values by hand and the error rate they promise."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.inference.step_down import relative_to_limits, step_down_p_values
+from calcheck.errors import DataError, NumericalError
+from calcheck.inference.null_distribution import FittedMetric
+from calcheck.inference.step_down import adjusted_by_family, relative_to_limits, step_down_p_values, with_adjusted
+from calcheck.metrics import METRICS
+from calcheck.report import Inference
 
 
 def test_step_down_p_values_by_hand():
@@ -46,3 +54,35 @@ def test_right_statistics_are_rejected_in_five_percent_of_data_sets_beside_a_wro
         assert p_values[0] <= 0.02
         rejected += bool((p_values[1:] <= 0.05).any())
     assert 70 <= rejected <= 130  # 100 is expected; the standard deviation is 9.7
+
+
+def test_an_adjusted_p_value_is_never_below_its_own():
+    for own, adjusted, expected in ((0.04, 0.02, 0.04), (0.04, 0.06, 0.06), (None, 0.02, 0.02), (0.04, None, None)):
+        assert with_adjusted(Inference(p_value=own), adjusted).p_value_adjusted == expected
+
+
+def test_undefined_replicates_are_the_most_extreme():
+    """Of nine replicates none reaches the data and two are undefined: 3 / 10 with the data itself."""
+    values = np.array([0.1, 0.2, np.nan, np.nan, 0.3, 0.4, 0.5, 0.6, 0.7])
+    metric = METRICS["ece"]()
+    assert metric.alternative == "greater"
+    fitted = FittedMetric(metric, None, None, 1.0, None, null=SimpleNamespace(values=values, data_value=None))
+    assert adjusted_by_family([fitted]) == [pytest.approx(0.3)]
+
+
+def test_p_values_of_several_families_are_multiplied_by_their_number():
+    null = SimpleNamespace(values=np.linspace(0.0, 0.9, 19), data_value=None)
+    one = FittedMetric(METRICS["ece"](), None, None, 1.0, None, null=null)
+    other = replace(one, metric=METRICS["crps"](), shares_replicates=False)
+    untested = replace(one, null=None)
+    assert adjusted_by_family([one, untested]) == [pytest.approx(1 / 20), None]
+    assert adjusted_by_family([one, other, untested]) == [pytest.approx(2 / 20), pytest.approx(2 / 20), None]
+
+
+@pytest.mark.parametrize("error", [DataError("none"), NumericalError("none")])
+def test_a_replicate_without_a_value_is_undefined(error):
+    class Undefined:
+        def fit(self, *_):
+            raise error
+
+    assert np.isnan(FittedMetric(Undefined(), None, None, 0.0, None).replicate_value(None, None))

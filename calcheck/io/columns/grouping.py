@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -10,6 +10,8 @@ from calcheck.io.arrow_arrays import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
 Grouping = Literal["time", "cluster"]
 
@@ -77,3 +79,15 @@ def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
         return "time"
     stems = {word, *(word.removesuffix(end) for end in ENDS)}
     return "cluster" if is_key and stems & KEYS else None
+
+
+def only_increases(values: NDArray[Any]) -> bool:
+    """Return whether values are numbers that never fall from row to row, and rise at some.
+
+    Examples
+    --------
+    >>> only_increases(np.array([1, 1, 2])), only_increases(np.array([1, 1])), only_increases(np.array([1, 3, 2]))
+    (True, False, False)
+    """
+    is_number = values.dtype.kind in "iuf" and values.ndim == 1 and len(values) > 0
+    return bool(is_number and values[0] < values[-1] and (values[:-1] <= values[1:]).all())

@@ -15,7 +15,7 @@ from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
-from calcheck.validation import require, require_finite, require_positive
+from calcheck.validation import require, require_finite, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -373,7 +373,7 @@ def _without_spread(role: ParametersRole | SamplesRole | QuantilesRole | Interva
     match role:
         case ParametersRole(convention, columns, _):
             for name in columns:
-                require_finite(name, arrays[name])
+                require_moderate(name, arrays[name], power=2 if name == "covariance" else 1)
             return convention(**{name: arrays[name] for name in convention.parameters if name in arrays})
         case QuantilesRole(_, levels):
             return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64))
@@ -388,7 +388,7 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
     if kind == "std" and min_std is None:
         return spread, 0  # checked by the distribution
     if kind == "var" and min_std is None:
-        require_positive(kind, spread, REMEDY)
+        require_positive(kind, spread, REMEDY, power=2)
     else:
         require_finite(kind, spread)
     if kind == "std":

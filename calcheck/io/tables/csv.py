@@ -16,6 +16,7 @@ from calcheck.errors import DataError
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_text, replace_in_text
 from calcheck.io.tables.memory import MemoryTable
+from calcheck.io.tables.quotes import is_number_text, require_closed_quotes, rows_are_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ def delimited_table(file: File, delimiter: str) -> MemoryTable:
     Raises
     ------
     DataError
-        The header line is repeated among the rows, or numbers have decimal commas.
+        A quoted cell takes in further rows, the header line is repeated among the rows, or numbers have decimal commas.
     """
     return MemoryTable(table_of(file.content(), delimiter))
 
@@ -64,7 +65,13 @@ def table_of(content: bytes, delimiter: str) -> pa.Table:
         convert = csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
         return csv.read_csv(pa.BufferReader(content), read, parse, convert)
 
-    table = parsed([])
+    try:
+        table = parsed([])
+    except pa.ArrowInvalid:  # the wrong number of cells, perhaps after a stray quote
+        require_closed_quotes(content, delimiter, [])
+        raise
+    if not rows_are_lines(content, len(table) + len(headers)):
+        require_closed_quotes(content, delimiter, table.schema.types)
     if len(set(table.schema.names)) == len(table.schema.names):
         table = _with_keys_as_text(table, parsed)
         _require_one_header(table)
@@ -124,13 +131,16 @@ def _require_points(table: pa.Table, delimiter: str) -> None:
 
 
 def _require_one_header(table: pa.Table) -> None:
-    """Raise if a row repeats the column names, which turns every column into text."""
-    if not all(is_text(column.type) for column in table.schema):
+    """Raise if a row repeats the column names, which turns every column into text whose name is no number."""
+    if not any(is_text(column.type) for column in table.schema):
         return
-    same = [pc.fill_null(pc.equal(table[name], name), fill_value=False) for name in table.schema.names]
-    for row in range(1, len(same)):
-        same[0] = pc.and_(same[0], same[row])
-    place = pc.index(same[0], value=True).as_py() if same else -1
+    same = pc.equal(1, 1)
+    for field in table.schema:
+        if not is_text(field.type) and not is_number_text(field.name.encode()):
+            return
+        name = field.name if is_text(field.type) else float(field.name)
+        same = pc.and_(same, pc.fill_null(pc.equal(table[field.name], name), fill_value=False))
+    place = pc.index(same, value=True).as_py()
     if place >= 0:
         msg = f"row {place}, counted from 0, repeats the column names. Were two files appended? Keep one header"
         raise DataError(msg)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 PREDICTED, OBSERVED = "posterior_predictive", "observed_data"
 DRAW_AXES = ("chain", "draw")
+SIGNATURE = 8  # Bytes before the version of the superblock
+END_PLACES = {0: 40, 1: 44, 2: 28, 3: 28}  # of the length of the file, with 8 bytes, by version of the superblock
+SIZE_PLACES = {0: 13, 1: 13, 2: 9, 3: 9}  # of the number of bytes of an address
 
 
 def netcdf_table(file: File) -> ArrayTable:
@@ -32,7 +35,9 @@ def netcdf_table(file: File) -> ArrayTable:
     except ImportError as error:
         msg = "NetCDF files need h5py. Install it: pip install 'calcheck[netcdf]'"
         raise OptionError(msg) from error
-    with h5py.File(io.BytesIO(file.content()), "r") as archive:
+    content = file.content()
+    _require_one_file(content)
+    with h5py.File(io.BytesIO(content), "r") as archive:
         drawn, observed = (
             {name: values for name, values in group.items() if isinstance(values, h5py.Dataset)}
             if isinstance(group := archive.get(name), h5py.Group)
@@ -50,3 +55,20 @@ def netcdf_table(file: File) -> ArrayTable:
         samples = values.reshape(values.shape[0] * values.shape[1], -1).T
         targets = {"y": np.asarray(observed[names[0]]).reshape(-1)} if names[0] in observed else {}
     return ArrayTable({"samples": samples, **targets})
+
+
+def _require_one_file(content: bytes) -> None:
+    """Raise if bytes follow the end of the file that its superblock states; HDF5 itself refuses a file that is cut.
+
+    Raises
+    ------
+    DataError
+        The file is longer.
+    """
+    version = content[SIGNATURE]
+    if version not in END_PLACES or content[SIZE_PLACES[version]] != 8:  # noqa: PLR2004 - bytes of an address
+        return
+    length = int.from_bytes(content[END_PLACES[version] :][:8], "little")
+    if len(content) > length:
+        msg = f"{len(content) - length:,} bytes follow its end. Were files appended? Pass them as two files"
+        raise DataError(msg)

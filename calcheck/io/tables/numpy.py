@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from calcheck.errors import DataError
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrays import common_length, rows_first
 from calcheck.io.tables.memory import MemoryTable
+from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from calcheck.io.files import File
 
+MAGIC, SUFFIX = b"\x93NUMPY", ".npy"
+ZIP, END, END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # Starts of an archive and of its end; size of the end
 VECTORS_OF_DRAWS = 3  # Number of axes: rows, draws, targets
 
 
@@ -90,26 +93,59 @@ def npy_table(file: File) -> ArrayTable:
 def npz_table(file: File) -> ArrayTable:
     """Open a .npz file; its named arrays are the columns."""
     with file.open() as stream, zipfile.ZipFile(stream) as archive:
-        members, unpacked = archive.namelist(), sum(member.file_size for member in archive.infolist())
-    if any(member.endswith(".pkl") for member in members):
-        msg = "the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
+        listed = archive.infolist()
+        _require_one_archive(stream, archive)
+        members, unpacked = [member.filename for member in listed], sum(member.file_size for member in listed)
+        if any(member.endswith(".pkl") for member in members):
+            msg = "the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
+            raise DataError(msg)
+        if not members or not all(member.endswith(SUFFIX) for member in members):
+            msg = "the archive holds other files than arrays"
+            raise DataError(msg)
+        if unpacked > (room := available_memory()):
+            msg = f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows"
+            raise DataError(msg)
+        require_different(members, "the archive")
+        arrays = {}
+        for member in members:
+            with archive.open(member) as packed:
+                arrays[member.removesuffix(SUFFIX)] = _array(packed, f"its member {member!r}")
+    return ArrayTable(arrays)
+
+
+def _require_one_archive(stream: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Raise if other bytes precede or follow the archive: only the last of several is read."""
+    places = [member.header_offset for member in archive.infolist()]
+    stream.seek(-END_BYTES - len(archive.comment), 2)
+    if stream.read(len(END)) != END or min(places, default=0):
+        msg = "other bytes precede or follow the archive. Were files appended? Pass them as two files"
         raise DataError(msg)
-    if not members or not all(member.endswith(".npy") for member in members):
-        msg = "the archive holds other files than arrays"
-        raise DataError(msg)
-    if unpacked > (room := available_memory()):
-        msg = f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows"
-        raise DataError(msg)
-    with file.open() as stream, np.load(stream, allow_pickle=False) as arrays:
-        return ArrayTable({name: arrays[name] for name in arrays.files})
 
 
 def _loaded(file: File) -> NDArray[Any]:
     """Return the array of a .npy file."""
-    with file.open() as stream:
-        values = np.load(stream, allow_pickle=False)
-    if not isinstance(values, np.ndarray):
+    if file.content_starts(ZIP):
         msg = "the file is an archive of arrays. Name it .npz, or pass --input-format npz"
+        raise DataError(msg)
+    with file.open() as stream:
+        return _array(stream, "the file")
+
+
+def _array(stream: IO[bytes], name: str) -> NDArray[Any]:
+    """Return the only array of a stream of bytes.
+
+    Raises
+    ------
+    DataError
+        The bytes are no array of numbers, or others follow it.
+    """
+    if stream.read(len(MAGIC)) != MAGIC:
+        msg = f"{name} is no NumPy array. Was its writer interrupted? Write it again"
+        raise DataError(msg)
+    stream.seek(0)
+    values: NDArray[Any] = np.load(stream, allow_pickle=False)
+    if stream.read(1):
+        msg = f"other bytes follow the array of {name}. Were arrays appended? Save them as .npz, or as two files"
         raise DataError(msg)
     return values
 

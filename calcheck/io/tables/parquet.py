@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calcheck.errors import DataError
+from calcheck.io.tables.arrow import APPENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ READ_BYTES = 1 << 16  # Read buffer per column, for local files larger than a ba
 REMOTE_BYTES = 1 << 23  # Read buffer per column for object stores, where each request has a high latency
 END = b"PARE", b"PAR1"  # Last bytes of a file with an encrypted footer, and of other files
 SIGNATURE = 28  # Bytes of the signature after a plain footer with encrypted columns
+SECOND_FILE = re.compile(END[1] + rb"\x15[\x00\x04\x06]\x15")  # start of a file, and of the header of its first page
 ENCRYPTED = "the file is encrypted, and calcheck has no keys. Decrypt it first"
 
 
@@ -30,7 +33,7 @@ class ParquetTable:
     Raises
     ------
     DataError
-        The file is encrypted.
+        The file is encrypted, or other bytes precede the file that the footer describes.
     """
 
     def __init__(self, file: File) -> None:
@@ -42,6 +45,7 @@ class ParquetTable:
             self.metadata, self.schema = opened.metadata, opened.schema_arrow
         if footer == self.metadata.serialized_size + SIGNATURE:
             raise DataError(ENCRYPTED)  # pyarrow crashes when it reads encrypted columns
+        _require_one_file(file, self.metadata, footer)
         self.groups = list(range(self.metadata.num_row_groups) if file.groups is None else file.groups)
 
     @property
@@ -89,3 +93,27 @@ def _ending(file: File) -> tuple[int, bytes]:
         stream.seek(max(0, stream.seek(0, 2) - 2 * len(END[0])))
         trailer = stream.read()
     return int.from_bytes(trailer[: -len(END[0])], "little"), trailer[-len(END[0]) :]
+
+
+def _require_one_file(file: File, metadata: pq.FileMetaData, footer: int) -> None:
+    """Raise if the file is the last of several in a row: its footer counts bytes from the start of the last one.
+
+    As many bytes as the other files have, or more, then lie between the last column and the footer. In a single file,
+    only indices and filters do.
+    """
+    last = metadata.num_row_groups - 1
+    chunks = [metadata.row_group(last).column(place) for place in range(metadata.num_columns if last >= 0 else 0)]
+    ends = [max(0, _start_of(chunk)) + chunk.total_compressed_size for chunk in chunks]
+    with file.open() as stream:
+        between = stream.seek(0, 2) - 2 * len(END[1]) - footer - max(ends, default=len(END[1]))
+        stream.seek(0)
+        start = stream.read(len(END[1]))
+        before = stream.read(between + SIGNATURE) if between > 0 else b""
+    if start != END[1] or SECOND_FILE.search(before) or between < 0:
+        raise DataError(APPENDED)
+
+
+def _start_of(chunk: pq.ColumnChunkMetaData) -> int:
+    """Return where a column of a row group starts: at its dictionary, if it has one."""
+    first = chunk.dictionary_page_offset
+    return int(chunk.data_page_offset if first is None else min(first, chunk.data_page_offset))

@@ -50,6 +50,9 @@ def safetensors_table(file: File) -> ArrayTable:
         raise DataError(msg)
     header.pop("__metadata__", None)
     tensors = {name: _tensor(name, details, body) for name, details in header.items()}
+    if len(body) != (listed := max((details["data_offsets"][1] for details in header.values()), default=0)):
+        msg = f"it has {len(body):,} bytes of data, its header lists {listed:,}. Were files appended?"
+        raise DataError(msg)
     return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
 
 

@@ -67,7 +67,7 @@ def _differences(report: Report) -> Table:
     rows = [
         row_of(
             with_dataset(result, f"{model_of(result)} − {result.slice['minus']}"),
-            result.metric,
+            difference_name(result),
             number(result.value),
             interval(result, number),
             p_value(result),
@@ -101,6 +101,17 @@ def _models(report: Report) -> list[str]:
 def is_difference(result: Result) -> bool:
     """Return whether a result is a difference from the first model."""
     return "minus" in result.slice
+
+
+def difference_name(result: Result) -> str:
+    """Return what a difference is of: a metric, or its distance from its ideal value, such as |zms − 1|."""
+    ideal = result.details.get("ideal")
+    if ideal is None:
+        return result.metric
+    shown = {number(each) for each in ideal}
+    if shown == {"0"}:
+        return f"|{result.metric}|"
+    return f"|{result.metric} − {shown.pop() if len(shown) == 1 else 'reference'}|"
 
 
 def _by_metric(report: Report) -> dict[tuple[str, str], list[Result]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.plain_text import exponential
 from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.builders.report import ANSWERS, FINDINGS, gates_table
 from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number
@@ -108,4 +109,5 @@ def _horizons(found: Monitor, results: dict[str, list[Result]]) -> Table:
 
 
 def _evidence(each: HorizonEvidence) -> tuple[Cell, ...]:
-    return row_of(str(each.horizon), f"{each.rows:,}", f"{each.e_value:.3g}", f"{each.max_e_value:.3g}")
+    largest = f"{each.max_e_value:.3g}" if each.max_log_e_value is None else exponential(each.max_log_e_value)
+    return row_of(str(each.horizon), f"{each.rows:,}", exponential(each.log_e_value), largest)

@@ -101,7 +101,8 @@ def answer(conclusion: Conclusion, n: int) -> Answer:
 
 def _overall(overall: Overall, results: Sequence[Result], confidence: float) -> str:
     """Return the overall verdict in a sentence, with the failures that remain if adjusted for the number of metrics."""
-    text = f"{len(overall.metrics)} metrics together: {overall.verdict}, p {overall.p_value:.2g}"
+    verdict = "no verdict" if overall.verdict == "none" else overall.verdict
+    text = f"{len(overall.metrics)} metrics together: {verdict}, p {overall.p_value:.2g}"
     if overall.verdict == "fail":
         text += f", led by {overall.leading}"
     failed = {each.metric: each.p_value_adjusted for each in results if each.verdict == "fail"}

@@ -67,7 +67,7 @@ def model_report(
     if is_weighted(report):
         return ModelReport(name, report, no_map=NO_WEIGHTS, worst=_worst_rows(rows, run))
     x, y = named_variables(rows, plot_by) if plot_by else default_variables(rows, inputs)
-    independent = "dependence" not in report.settings
+    independent = not report.has_dependent_rows
     level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
     return ModelReport(
         name,

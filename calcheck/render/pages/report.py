@@ -176,8 +176,8 @@ def _groups(model: ModelReport) -> Iterator[PageBlock]:
 
 
 def _is_dependent(model: ModelReport) -> bool:
-    """Return whether the options of the report state that rows depend on each other."""
-    return "dependence" in model.report.settings
+    """Return whether rows depend on each other."""
+    return model.report.has_dependent_rows
 
 
 def _recalibration(model: ModelReport) -> Iterator[PageBlock]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
-from calcheck.render.builders.comparison import decompositions, is_difference, model_of, with_dataset
+from calcheck.render.builders.comparison import (
+    decompositions,
+    difference_name,
+    is_difference,
+    model_of,
+    with_dataset,
+)
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures.parts import numbers
 
@@ -44,7 +50,9 @@ def _panel(results: Sequence[Result], first: str) -> Panel:
     values, low, high = (numbers(getattr(result, side) for result in results) for side in ("value", "low", "high"))
     points = Points(values, places, "", low, high, horizontal=True)
     title = f"{with_dataset(results[0], results[0].metric)}{BETTER.get(results[0].orientation, '')}"
-    return Panel((Rule(x=0), points), Axis(f"{name_with_unit(results[0])} − {first}"), Axis(names=names), title)
+    scale = name_with_unit(results[0]).removeprefix(results[0].metric)
+    axis = f"{difference_name(results[0])}{scale} − {first}"
+    return Panel((Rule(x=0), points), Axis(axis), Axis(names=names), title)
 
 
 def _plane(results: Sequence[Result]) -> Panel:
