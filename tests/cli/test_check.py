@@ -131,6 +131,14 @@ def test_without_rules_a_failure_that_many_metrics_have_by_chance_is_no_violatio
     assert found.code == 0
 
 
+def test_without_rules_a_file_whose_rows_depend_on_each_other_is_refused_with_the_option(calcheck, tmp_path):
+    """Errors that change their sign every 25 rows, by a column of numbers that increases."""
+    errors = np.repeat(np.tile([1.0, -1.0], 6), 25) + 0.1 * np.random.default_rng(0).normal(size=300)
+    data = {"hour": np.arange(300), "y": errors, "mean": np.zeros(300), "std": np.ones(300)}
+    refused = calcheck("check", write(tmp_path / "hours.csv", data), "--replicates", 39, *FEW).refused()
+    assert "nothing is judged, since rows depend on each other by 'hour': pass --time hour" in refused
+
+
 def test_without_rules_a_metric_without_a_value_is_a_violation(calcheck, impossible):
     found = calcheck("check", impossible, "--no-bootstrap", "--metrics", "nll", "--format", "junit")
     assert found.code == 1
