@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 import jsonschema
@@ -132,8 +133,9 @@ def test_without_rules_a_failure_that_many_metrics_have_by_chance_is_no_violatio
 
 
 def test_without_rules_a_file_whose_rows_depend_on_each_other_is_refused_with_the_option(calcheck, tmp_path):
-    """Errors that change their sign every 25 rows, by a column of numbers that increases."""
-    errors = np.repeat(np.tile([1.0, -1.0], 6), 25) + 0.1 * np.random.default_rng(0).normal(size=300)
+    """Errors of an autoregression with the coefficient 0.9, by a column of numbers that increases."""
+    noise = np.sqrt(1 - 0.9**2) * np.random.default_rng(0).normal(size=300)
+    errors = np.array(list(accumulate(noise, lambda error, new: 0.9 * error + new)))
     data = {"hour": np.arange(300), "y": errors, "mean": np.zeros(300), "std": np.ones(300)}
     refused = calcheck("check", write(tmp_path / "hours.csv", data), "--replicates", 39, *FEW).refused()
     assert "nothing is judged, since rows depend on each other by 'hour': pass --time hour" in refused
