@@ -26,7 +26,7 @@ def families(report: Report) -> list[tuple[Result, ...]]:
     judged = [each for each in report.results if not each.slice and each.verdict != "none" and _is_measured(each)]
     together = tuple(each for each in judged if each.p_value_adjusted is not None)
     alone = [(each,) for each in judged if each.p_value_adjusted is None]
-    return [together, *alone] if together else alone
+    return [*([together] if together else []), *alone]
 
 
 def family_level(report: Report) -> float:

@@ -49,7 +49,8 @@ class WeightOptions:
     weights: str | None = option(
         None,
         "Column of sampling weights: all means over rows are weighted means, also in resamples and in replicates of a"
-        " perfect model.",
+        " perfect model. Bins, and the shares that confidence-curve removes, are cut by rows: there, a weight of 2 is"
+        " not a row twice.",
         metavar="COLUMN",
     )
 
@@ -367,7 +368,7 @@ class WorstBestOptions:
     worst: int = option(
         0,
         "Number of rows with the largest values to list. For cce, also list this many rejected inputs, those with the "
-        "smallest p-values.",
+        "smallest p-values, which are those of their neighborhoods.",
     )
     best: int = option(0, "Number of rows with the smallest values to list.")
 

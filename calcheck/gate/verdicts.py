@@ -71,7 +71,7 @@ def _level_gate(result: Result, report: Report, *, passed: bool) -> Gate:
 def _is_missing(result: Result) -> bool:
     """Return whether a metric that tests the model has no value; not if it could not have a verdict anyway."""
     untested = any(message.code == "no-verdict" for message in result.warnings)
-    return result.value is None and result.alternative != "none" and not untested
+    return result.value is None and result.verdict == "none" and result.alternative != "none" and not untested
 
 
 def _gate(result: Result) -> Gate:

@@ -340,7 +340,8 @@ class BinnedMetric(Metric["Bins"]):
 
     bins: int = option(
         BINS,
-        "Number of bins with equal counts. A column of categories, or of no more different numbers than bins, has one"
+        "Number of bins with equal counts: of n sorted rows, bin j ends at row round(j n / bins). A column of"
+        " categories, or of no more different numbers than bins, has one"
         " bin for each.",
     )
     by: str | None = option(

@@ -57,7 +57,8 @@ class Ence(BinnedMetric):
     -----
     Biased upwards by noise in each bin, and more so under resampling; the percentile interval is not used for the
     verdict. Unlike in other implementations, rows tied at a bin edge are split between the bins, so the row order of
-    the file does not matter. Time O(n log n).
+    the file does not matter. Bin j ends at row round(j n / N) of the sorted rows; others give the rows that remain to
+    the first bins, and the values differ if rows are few (at 30 rows by up to half). Time O(n log n).
 
     References
     ----------

@@ -109,6 +109,14 @@ def test_a_line_agrees_within_its_rounding_and_three_deviations(script):
     assert line("", None, [0.1]).agrees == ""
 
 
+def test_a_single_simulated_data_set_agrees_with_nothing_and_contradicts_nothing(script):
+    """Its deviation is unknown, and is not 0; a single value of the data of the paper has only rounding errors."""
+    line = script("tools")["Line"]
+    assert line("", 0.7, [0.1]).agrees == "? (--sets 2)"
+    assert line("", 0.7, [0.1], simulated=False).agrees == "no"
+    assert line("", 0.1, [0.1], simulated=False).agrees == "yes"
+
+
 def test_right_models_of_figure_13_have_the_stated_mean_and_variance(script):
     columns = script("cce")["right_models"](np.random.default_rng(0))
     x = columns["poisson"]["rate"]

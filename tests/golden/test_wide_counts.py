@@ -198,7 +198,7 @@ def test_counts_beyond_the_float_range_are_refused(make, message):
 
 
 def lower_tail(shape, x):
-    """Return the probability below x of a gamma distribution: x^a e^-x / Gamma(a + 1) sum_n x^n / (a + 1)_n for scale 1.
+    """Return the probability below x of a gamma distribution of scale 1: x^a e^-x / Gamma(a + 1) sum_n x^n / (a + 1)_n.
 
     The sum is at least 1, and its terms are from ratios in extended precision.
     """

@@ -49,6 +49,11 @@ def test_markdown_explains_zeta_below_the_results():
     assert lines[-6:] == ["", ZETA_LEGEND, "", DOF, "", REJECTED]
 
 
+def test_rejected_inputs_are_shown_as_those_of_neighborhoods():
+    text = render(report_of(result_of(details=DETAILS)), "table", report_document)
+    assert "rejected  in the neighborhood of 3 of 40 inputs" in text
+
+
 @pytest.mark.parametrize("name", ["table", "markdown"])
 def test_omitting_the_legend_changes_nothing_else(name):
     report = report_of(result_of(zeta=0.5, details=DETAILS))

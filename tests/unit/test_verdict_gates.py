@@ -48,6 +48,17 @@ def test_a_missing_value_violates_although_there_is_no_verdict():
     assert gate.message == "zms.verdict is none; zms is null (no value: it is inf)"
 
 
+def test_an_infinite_value_with_a_verdict_has_one_gate():
+    """Targets of probability 0 make nll infinite, and its verdict is fail."""
+    (gate,) = gates(verdict="fail", value=None, p_value=0.005, warnings=(Message("no-value", "no value: it is inf"),))
+    assert not gate.passed
+    assert gate.message == "zms.verdict is fail; zms is null (no value: it is inf)"
+    others = [judged(name, "pass", p_value=0.4, p_value_adjusted=0.6) for name in ("zms", "bias")]
+    infinite = judged("nll", "fail", value=None, p_value=0.005, p_value_adjusted=0.005)
+    (gate,) = gates_of(*others, infinite, overall=together("fail", 0.005, "nll", "zms", "bias"))
+    assert (gate.rule, gate.passed) == ("overall.verdict == fail", False)
+
+
 def test_the_overall_verdict_stands_for_the_metrics_that_it_joins():
     """One of two verdicts fails at 5 %, as by chance: the gate is that of both together."""
     pair = (
