@@ -401,13 +401,13 @@ def test_dependence_by_a_date_or_a_key_is_noticed(tmp_path):
 @pytest.mark.parametrize("n", [60, 300])
 @pytest.mark.parametrize("name", ["time", "index"])
 def test_independent_rows_are_seldom_warned_of(n, name):
-    """A file loses its verdicts: at most 1 in 100 right files, by a time, ten keys, and a number of the row."""
+    """A file loses its verdicts: at most 2 in 100 right files, by a time, ten keys, and a number of the row."""
     number, noticed = sets(200), 0
     for seed in range(number):
         rows = series(np.random.default_rng(seed), n, 0.0)
         columns = {name: np.arange(n), "site": np.arange(n) % 10, "patient": np.arange(n) // 5}
         noticed += bool(dependence_warnings(replace(rows, columns=columns)))
-    assert noticed <= stats.binom.ppf(0.9999, number, 0.01)
+    assert noticed <= stats.binom.ppf(0.9999, number, 0.02)
 
 
 @pytest.mark.parametrize("step", [np.arange(300), np.arange(300) // 2 + 7, np.linspace(0, 1, 300), np.int8(1)])
