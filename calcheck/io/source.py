@@ -278,7 +278,8 @@ class FileSource(Source):
 
     def _increasing(self) -> list[str]:
         """Return the columns of numbers without a role that only increase over the first rows."""
-        used, filters, schema = self.used_columns(), self.layout.filters, self.table.schema
+        used = self.used_columns().union(self.options.input_names if self.options.inputs else ())
+        filters, schema = self.layout.filters, self.table.schema
         names = [name for name in self.roles.narrow if name not in used and is_number(schema.field(name).type)]
         for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
             mask = filters.mask(batch)
