@@ -67,7 +67,8 @@ def simulate_dependent_null(
         return
     terms = {id(each): _Terms(each, clusters) for each in waiting if not dependence_reason(each.metric)}
     _add_replicates(list(terms.values()), simulation, run)
-    noise = iter(multiplier_noise([(each.residuals(), clusters) for each in terms.values()], run))
+    with np.errstate(invalid="ignore"):  # the noise of an infinite value is undefined
+        noise = iter(multiplier_noise([(each.residuals(), clusters) for each in terms.values()], run))
     for each in waiting:
         found = terms.get(id(each))
         each.null = _absent(dependence_reason(each.metric)) if found is None else found.null(next(noise))
@@ -222,6 +223,8 @@ class _Terms:
 
     def null(self, noise: Values) -> NullDistribution:
         """Return the null distribution, given draws of the noise of the means, (R, k)."""
+        if np.isposinf(self.statistic.estimate()):
+            noise = np.zeros_like(noise)  # that of the data is unknown, but any replicate is smaller
         n, means, start = int(self.clusters.sizes.sum()), {}, 0
         for name, each in self.moments.items():
             expected = each.mean.sum(axis=0) / n
