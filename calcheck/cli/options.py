@@ -181,7 +181,9 @@ class RuleOptions:
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+        default=False,
+        text="Exit with 0 even if rules are violated, or cannot be judged.",
+        by_hand="the choice to ignore violated rules",
     )
 
 
@@ -203,7 +205,9 @@ class MonitorRuleOptions:
         repeated=True,
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+        default=False,
+        text="Exit with 0 even if rules are violated, or cannot be judged.",
+        by_hand="the choice to ignore violated rules",
     )
 
 

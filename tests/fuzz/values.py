@@ -1,7 +1,7 @@
 """Evaluate files in which one to three rows have an extreme value: `python -m tests.fuzz --values`.
 
-Each starts from predictions that are right, or clearly wrong. With the extreme values, it is refused in one line, or the
-answer and the overall verdict are at least as bad as before; nothing else is raised, warnings included.
+Each starts from predictions that are right, or clearly wrong. With the extreme values, it is refused in one line, or
+the answer and the overall verdict are at least as bad as before; nothing else is raised, warnings included.
 """
 
 import json
@@ -18,8 +18,8 @@ import calcheck
 from calcheck.distributions import CONVENTIONS
 from calcheck.render import render
 from calcheck.render.builders.report import report_document
-from tests.fuzz.program import READ, REFUSED
 from tests.files import table
+from tests.fuzz.program import READ, REFUSED
 
 ROWS, REPLICATES, WRONG = 60, 199, 10.0
 LARGE = (1e160, -1e160, 1e308, -1e308, math.inf, -math.inf, math.nan)
@@ -121,6 +121,9 @@ class Change:
     rows: tuple
     whole: bool
 
+    def label(self):
+        return f"{self.start.name}: {self.column} = {self.value} in rows {self.rows}"
+
     def columns(self):
         changed = self.start.columns[self.column].copy()
         if changed.ndim > 1 and not self.whole:
@@ -167,6 +170,6 @@ def run(seed=0):
         counts[found if found in (READ, REFUSED) else "found"] += 1
         if found not in (READ, REFUSED):
             bad += 1
-            print(f"{change.start.name}: {change.column} = {change.value} in rows {change.rows}: {found}", flush=True)
+            print(f"{change.label()}: {found}", flush=True)
     print(", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()))
     return bad
