@@ -134,8 +134,8 @@ def _holds(
                     f"rule {rule.text!r} compares {sides}: compare numbers with numbers, or text with text by == or !="
                 )
                 raise OptionError(msg)
-            sides = {str(side) for side in (condition.left, condition.right) if isinstance(side, Name)}
-            return None if sides.intersection(unknown) else bool(COMPARED[condition.operator](left, right))
+            named = {str(side) for side in (condition.left, condition.right) if isinstance(side, Name)}
+            return None if named.intersection(unknown) else bool(COMPARED[condition.operator](left, right))
         case Not():
             holds = _holds(condition.condition, values, rule, unknown)
             return None if holds is None else not holds

@@ -48,7 +48,7 @@ class Start:
 
     @cached_property
     def before(self):
-        """The answer and the overall verdict, as numbers that grow with their severity."""
+        """The answer and the overall verdict, as numbers that grow with their severity; and the metrics that fail."""
         return severity(self.report(self.columns))
 
     def report(self, columns):
@@ -62,7 +62,8 @@ class Start:
 
 def severity(report):
     overall = "none" if report.overall is None else report.overall.verdict
-    return ANSWERS.index(report.conclusion.answer), VERDICTS.index(overall)
+    failed = {result.metric for result in report.results if result.verdict == "fail"}
+    return ANSWERS.index(report.conclusion.answer), VERDICTS.index(overall), failed
 
 
 def parameters_of(convention, rng):
@@ -145,8 +146,9 @@ class Change:
         except Exception as error:  # noqa: BLE001 - these are the findings
             return f"{type(error).__name__}: {error}"
         after = severity(report)
-        worse = all(now >= then for now, then in zip(after, self.start.before, strict=True))
-        return READ if worse else f"better: {self.start.before} became {after}"
+        worse = all(now >= then for now, then in zip(after[:2], self.start.before[:2], strict=True))
+        lost = self.start.before[2] - {result.metric for result in report.results if result.verdict != "none"}
+        return READ if worse and not lost else f"better: {self.start.before} became {after}, without {lost}"
 
 
 def changes(seed=0, *, some=None):
