@@ -188,7 +188,9 @@ class RuleOptions:
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+        default=False,
+        text="Exit with 0 even if rules are violated, or cannot be judged.",
+        by_hand="the choice to ignore violated rules",
     )
 
 
@@ -210,7 +212,9 @@ class MonitorRuleOptions:
         repeated=True,
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+        default=False,
+        text="Exit with 0 even if rules are violated, or cannot be judged.",
+        by_hand="the choice to ignore violated rules",
     )
 
 
