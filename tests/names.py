@@ -16,6 +16,7 @@ REFUSED = frozenset(
 
 EXCEPTIONS: dict[str, str] = {
     "calcheck.gate.rules.Comparison.left": "the operand to the left of the operator, beside `operator` and `right`",
+    "calcheck.report.Gate.judged": "the opposite of the outcome `not judged`, beside `passed` in the JSON report",
 }
 """Qualified names that are such a word, and the reason why each is the right name."""
 

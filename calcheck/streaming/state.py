@@ -262,8 +262,11 @@ def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> 
         No metric is computed from such numbers.
     """
     text = error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
-    if isinstance(error, (ExtremeError, NumericalError)):
+    if isinstance(error, ExtremeError):
         raise RefusedError(text) from error
+    if isinstance(error, NumericalError):
+        msg = f"{metric.info.name}: {text}"
+        raise RefusedError(msg) from error
     return Skipped(metric=metric.info.name, code="error", reason=text)
 
 

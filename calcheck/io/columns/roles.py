@@ -15,7 +15,7 @@ from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
-from calcheck.validation import require, require_finite, require_moderate, require_positive
+from calcheck.validation import LARGEST, require, require_finite, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -398,7 +398,8 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
     else:
         with np.errstate(over="ignore"):
             std = np.exp(spread if kind == "log_std" else spread / 2)
-        require(kind, np.isfinite(std), "must be logarithms of finite floats", "Does the column hold logarithms?")
+        rule = f"must be logarithms of numbers up to {LARGEST:.0e}"
+        require(kind, std <= LARGEST, rule, "Does the column hold logarithms?")
     if min_std is None:
         return std, 0
     return np.maximum(std, min_std), int((std < min_std).sum())
