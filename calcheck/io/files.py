@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import io
+import os
 import re
 import sys
 from contextlib import contextmanager
@@ -203,8 +204,13 @@ class File:
 
         Libraries take only paths in UTF-8.
         """
-        is_plain = self._compression is None and self.place is None and self.buffered is None
-        return self.name if is_plain and self.name == shown_path(self.name) else self.open()
+        if self._compression is not None or self.place is not None or self.buffered is not None:
+            return self.open()
+        if self.name == shown_path(self.name):
+            return self.name
+        from pyarrow import OSFile
+
+        return cast("io.BufferedIOBase", OSFile(os.fsencode(self.name)))
 
     def _stored(self) -> io.BufferedIOBase:
         """Return the bytes as they are stored."""
@@ -224,7 +230,7 @@ class File:
         try:
             with self._stored() as stored, decompressed(cast("BinaryIO", stored), kind) as stream:
                 yield stream
-        except (OSError, EOFError, ValueError, DataError, *compression_errors()) as error:
+        except compression_errors() as error:
             msg = f"{self.display_name} cannot be decompressed ({kind}: {error})"
             raise FileError(msg) from error
 
