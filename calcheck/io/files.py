@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     AnyFile: TypeAlias = "File | Files | TableInMemory"
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-ANY_JSON = ".json"
+ANY_JSON = ".json"  # also of reports and of metadata, so it is no extension of tables alone
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
     ".parquet": "parquet",
@@ -50,7 +50,6 @@ SUFFIXES = {
     ".npz": "npz",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".json": "jsonl",
     ".safetensors": "safetensors",
     ".nc": "netcdf",
 }
@@ -247,6 +246,8 @@ class File:
             return self.input_format
         if self._suffix in SUFFIXES:
             return SUFFIXES[self._suffix]
+        if self._suffix == ANY_JSON:
+            return "jsonl"
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
             msg = f"the format of standard input is unknown. Pass --input-format {formats}"
@@ -389,7 +390,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
-    with other extensions are skipped too; so are files named ``.json``, which may be metadata, beside tables.
+    with other extensions are skipped too; so are ``.json`` files beside them, which may be metadata.
 
     Parameters
     ----------
@@ -415,7 +416,6 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
-    known = {path: place for path, place in known.items() if suffix_of(path) != ANY_JSON} or known
     if not seen:
         endings = ", ".join(SUFFIXES)
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"
