@@ -109,7 +109,7 @@ def report_slices(
     if named or not report.results:
         require_nothing_skipped(report, source)
     known = source.predictions().columns
-    report = _with_commands(report, file, given, [cut.within(known).column for cut in cuts])
+    report = _with_commands(report, file, given, [cut.resolve(known).column for cut in cuts])
     if plot:
         draw(slices_picture(report), plot)
     deliver(report, report_to, slices_document)

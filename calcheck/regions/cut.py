@@ -61,7 +61,7 @@ class Cut:
             return cls(column, edges=tuple(edge.strip() for edge in how.split("/") if edge.strip()), text=text)
         return cls(column, period=PERIODS.get(how, how), text=text)
 
-    def within(self, columns: Container[str]) -> Cut:
+    def resolve(self, columns: Container[str]) -> Cut:
         """Return the cut of a column of a table: the whole text, if it is the name of a column.
 
         Raises

@@ -143,7 +143,7 @@ class _Groups:
         if not by:
             msg = "there are no columns to form groups: name at least one"
             raise OptionError(msg)
-        self.partitions = partitions(cut_columns(source, [cut.within(self.rows.columns) for cut in by]))
+        self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = NullSimulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
