@@ -644,7 +644,7 @@ def slices(
     named_metrics = group_metrics() if metrics is None else metrics
     chosen, _, run, columns = _parsed_weighted(named_metrics, further)  # type: ignore[arg-type]
     cuts = [] if by is None else [Cut.parse(text) for text in _listed(by)]
-    named = tuple(cut.column for cut in cuts) or search.columns
+    named = () if cuts else search.columns
     source = _source(
         data,
         columns,
@@ -654,6 +654,8 @@ def slices(
         narrow=named is None,
         inputs=not cuts and search.reads_embedding,
     )
+    if isinstance(source, FileSource):
+        source = replace(source, by=file_columns([cut.text for cut in cuts]))
     rows: list[PointwiseResults] = []
 
     def keep(shown: Predictions, found: dict[str, Any]) -> None:

@@ -196,10 +196,9 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
         return open_source(file, given, metrics, narrow=False)
     from calcheck.studies.slices import file_columns
 
-    columns = file_columns([cut.column for cut in slices.cuts])
-    return open_source(
-        file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, also=columns, inputs=not slices.cuts
-    )
+    columns = file_columns([cut.text for cut in slices.cuts])
+    source = open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, inputs=not slices.cuts)
+    return replace(source, by=columns)
 
 
 def _checked(

@@ -90,15 +90,15 @@ def report_slices(
     metrics = weigh_slices(select_metrics(named or GROUP_METRICS, given["settings"], given[LEVEL]), given, cuts)
     require_groups(given, cuts)
     refit = build(RefitOptions, given).refit
-    columns = tuple(cut.column for cut in cuts) or search.columns
     source = open_source(
         file,
         given,
         metrics,
-        narrow=columns is None,
-        also=file_columns(columns or ()),
+        narrow=not cuts and search.columns is None,
+        also=file_columns(() if cuts else search.columns or ()),
         inputs=not cuts and search.reads_embedding,
     )
+    source = replace(source, by=file_columns([cut.text for cut in cuts]))
     report_to, pointwise = require_outputs(given, source)
     plot = build(PlotOptions, given).plot
     with run_context(given, source) as run:
@@ -108,7 +108,8 @@ def report_slices(
     pointwise.write()
     if named or not report.results:
         require_nothing_skipped(report, source)
-    report = _with_commands(report, file, given, cuts)
+    known = source.predictions().columns
+    report = _with_commands(report, file, given, [cut.resolve(known).column for cut in cuts])
     if plot:
         draw(slices_picture(report), plot)
     deliver(report, report_to, slices_document)
@@ -150,11 +151,11 @@ def slice_source(
     return search_regions(source, options=search, metrics=metrics, run=run, sink=sink)
 
 
-def _with_commands(report: Report, file: str, given: dict[str, Any], cuts: Sequence[Cut]) -> Report:
+def _with_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> Report:
     """Return a report with the commands to run next."""
     if report.conclusion is None:
         return report
-    found = slice_commands(report, file, given, [cut.column for cut in cuts])
+    found = slice_commands(report, file, given, columns)
     return replace(report, conclusion=replace(report.conclusion, next=found))
 
 

@@ -99,8 +99,10 @@ def read(
     from calcheck.io.files import resolve, resolve_all
     from calcheck.io.source import FileSource
 
-    are_paths = isinstance(data, (list, tuple)) and data and all(isinstance(each, (str, PathLike)) for each in data)
-    if not are_paths and not isinstance(data, (str, PathLike)):
+    listed = data if isinstance(data, (list, tuple)) else []
+    paths = [str(each) for each in listed if isinstance(each, (str, PathLike))]
+    paths = paths if len(paths) == len(listed) else []
+    if not paths and not isinstance(data, (str, PathLike)):
         return _read_table(data, columns)
     options = ColumnOptions()
     if columns:
@@ -109,7 +111,7 @@ def read(
         given = Arguments(columns)
         given.require_no_arrays()
         options = given.options()
-    file = resolve_all([str(each) for each in data], input_format) if are_paths else resolve(str(data), input_format)
+    file = resolve_all(paths, input_format) if paths else resolve(str(data), input_format)
     return FileSource(file, options)
 
 

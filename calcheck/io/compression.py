@@ -18,11 +18,11 @@ CHUNK = 1 << 20  # Bytes read or decompressed at a time
 
 
 def compression_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the libraries that decompress."""
+    """Return the errors of decompression."""
     import lzma
     import zlib
 
-    return lzma.LZMAError, zlib.error
+    return OSError, EOFError, ValueError, DataError, lzma.LZMAError, zlib.error
 
 
 def decompressed(stream: BinaryIO, kind: str) -> BinaryIO:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import io
+import os
 import re
 import sys
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     AnyFile: TypeAlias = "File | Files | TableInMemory"
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-ANY_JSON = ".json"
+ANY_JSON = ".json"  # also of reports and of metadata, so it is no extension of tables alone
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
     ".parquet": "parquet",
@@ -49,7 +50,6 @@ SUFFIXES = {
     ".npz": "npz",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".json": "jsonl",
     ".safetensors": "safetensors",
     ".nc": "netcdf",
 }
@@ -203,8 +203,13 @@ class File:
 
         Libraries take only paths in UTF-8.
         """
-        is_plain = self._compression is None and self.place is None and self.buffered is None
-        return self.name if is_plain and self.name == shown_path(self.name) else self.open()
+        if self._compression is not None or self.place is not None or self.buffered is not None:
+            return self.open()
+        if self.name == shown_path(self.name):
+            return self.name
+        from pyarrow import OSFile
+
+        return cast("io.BufferedIOBase", OSFile(os.fsencode(self.name)))
 
     def _stored(self) -> io.BufferedIOBase:
         """Return the bytes as they are stored."""
@@ -224,7 +229,7 @@ class File:
         try:
             with self._stored() as stored, decompressed(cast("BinaryIO", stored), kind) as stream:
                 yield stream
-        except (OSError, EOFError, ValueError, DataError, *compression_errors()) as error:
+        except compression_errors() as error:
             msg = f"{self.display_name} cannot be decompressed ({kind}: {error})"
             raise FileError(msg) from error
 
@@ -241,6 +246,8 @@ class File:
             return self.input_format
         if self._suffix in SUFFIXES:
             return SUFFIXES[self._suffix]
+        if self._suffix == ANY_JSON:
+            return "jsonl"
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
             msg = f"the format of standard input is unknown. Pass --input-format {formats}"
@@ -383,7 +390,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
-    with other extensions are skipped too; so are files named ``.json``, which may be metadata, beside tables.
+    with other extensions are skipped too; so are ``.json`` files beside them, which may be metadata.
 
     Parameters
     ----------
@@ -409,7 +416,6 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
-    known = {path: place for path, place in known.items() if suffix_of(path) != ANY_JSON} or known
     if not seen:
         endings = ", ".join(SUFFIXES)
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"

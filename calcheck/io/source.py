@@ -71,6 +71,8 @@ class FileSource(Source):
         Whether the other scalar columns are read too, to be shown beside results.
     also : tuple of str
         Further columns to read, without a role.
+    by : tuple of str
+        Further columns and how they are cut, such as ``"age:5"``; this is the column ``"age"``, unless it is a name.
     dependence : tuple of str
         Columns of times or clusters, which are no targets unless an option names them.
     grouping : bool
@@ -93,6 +95,7 @@ class FileSource(Source):
     contents: Contents = "all"
     narrow: bool = False
     also: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
     dependence: tuple[str, ...] = ()
     grouping: bool = False
     inputs: bool = True
@@ -248,14 +251,16 @@ class FileSource(Source):
     def _ordering(self) -> tuple[str, ...]:
         """Return the columns that rows are ordered by."""
         names = self.table.schema.names
-        for name in self.also:
+        cut = [text if text in names else text.rpartition(":")[0] or text for text in self.by]
+        also = tuple(dict.fromkeys([*self.also, *cut]))
+        for name in also:
             if name not in names:
                 msg = f"there is no column {name!r} {listed_columns(names, name)}"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
                 msg = f"column {name!r} does not have one value per row"
                 raise DataError(msg)
-        return self.also
+        return also
 
     def predictions(self) -> Predictions:
         return self._loaded[0]

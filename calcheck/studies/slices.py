@@ -67,8 +67,8 @@ def group_metrics() -> list[Metric[Any]]:
 
 
 def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns to read, besides targets and predictions."""
-    return tuple(dict.fromkeys(column for column in columns if column not in (*PREDICTED, EMBEDDING)))
+    """Return the columns to read, or texts of cuts of columns, besides targets and predictions."""
+    return tuple(dict.fromkeys(each for each in columns if each.split(":")[0] not in (*PREDICTED, EMBEDDING)))
 
 
 def by_groups(
@@ -144,7 +144,7 @@ class _Groups:
         if not by:
             msg = "there are no columns to form groups: name at least one"
             raise OptionError(msg)
-        self.partitions = partitions(cut_columns(source, by))
+        self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)

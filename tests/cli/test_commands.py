@@ -677,3 +677,13 @@ def test_distributions_beyond_the_float_range_have_a_cce(calcheck, tmp_path, sig
     found = calcheck("cce", path, "--dist", "lognormal:scipy", "--inputs", "x", "--no-null", "--format", "json")
     assert found.code == 0
     assert 0.3 < json.loads(found.out)["results"][0]["value"] < 0.7
+
+
+def test_a_deleted_current_folder_is_named(preds, tmp_path):
+    run = f"{sys.executable} -m calcheck convert {preds} --output out.csv"
+    command = f"mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir {tmp_path}/gone && {run}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "calcheck: the current folder was deleted. Change to another one\n",
+    )

@@ -121,3 +121,40 @@ def test_damaged_schemas_are_refused_as_damaged(tmp_path, cut):
     assert_refused(path, "is not a readable arrow file|is empty")
     path.write_bytes(b"ARROW1\0\0" + bytes(cut) + b"\xff\xff\xff\x7fARROW1")
     assert_refused(path, "is not a readable arrow file")
+
+
+# cut, and several in a row
+
+
+def test_streams_in_a_row_are_all_read_and_streams_without_an_end_are_refused(tmp_path):
+    path = tmp_path / "preds.arrow"
+    first, second = (table(wide(columns(seed=seed)) | {"id": np.arange(12) + 100 * seed}) for seed in range(2))
+    path.write_bytes(to_stream(first) + to_stream(second))
+    assert read(str(path)).predictions().id.tolist() == [*range(12), *range(100, 112)]
+    path.write_bytes(to_stream(first)[:-8])
+    assert_refused(path, "the stream is truncated: it ends after 12 rows without an end mark")
+    path.write_bytes(to_stream(first) + to_stream(first.drop(["id"])))
+    assert_refused(path, "two Arrow streams that differ in their columns")
+
+
+def test_an_archive_with_another_file_in_place_of_an_array_is_refused(tmp_path):
+    """As an interrupted writer leaves it."""
+    path = tmp_path / "preds.npz"
+    np.savez(path, **PARTS)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("v.npy", b"\x00" * 40)
+    assert_refused(path, r"its member 'v\.npy' is no NumPy array\. Was its writer interrupted\?")
+    np.savez(path, **PARTS)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("y.npy", b"")
+    assert_refused(path, r"the archive has 1 duplicate")
+
+
+def test_arrays_in_a_row_are_refused(tmp_path):
+    path = tmp_path / "emb.npy"
+    with path.open("wb") as file:
+        np.save(file, np.ones((12, 2)))
+        np.save(file, np.ones((12, 2)))
+    preds = write(tmp_path / "preds.parquet", {name: PARTS[name] for name in ("y", "mean", "std")})
+    with pytest.raises(FileError, match=r"other bytes follow the array of the file\. Were arrays appended"):
+        read(preds, embedding=str(path)).predictions()

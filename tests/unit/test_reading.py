@@ -1,13 +1,21 @@
 """Files of every format and every shape of embedding become the same predictions."""
 
+import bz2
+import gzip
+import hashlib
 import io
+import json
+import lzma
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import calcheck
 from calcheck import METRICS, read
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
@@ -490,3 +498,111 @@ def test_lazy_distributions_give_the_same_numbers(tmp_path):
         expected = (np.sum(draws[:, 1:] <= 0, axis=1) + 1 - other) / (m + 1)
         assert_allclose(made(np.zeros(n)), expected)
     assert_allclose(first.quantile(0.5), np.quantile(draws[:, 1:], 0.5, axis=1, method="inverted_cdf"))
+
+
+# compression, encodings, JSON, several files
+
+
+COMPRESSIONS = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("ending", COMPRESSIONS)
+def test_compressed_files_are_read_with_all_their_members(tmp_path, ending):
+    compress, whole = COMPRESSIONS[ending], tmp_path / "preds.csv"
+    content = Path(write(whole, wide(PARTS))).read_bytes()
+    path = tmp_path / f"preds.csv.{ending}"
+    path.write_bytes(compress(content[:300]) + compress(content[300:]))
+    source = read(str(path))
+    assert_same(source.predictions())
+    assert source.input_info().files[0].sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    binary = Path(write(tmp_path / "preds.parquet", PARTS)).read_bytes()
+    (tmp_path / "preds").write_bytes(compress(binary))
+    assert_same(read(str(tmp_path / "preds")).predictions())
+    for bad in (compress(content)[:-4], compress(content) + content):
+        path.write_bytes(bad)
+        with pytest.raises(DataError, match=r"preds\.csv\.\w+ cannot be decompressed"):
+            read(str(path)).predictions()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_text_in_other_encodings_is_refused_by_name(tmp_path, encoding, ending):
+    path = tmp_path / f"preds.{ending}"
+    path.write_bytes("y,mean,std\n1,2,3\n".encode(encoding))
+    with pytest.raises(DataError, match=f"is text in {encoding[:6].upper()}. Save it as UTF-8"):
+        read(str(path)).predictions()
+
+
+def test_arrays_of_json_records_are_read(tmp_path):
+    records = [dict(zip(wide(PARTS), map(float, row), strict=True)) for row in zip(*wide(PARTS).values(), strict=True)]
+    path = tmp_path / "preds.json"
+    for text in (json.dumps(records), json.dumps(records, indent=1), "\n".join(map(json.dumps, records))):
+        path.write_text(text)
+        assert_same(read(str(path)).predictions())
+    for text, message in (
+        (json.dumps(records) * 2, "Extra data"),
+        (json.dumps(records)[:-9], "not a readable jsonl file"),
+        ("[1, 2]", "an array must hold records"),
+        ('[{"y": 1, "y": 2}]', "'y' twice"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataError, match=message):
+            read(str(path)).predictions()
+
+
+def test_json_beside_tables_in_a_folder_is_skipped(tmp_path):
+    write(tmp_path / "part.parquet", PARTS)
+    (tmp_path / "metadata.json").write_text("{}")
+    assert_same(read(str(tmp_path)).predictions())
+
+
+def test_a_list_of_paths_is_read_as_one_table(tmp_path):
+    first = write(tmp_path / "b.parquet", PARTS)
+    second = write(tmp_path / "a.parquet", columns(n=5, seed=1) | {"id": np.arange(5)})
+    source = read([first, Path(second)])
+    assert source.predictions().id.tolist() == [*PARTS["id"].tolist(), 0, 1, 2, 3, 4]
+    report = calcheck.evaluate([first, second], "zms", resamples=0, replicates=0)
+    assert (report.input.n, report.input.files[0].files) == (N + 5, 2)
+    with pytest.raises(DataError, match="is named twice"):
+        read([first, first])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "arrow"])
+def test_categories_of_numbers_are_read(tmp_path, ending):
+    made = table(PARTS)
+    for place, name in enumerate(["id", "y", "mean", "std"]):
+        made = made.set_column(place, name, made[name].dictionary_encode())
+    assert_same(read(write(tmp_path / f"preds.{ending}", made)).predictions())
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather", "npz"])
+def test_names_that_are_not_utf8_are_read(tmp_path, ending):
+    parts = {name: values for name, values in PARTS.items() if name != "embedding"}
+    whole = tmp_path / f"preds.{ending}"
+    np.savez(whole, **parts) if ending == "npz" else write(whole, parts)
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe." + ending.encode())
+    source = read(str(whole.rename(path)))
+    assert len(source.predictions()) == N
+    assert source.input_info().files[0].path.encode()
+
+
+def test_rows_are_counted_from_the_start_of_the_file_and_not_of_a_batch(tmp_path):
+    def message(name, bad, **options):
+        std = np.where(np.isin(np.arange(N), bad), -1.0, 1.0)
+        source = limited(read(write(tmp_path / name, PARTS | {"std": std}), **options), batch_bytes=1, batch_rows=5)
+        with pytest.raises(DataError) as error:
+            source.predictions()
+        return str(error.value)
+
+    assert "1 of the first 10 rows are not (row 7, counted from 0)" in message("preds.parquet", [7])
+    assert f"1 of {N} rows are not (row 11, counted from 0)" in message("preds.parquet", [11])
+    (tmp_path / "many").mkdir()
+    write(tmp_path / "many" / "a.parquet", PARTS)
+    message("many/b.parquet", [7])
+    with pytest.raises(DataError, match=r"b\.parquet: std .* 1 of the first 10 rows are not \(row 7"):
+        limited(read(str(tmp_path / "many")), batch_bytes=1, batch_rows=5).predictions()

@@ -35,7 +35,13 @@ def test_a_cut_is_a_column_and_how_it_is_cut(text, cut):
 @pytest.mark.parametrize("text", ["", ":5", "age:1", "age:1001"])
 def test_cuts_without_a_column_or_with_a_wrong_number_of_bins_are_refused(text):
     with pytest.raises(OptionError, match="--by"):
-        Cut.parse(text)
+        Cut.parse(text).resolve(())
+
+
+@pytest.mark.parametrize("text", ["age:5", "age:1", "age:30/50", "a:b:c"])
+def test_a_column_with_the_name_of_the_whole_text_is_not_cut(text):
+    assert Cut.parse(text).resolve({"age", text}) == Cut(text)
+    assert Cut.parse("age:7").resolve({"age", text}) == Cut("age", bins=7)
 
 
 def test_quantile_bins_have_equal_counts_and_short_edges():

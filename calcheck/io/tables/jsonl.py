@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as standard_json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,11 +48,21 @@ def json_lines_table(file: File) -> MemoryTable:
 
 def _lines_of(content: bytes) -> bytes:
     """Return an array of records as one record per line."""
-    records = standard_json.loads(content)
+    records = standard_json.loads(content, object_pairs_hook=_record)
     if not records or not all(isinstance(record, dict) for record in records):
         msg = 'an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]'
         raise DataError(msg)
     return "\n".join(map(standard_json.dumps, records)).encode()
+
+
+def _record(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, unless two have the same name."""
+    record = dict(members)
+    if len(record) < len(members):
+        names = [name for name, _ in members]
+        msg = f"a record holds {next(name for name in names if names.count(name) > 1)!r} twice"
+        raise DataError(msg)
+    return record
 
 
 def depth(content: bytes) -> int:

@@ -17,6 +17,7 @@ from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from io import BufferedIOBase
 
     from numpy.typing import NDArray
 
@@ -113,7 +114,7 @@ def npz_table(file: File) -> ArrayTable:
     return ArrayTable(arrays)
 
 
-def _require_one_archive(stream: IO[bytes], archive: zipfile.ZipFile) -> None:
+def _require_one_archive(stream: BufferedIOBase, archive: zipfile.ZipFile) -> None:
     """Raise if other bytes precede or follow the archive: only the last of several is read."""
     places = [member.header_offset for member in archive.infolist()]
     stream.seek(-END_BYTES - len(archive.comment), 2)
@@ -131,7 +132,7 @@ def _loaded(file: File) -> NDArray[Any]:
         return _array(stream, "the file")
 
 
-def _array(stream: IO[bytes], name: str) -> NDArray[Any]:
+def _array(stream: BufferedIOBase | IO[bytes], name: str) -> NDArray[Any]:
     """Return the only array of a stream of bytes.
 
     Raises

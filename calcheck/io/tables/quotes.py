@@ -99,7 +99,8 @@ def _suspects(content: bytes, delimiter: bytes, columns: int) -> NDArray[np.int6
     full = np.diff(np.searchsorted(_places(content, delimiter), ends), prepend=0) == columns - 1
     before = np.concatenate([[0], np.cumsum(full)])
     first, last = np.searchsorted(ends, starts), np.searchsorted(ends, stops)
-    return starts[full[first] & (before[last + 1] > before[first + 1])]
+    suspects: NDArray[np.int64] = starts[full[first] & (before[last + 1] > before[first + 1])]
+    return suspects
 
 
 def _places(content: bytes, byte: bytes) -> NDArray[np.int64]:
