@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import PurePath
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.errors import OptionError
+from calcheck.execution.machine import address_space_limit
 from calcheck.plain_text import strip_control
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".svg", ".png", ".pdf")
 VERSION = "6.4"  # of Vega-Lite, in vl-convert
+PROBE = f"import vl_convert; vl_convert.vegalite_to_svg({{'data': {{'values': []}}, 'mark': 'point'}}, '{VERSION}')"
+NO_ENGINE = "pictures cannot be drawn: their engine does not start within the limit on memory (ulimit -v)"
 SCALE = 2.0  # of pixels in PNG
 IDENTIFIER = re.compile(r'((?:id="|url\(#|href="#))([a-z]+_?\d+)([")])')
 IDENTIFIER_NUMBER = re.compile(r'((?:id="|url\(#|href="#))(\d+)([")])')
@@ -45,6 +51,18 @@ def require_image(path: str) -> None:
         raise OptionError(msg)
 
 
+@cache
+def engine_starts() -> bool:
+    """Return whether pictures can be drawn; tried in a child process if there is a limit on memory.
+
+    The engine reserves 64 GiB of addresses, and ends the process if it cannot.
+    """
+    if address_space_limit() is None:
+        return True
+    probe = [sys.executable, "-c", PROBE]
+    return subprocess.run(probe, check=False, capture_output=True).returncode == 0  # noqa: S603 - of this file
+
+
 def draw(picture: Picture, path: str) -> bytes:
     """Return a picture as bytes, in the format given by the file name."""
     return CONVERTERS[_suffix(path)](svg(picture))
@@ -54,7 +72,14 @@ def svg(picture: Picture) -> str:
     """Return a picture as SVG, with its description for screen readers.
 
     Its identifiers occur in no other picture, so that several pictures fit in one page.
+
+    Raises
+    ------
+    OptionError
+        The engine does not start.
     """
+    if not engine_starts():
+        raise OptionError(NO_ENGINE)
     import vl_convert
 
     text: str = vl_convert.vegalite_to_svg(vega_lite(picture), vl_version=VERSION, allowed_base_urls=[])

@@ -19,6 +19,7 @@ from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_
 from calcheck.cli.usage_errors import describe, explain
 from calcheck.cli.version import describe_versions
 from calcheck.errors import CalcheckError
+from calcheck.execution.machine import address_space_limit
 from calcheck.options import option, options_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 OUT_OF_MEMORY = "out of memory: use fewer rows (--subsample), or pass a smaller --replicates or --resamples"
+LIMITED = "(there is a limit on memory: ulimit -v)"
 
 HELP = """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions.
 
@@ -118,8 +120,12 @@ def run() -> int:
         return _complain(describe(error, sys.argv[1:]), error.exit_code)
     except typer.Abort:
         return EXIT_INTERRUPTED
-    except MemoryError as error:
-        return _complain(f"{OUT_OF_MEMORY} ({error})" if str(error) else OUT_OF_MEMORY, EXIT_MISTAKE)
+    except (MemoryError, ImportError, SystemError) as error:  # of libraries, the last two only within a limit
+        limited = address_space_limit() is not None
+        if not limited and not isinstance(error, MemoryError):
+            raise
+        said = [OUT_OF_MEMORY, *([f"({error})"] if str(error) else []), *([LIMITED] if limited else [])]
+        return _complain(" ".join(said), EXIT_MISTAKE)
     except OSError as error:
         if error.filename is not None:
             raise

@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from calcheck.cli.metric_names import metric_name
 from calcheck.cli.typer_bridge import with_default
+from calcheck.execution.machine import require_address_space
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Load the command, and return its context."""
+        require_address_space()
         return self.loaded.make_context(info_name, args, parent, **extra)
 
 

@@ -47,6 +47,7 @@ def _report(files: list[str], **given: Any) -> None:
     side by side. "calcheck diff" and "calcheck check --against" read the
     report that is inside the page.
     """
+    from calcheck.charts.image import NO_ENGINE, engine_starts
     from calcheck.render.pages.html import render
     from calcheck.render.pages.report import page_of
     from calcheck.storage.atomic_write import require_writable
@@ -69,6 +70,8 @@ def _report(files: list[str], **given: Any) -> None:
         models = [_recalibrated(models[0], options.validation, sources[0], given)]
     page = page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]))
     deliver_text(render(page), options)
+    if not engine_starts():
+        sys.stderr.write(f"calcheck: {NO_ENGINE}; the page is without them\n")
     if options.output not in STDOUT:
         sys.stderr.write(f"wrote {options.output}\n")
 

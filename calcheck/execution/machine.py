@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from calcheck.errors import OptionError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KIB = 1 << 10
+NEEDED_BYTES = 1_900_000 * KIB  # of addresses, for libraries and their threads; most of it is never used
 CGROUPS = (  # Control group files (v2 and v1), as in containers: the memory limit and the current usage
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -35,13 +38,33 @@ def _limits() -> Iterator[int]:
         values = [*_lines(limit), *_lines(used)]
         if len(values) == 2 and values[0].isdigit():  # noqa: PLR2004 - both files exist; "max" means no limit
             yield int(values[0]) - int(values[1])
+    most = address_space_limit()
+    if most is not None:
+        yield most - page * sum(int(line.split()[0]) for line in _lines("/proc/self/statm"))
+
+
+def address_space_limit() -> int | None:
+    """Return the limit on the memory of this process in bytes, as set by ``ulimit -v``; None if there is none."""
     try:
         import resource
     except ImportError:  # Windows
-        return
+        return None
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most != resource.RLIM_INFINITY:
-        yield most - page * sum(int(line.split()[0]) for line in _lines("/proc/self/statm"))
+    return None if most == resource.RLIM_INFINITY else most
+
+
+def require_address_space() -> None:
+    """Raise if libraries cannot be loaded within the limit on memory: they would crash, or wait for ever.
+
+    Raises
+    ------
+    OptionError
+        The limit is too low.
+    """
+    most = address_space_limit()
+    if most is not None and most < NEEDED_BYTES:
+        msg = f"the limit on memory (ulimit -v {most // KIB}) is too low: at least {NEEDED_BYTES // KIB} are needed"
+        raise OptionError(msg)
 
 
 def _lines(path: str) -> list[str]:

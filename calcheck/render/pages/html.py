@@ -8,7 +8,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calcheck.charts.image import svg
+from calcheck.charts.image import NO_ENGINE, engine_starts, svg
 from calcheck.charts.interactive import javascript, replaceable, selectable
 from calcheck.embedded_json import embed
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
@@ -17,6 +17,7 @@ from calcheck.render.pages.blocks import Data, Figure, Folded, LinkedMap, Row, S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from calcheck.charts.picture import Picture
     from calcheck.render.pages.blocks import Page, PageBlock
 
 ASSETS = Path(__file__).with_name("assets")
@@ -27,7 +28,7 @@ MAX_HEADING = 6
 def render(page: Page) -> str:
     """Return a page as HTML."""
     lines = [element("h1", escape(page.title)), *(line for block in page.blocks for line in _lines(block, 2))]
-    lines += [_library(javascript())] if any(map(_has_map, page.blocks)) else []
+    lines += [_library(javascript())] if engine_starts() and any(map(_has_map, page.blocks)) else []
     lines += [f"<script>{_asset('page.js')}</script>"]
     return PAGE.format(
         generator=escape(f"calcheck {page.calcheck}"),
@@ -74,7 +75,7 @@ def _lines(block: PageBlock, level: int) -> Iterator[str]:
             yield "</details>"
         case Figure():
             yield "<figure>"
-            yield svg(block.picture)
+            yield _drawn(block.picture)
             yield from _lines(Folded("Numbers", block.numbers), level) if block.numbers else ()
             yield "</figure>"
         case LinkedMap():
@@ -90,6 +91,11 @@ def _all(blocks: tuple[PageBlock, ...], level: int) -> Iterator[str]:
         yield from _lines(block, level)
 
 
+def _drawn(picture: Picture) -> str:
+    """Return a picture, or why there is none."""
+    return svg(picture) if engine_starts() else element("p", escape(NO_ENGINE))
+
+
 def _linked_map(block: LinkedMap) -> Iterator[str]:
     """Yield a map: its pictures and its table for all rows, which the script of the page replaces."""
     specs = {"map": selectable(block.picture)}
@@ -101,7 +107,7 @@ def _linked_map(block: LinkedMap) -> Iterator[str]:
     yield '<div class="linked-map">'
     yield '<p class="choice" hidden><label>Region: <select></select></label> or drag over the map</p>'
     yield '<div class="row">'
-    yield from (element("figure", svg(picture), name) for name, picture in pictures.items())
+    yield from (element("figure", _drawn(picture), name) for name, picture in pictures.items())
     yield '<div class="region" aria-live="polite">'
     yield '<p class="region-name">All rows</p>'
     yield from block_lines(block.table)
