@@ -148,7 +148,7 @@ class Evidence:
     def effective_rows(self) -> float:
         """The number of independent rows with the same spread of coverage, if rows depend on each other."""
         n, main = self.report.input.n, self.main_level
-        null = self.details("coverage", Details).get("null", {})
+        null = self.details("coverage", CoverageDetails).get("null", {})
         result = self.results["coverage"]
         low, high = null.get("low") or result.reference_low, null.get("high") or result.reference_high
         if main is None or "clusters" not in null or low is None or high is None:

@@ -243,10 +243,7 @@ def _too_few_bins_reason(bins: Bins, defined: int) -> str:
     if different >= MIN_BINS:
         return ""
     which = "1 different bin" if different == 1 else f"{different} different bins"
-    return (
-        f"the share is of {which} with an interval, and fewer than {MIN_BINS} give no verdict: use more --bins, or --by"
-        " COLUMN with more values"
-    )
+    return f"the share is of {which} with an interval, and a verdict needs {MIN_BINS} or more"
 
 
 def _no_interval_reason(bins: Bins, found: Sequence[BinInterval]) -> str:

@@ -176,7 +176,7 @@ def answers(make, count):
 
 
 def test_rounded_targets_and_quantiles_of_right_models_pass():
-    """55 % failed by stratified-coverage, and most were told NO, as 80 % intervals hold 85 % with their limits."""
+    """16 % failed by stratified-coverage, and 30 % got the answer NO, as 80 % intervals hold 85 % with their limits."""
     found, fails = answers(lambda rng: rounded(rng, 200), sets(40))
     assert found == ["yes"] * len(found)
     assert set(fails.values()) == {0}
