@@ -314,7 +314,8 @@ def compare(
     -------
     InteractiveReport
         One result for each metric and model, with ``slice`` ``{"model": name}``; then one for each difference, with
-        ``slice`` ``{"model": name, "minus": first}``. With several data sets, these are the results for each one, with
+        ``slice`` ``{"model": name, "minus": first}``, of the values, or of their distances from the ideal values that
+        ``details`` have as ``ideal``. With several data sets, these are the results for each one, with
         its name as ``dataset`` in ``slice``; they are shown side by side.
 
     Raises

@@ -40,8 +40,10 @@ def as_samples(rng, predictive, size):
 
 
 def compare_models(metric, first, second, *, run=None, swaps=None):
-    """Return the comparison of two models' predictions of the same rows."""
-    pair = ModelPair(metric, (first, second), (rows_of(metric, first, run=run), rows_of(metric, second, run=run)))
+    """Return the comparison of two models' predictions of the same rows, by the distances from exact ideal values."""
+    rows = rows_of(metric, first, run=run), rows_of(metric, second, run=run)
+    ideal = (0.0, 0.0) if metric.info.orientation == "zero" else tuple(each.reference for each in rows)
+    pair = ModelPair(metric, (first, second), rows, None if None in ideal else ideal)
     (found,) = compare_pairs([pair], run or Run(), swaps=swaps)
     return found
 
