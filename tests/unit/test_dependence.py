@@ -127,6 +127,8 @@ def test_sums_of_clusters_give_the_statistic_of_rows():
     plain = Statistic.from_terms(terms, 30, lambda means: means["a"] + (means["b"] * [1, 2]).sum(-1) * means["rows"])
     found = clustered(plain, Clusters(label))
     assert found.estimate() == pytest.approx(plain.estimate(), rel=1e-12)
+    count = Statistic.from_terms({"a": MeanTerm(values)}, 30, lambda means: means["a"] * 0 + means.n)
+    assert clustered(count, Clusters(label)).estimate() == 30
     kept = label != 2
     own = values[kept]
     below = [(own**2 * (groups.label[kept] <= place)).sum() / kept.sum() for place in (0, 1)]
