@@ -117,6 +117,37 @@ def test_days_of_unequal_numbers_count_by_their_rows(monitored, tmp_path):
         assert_allclose((each["value"], each["slice"]["rows"]), (np.mean(z[chosen] ** 2), chosen.sum()), rtol=1e-9)
 
 
+def test_the_alarm_and_the_limits_of_windows_are_those_of_their_levels(monitored, tmp_path):
+    """The alarm is at the first time with an e-value of 1 / level; 90 % of perfect models are inside the limits."""
+    file, state = write(tmp_path / "preds.parquet", forecasts(60, wrong=2)), tmp_path / "model.state"
+    options = ("--time", "date", "--metrics", "zms", "--window", "20D", "--save-state", state)
+    report = monitored(file, *options, "--level", "0.01", "--confidence", "0.9")
+    found = report["monitor"]
+    crossed = np.flatnonzero(np.array(found["path_log_e_values"]) >= np.log(100))
+    assert found["alarm_time"] == found["path_times"][crossed[0]]
+    assert crossed[0] > 0
+    windows = read_monitor_state(str(state)).windows
+    ((_, sums),) = windows.sums.items()
+    for each, null, rows in zip(report["results"], sums[:, 1:], windows.rows, strict=True):
+        limits = (each["reference_low"], each["reference"], each["reference_high"])
+        expected = (np.quantile(null, 0.05), null.mean(), np.quantile(null, 0.95))
+        assert_allclose(limits, np.array(expected) / rows, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spread", "options", "code"),
+    [
+        ({"q0.1": -1.3, "q0.5": 0.0, "q0.9": 1.3}, (), "verdict-basis"),
+        ({"std": 1.0}, ("--error", "y"), "unknown-shape"),
+    ],
+)
+def test_what_pit_values_rest_on_is_stated(monitored, tmp_path, spread, options, code):
+    data = {name: each for name, each in forecasts().items() if name in ("date", "y")}
+    columns = {name: np.full(len(data["y"]), value) for name, value in spread.items()}
+    report = monitored(write(tmp_path / "preds.parquet", data | columns), "--time", "date", *options)
+    assert code in {each["code"] for each in report["results"][0]["warnings"]}
+
+
 def test_joined_states_add_rows_and_dropped_rows_and_keep_all_warnings(calcheck, monitored, tmp_path):
     states, rows = [], pd.DataFrame(forecasts(21))
     for place, (start, stop) in enumerate(((0, 12), (12, 52), (52, 84))):

@@ -6,17 +6,20 @@ distribution, so that with R replicates the curve of the data is among the floor
 with probability 5 %, if no two are tied. R is 19 in the default tests, and 199 with `--all`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.curve_bands import CurveBands
+from calcheck.inference.curve_bands import CurveBands, with_band
 from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.report import Curve
 from tests import simulations
 from tests.families import calibrated, samples
 
@@ -109,3 +112,11 @@ def test_the_band_of_a_metric_is_made_of_the_replicates_of_its_verdict():
     found = evaluate(InMemory(rows), [METRICS["coverage"]()], run=run).results[0].curves
     assert found == curves_with_bands(METRICS["coverage"](), rows, run)
     assert found[0].replicates == 39
+
+
+def test_a_stated_expectation_is_kept_and_otherwise_it_is_the_mean_of_the_replicates():
+    curve = Curve(name="bins", x=(0.0, 1.0), y=(0.5, np.nan))
+    replicates = np.column_stack([np.arange(39.0), np.where(np.arange(39) % 2, np.nan, 2.0)])
+    found = with_band(curve, replicates, 0.9)
+    assert (found.expected, found.replicates) == ((19.0, 2.0), 39)
+    assert with_band(replace(curve, expected=(0.1, 0.2)), replicates, 0.9).expected == (0.1, 0.2)

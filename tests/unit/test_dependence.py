@@ -26,6 +26,7 @@ from calcheck.inference.multiplier_null import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm
+from calcheck.studies.dependent_groups import clusters_within
 from tests.simulations import autoregressive, sets
 
 SIMULATED = ("zms", "ece", "pit", "coverage")
@@ -203,6 +204,8 @@ def test_sums_of_clusters_give_the_statistic_of_rows():
     plain = Statistic.from_terms(terms, 30, lambda means: means["a"] + (means["b"] * [1, 2]).sum(-1) * means["rows"])
     found = clustered(plain, Clusters(label))
     assert found.estimate() == pytest.approx(plain.estimate(), rel=1e-12)
+    count = Statistic.from_terms({"a": MeanTerm(values)}, 30, lambda means: means["a"] * 0 + means.n)
+    assert clustered(count, Clusters(label)).estimate() == 30
     kept = label != 2
     own = values[kept]
     below = [(own**2 * (groups.label[kept] <= place)).sum() / kept.sum() for place in (0, 1)]
@@ -535,6 +538,14 @@ def test_groups_are_compared_by_whole_clusters():
             same = found[group, each.metric]
             assert same.p_value == pytest.approx(each.p_value, abs=0.04)
             assert same.high - same.low == pytest.approx(each.high - each.low, rel=0.1)
+
+
+def test_clusters_of_a_group_are_numbered_anew_and_keep_their_inflation():
+    clusters = Clusters(np.repeat(np.arange(8), 3), inflation=1.7)
+    found = clusters_within(clusters, np.arange(4, 24, 2))
+    assert found.label.tolist() == [0, 1, 1, 2, 3, 3, 4, 5, 5, 6]
+    assert found.inflation == 1.7
+    assert clusters_within(clusters, np.arange(12)) is None
 
 
 def test_groups_of_few_clusters_are_not_judged():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.signal import lfilter
 
@@ -16,6 +16,7 @@ from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import Predictions
 from calcheck.recalibration.choice import CrossValidation, cross_validate
 from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
+from calcheck.recalibration.folds import assign_folds
 from calcheck.recalibration.methods import Method, apply_steps
 from calcheck.recalibration.shared_rows import require_other_rows
 
@@ -116,3 +117,28 @@ def test_scores_of_the_same_rows_are_compared_by_a_paired_t_test_also_of_cluster
     sums = (scores - others).reshape(6, 2).sum(axis=1)
     expected = stats.ttest_1samp(sums, 0, alternative="less")
     assert_allclose((by_cluster.error, by_cluster.p_value), (stats.sem(sums) / 2, expected.pvalue), rtol=1e-12)
+
+
+def test_folds_have_equal_sizes_and_do_not_depend_on_the_order_of_rows():
+    rows, order = rows_of(np.random.default_rng(1).normal(size=53)), np.random.default_rng(2).permutation(53)
+    found = assign_folds(rows, 5)
+    assert sorted(np.bincount(found)) == [10, 10, 11, 11, 11]
+    assert_array_equal(assign_folds(rows.take(order), 5), found[order])
+    assert (assign_folds(rows, 5, seed=1) != found).any()
+    with pytest.raises(DataError, match="53 rows are too few for 60 folds"):
+        assign_folds(rows, 60)
+
+
+def test_folds_hold_whole_clusters_and_blocks_of_time():
+    """Clusters of one to eight rows give folds of 12 ± 4 rows; the days of a series are in ascending folds."""
+    rng = np.random.default_rng(3)
+    site, day = np.repeat(np.arange(8), np.arange(1, 9)), rng.permutation(np.repeat(np.arange(12), 3))
+    rows = rows_of(rng.normal(size=36), site=site, day=day)
+    by_site = assign_folds(rows, 3, dependence=RowDependence(cluster="site"))
+    assert len(set(zip(site, by_site, strict=True))) == 8
+    assert max(abs(np.bincount(by_site) - 12)) <= 4
+    by_day = assign_folds(rows, 3, dependence=RowDependence(time="day"))
+    assert_array_equal(by_day, day // 4)
+    assert_array_equal(assign_folds(rows, 3, dependence=RowDependence(block=2)), np.arange(36) // 12)
+    with pytest.raises(DataError, match="8 different values of 'site' are too few for 9 folds"):
+        assign_folds(rows, 9, dependence=RowDependence(cluster="site"))

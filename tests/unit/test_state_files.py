@@ -13,8 +13,10 @@ from numpy.testing import assert_array_equal
 
 from calcheck.errors import FileError
 from calcheck.execution.context import Run
+from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
+from calcheck.report import Skipped
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.codec import to_arrays
@@ -69,6 +71,13 @@ def test_a_state_with_another_number_of_rows_than_its_sums_is_refused(state, tmp
     for n in (0, 59, 61):
         write_state(str(tmp_path / "day.state"), replace(state, input=replace(state.input, n=n)))
         assert "its number of rows do not match" in refused(tmp_path / "day.state")
+
+
+def test_warnings_and_skipped_metrics_are_read_back(state, tmp_path):
+    warnings, skipped = (Message("few-rows", "12 rows"),), (Skipped(metric="cce", code="inapplicable", reason="none"),)
+    write_state(str(tmp_path / "day.state"), replace(state, warnings=warnings, skipped=skipped))
+    back = read_state(str(tmp_path / "day.state"))
+    assert (back.warnings, back.skipped) == (warnings, skipped)
 
 
 def test_equal_sums_give_equal_bytes(stored, tmp_path):
