@@ -206,7 +206,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
     Parameters
     ----------
-    data : path, DataFrame, table, Source or Predictions, optional
+    data : path, list of paths, DataFrame, table, Source or Predictions, optional
         Predictions with targets, as for :func:`calcheck.read`, or what it returns; None if all columns are arrays.
     metrics : str, Metric, or sequence of these, optional
         Metrics by name (``"cce"``), or with options (``calcheck.metric("cce", lambda_=0.1)``). By default all that

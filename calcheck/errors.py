@@ -141,10 +141,11 @@ class ValuesError(DataError):
         """Return the constructor and its arguments, for pickling."""
         return type(self), (self.name, self.rule, list(self.rows), self.total, self.remedy)
 
-    def message(self, name: str, places: Sequence[int] | None = None) -> str:
-        """Return the message with another name for the array and, if ``places`` is given, row numbers in the file."""
+    def message(self, name: str, places: Sequence[int] | None = None, total: str = "") -> str:
+        """Return the message with another name for the array, and row numbers and the number of rows of the file."""
         first = [row if places is None else places[row] for row in self.rows[: SHOWN + 1]]
-        text = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({named_rows(first)})"
+        of = total or f"{self.total:,}"
+        text = f"{name} {self.rule}, but {len(self.rows):,} of {of} rows are not ({named_rows(first)})"
         return f"{text}. {self.remedy}" if self.remedy else text
 
     def named(self, name: str, places: Sequence[int]) -> DataError:

@@ -246,8 +246,12 @@ def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Messag
 
 
 def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
-    """Return by what rows seem to depend on each other, unless the options of the run state how; None if by nothing."""
-    return None if run.dependence.is_stated else noticed_effect(source.predictions())
+    """Return by what rows seem to depend on each other; None if by nothing, or if no number needs it.
+
+    Options of the run may state how rows depend on each other, or there are neither intervals nor p-values.
+    """
+    values_only = run.replicates == 0 and run.resamples == 0
+    return None if run.dependence.is_stated or values_only else noticed_effect(source.predictions())
 
 
 def run_settings(

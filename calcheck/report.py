@@ -326,11 +326,13 @@ class Gate:
     level : str
         Consequence of a violation: ``"fail"``, or ``"warn"`` if it is only shown.
     passed : bool
-        True if the rule is not violated; False also if it needs a number that is missing.
+        True if the rule is not violated; False also if it needs a number that is missing, or cannot be judged.
     message : str
         The outcome in words.
     values : dict
         Value of each name in the rule; None if it is missing.
+    judged : bool
+        False if the outcome depends on a verdict that there is not: the rule is neither passed nor violated.
     """
 
     rule: str
@@ -338,6 +340,7 @@ class Gate:
     passed: bool
     message: str
     values: dict[str, float | str | None]
+    judged: bool = field(default=True, metadata=ADDED)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -522,4 +525,8 @@ class Report:
 
     def violated(self, level: Level) -> tuple[Gate, ...]:
         """Return the gates of a level that are violated."""
-        return tuple(gate for gate in self.gates if gate.level == level and not gate.passed)
+        return tuple(gate for gate in self.gates if gate.level == level and gate.judged and not gate.passed)
+
+    def unjudged(self, level: Level) -> tuple[Gate, ...]:
+        """Return the gates of a level that cannot be judged."""
+        return tuple(gate for gate in self.gates if gate.level == level and not gate.judged)

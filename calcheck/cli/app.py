@@ -123,8 +123,11 @@ def run() -> int:
     except OSError as error:
         if error.filename is not None:
             raise
+        problem = f"cannot write to standard output: {error.strerror}"
+        if isinstance(error, FileNotFoundError):
+            problem = "the current folder was deleted. Change to another one"
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffer cannot be written either
-        return _complain(f"cannot write to standard output: {error.strerror}", EXIT_MISTAKE)
+        return _complain(problem, EXIT_MISTAKE)
     return code if isinstance(code, int) else 0
 
 

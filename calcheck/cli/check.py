@@ -1,4 +1,7 @@
-"""`calcheck check`: check a file against rules, a baseline or its verdicts; the exit code is 1 if one is violated."""
+"""`calcheck check`: check a file against rules, a baseline or its verdicts.
+
+The exit code is 1 if one is violated, else 3 if one cannot be judged.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from calcheck.cli.common import (
     select_metrics,
     weigh,
 )
-from calcheck.cli.gate_rules import rules_of
+from calcheck.cli.gate_rules import exit_code, rules_of
 from calcheck.cli.options import (
     AgainstOptions,
     GateReportOptions,
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
     from calcheck.regions.cut import Cut
     from calcheck.report import Gate, Report
 
-EXIT_VIOLATED = 1
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
 
 
@@ -161,7 +163,8 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     """Check a file against rules, and exit with code 1 if a rule is violated.
 
     Without rules, every metric that applies is computed, and the overall
-    verdict must not be "fail".
+    verdict must not be "fail". The exit code is 3 if no rule is violated, but
+    one cannot be judged: it depends on a verdict that this file does not have.
     """
     options = build(RuleOptions, given)
     base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
@@ -183,8 +186,8 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
         skips = requirements.take_all(options.metrics)
         reports = [_checked(source, metrics, requirements, slices, given, skips=skips) for source in sources]
         _deliver(reports, output, summary)
-    if any(report.violated("fail") for report in reports) and not options.exit_zero:
-        raise typer.Exit(EXIT_VIOLATED)
+    if (code := exit_code(reports)) and not options.exit_zero:
+        raise typer.Exit(code)
 
 
 def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slices: SlicePlan | None) -> FileSource:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from calcheck.cli.config_file import Config
     from calcheck.cli.options import RuleOptions
     from calcheck.gate.rules import Rule
-    from calcheck.report import Level
+    from calcheck.report import Level, Report
 
     Rules = list[tuple[Rule, Level]]
 
+EXIT_VIOLATED, EXIT_UNJUDGED = 1, 3
 TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
 
 
@@ -43,6 +44,13 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
     return found
 
 
+def exit_code(reports: Sequence[Report]) -> int:
+    """Return the exit code for gates: 1 if one is violated, else 3 if one cannot be judged, else 0."""
+    if any(report.violated("fail") for report in reports):
+        return EXIT_VIOLATED
+    return EXIT_UNJUDGED if any(report.unjudged("fail") for report in reports) else 0
+
+
 def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
     """Return the rules in texts, with their levels.
 
@@ -61,6 +69,9 @@ def _rule(text: str) -> Rule:
     from calcheck.gate.rules import parse
 
     known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
+    for name, metric in METRICS.items():
+        if metric.info.alternative == "none":
+            known[name].pop("verdict")  # it is always none
     return resolve_rule(parse(text), known, {name: alias.metric for name, alias in ALIASES.items()})
 
 

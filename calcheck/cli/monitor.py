@@ -19,7 +19,7 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.gate_rules import parse_rules
+from calcheck.cli.gate_rules import exit_code, parse_rules
 from calcheck.cli.next_commands import monitor_commands
 from calcheck.cli.options import (
     GateReportOptions,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from calcheck.report import Report
     from calcheck.studies.monitor_state import MonitorState
 
-EXIT_VIOLATED = 1
 STORED = ("time", "window", "horizon")
 NO_TIME = "--time is required: the column of the target times"
 
@@ -75,8 +74,8 @@ def _monitor(files: list[str], **given: Any) -> None:
     if plot:
         draw(monitor_picture(report), plot)
     deliver(report, output, monitor_document)
-    if report.violated("fail") and not conditions.exit_zero:
-        raise typer.Exit(EXIT_VIOLATED)
+    if (code := exit_code([report])) and not conditions.exit_zero:
+        raise typer.Exit(code)
 
 
 def _require_writable(output: GateReportOptions, files: Sequence[str], plot: str | None, save_to: str | None) -> None:

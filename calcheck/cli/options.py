@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calcheck.errors import OptionError
+from calcheck.io.object_store import TIMEOUT_SECONDS
 from calcheck.options import flag_of, option, require_count_option
 from calcheck.render import format_names
 
@@ -26,6 +27,11 @@ class InputOptions:
 
     input_format: INPUT_FORMATS | None = option(
         None, "Format of FILE. Default: by the file name extension. Required for standard input."
+    )
+    timeout: float = option(
+        TIMEOUT_SECONDS,
+        "Seconds to wait for each answer of an object store, such as s3:// or gs://.",
+        metavar="SECONDS",
     )
 
 
@@ -182,7 +188,9 @@ class RuleOptions:
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+        default=False,
+        text="Exit with 0 even if rules are violated, or cannot be judged.",
+        by_hand="the choice to ignore violated rules",
     )
 
 
@@ -204,7 +212,9 @@ class MonitorRuleOptions:
         repeated=True,
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
+        default=False,
+        text="Exit with 0 even if rules are violated, or cannot be judged.",
+        by_hand="the choice to ignore violated rules",
     )
 
 

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from calcheck.cli.completion import complete_values
 from calcheck.cli.precedence import drop_excluded, select_format, source_of
 from calcheck.errors import OptionError
+from calcheck.io.object_store import limit_waiting
 from calcheck.options import Option, options_of
 
 if TYPE_CHECKING:
@@ -192,6 +193,7 @@ def _run(function: Callable[..., None], context: typer.Context, **given: Any) ->
     settings = context.obj
     settings.warn_of_unknown_variables()
     with settings.with_provenance():
+        limit_waiting(given.get("timeout"))
         function(**given, settings=settings)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from calcheck.conclusion.evidence import Evidence
 from calcheck.conclusion.sentences import (
     describe_bias,
+    describe_impossible,
     describe_inputs,
     describe_others,
     describe_ranking,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 MIN_VERDICTS, MANY_RESULTS = 2, 8  # Minimum number of verdicts, or of results, for a conclusion
 MIN_ROWS = 30  # Minimum number of rows for the answer yes
-TOPICS = (describe_bias, describe_size, describe_shape, describe_ranking, describe_inputs)
+TOPICS = (describe_bias, describe_size, describe_shape, describe_ranking, describe_inputs, describe_impossible)
 """Functions that return the finding about a topic, in the order of the conclusion."""
 
 

@@ -286,6 +286,17 @@ def describe_inputs(evidence: Evidence) -> Finding | None:
     return _fault("inputs", "wrong-distribution", f"{where}{p}")
 
 
+def describe_impossible(evidence: Evidence) -> Finding | None:
+    """Return the finding about targets that have probability 0; None if there are none, or replicates have them too."""
+    nll = evidence.results.get("nll")
+    if nll is None or nll.verdict == "pass":
+        return None
+    texts = [message.text for message in nll.warnings if message.code == "impossible-targets"]
+    if not texts and nll.value is None and nll.verdict == "fail":  # streamed rows are not counted
+        texts = ["some targets have probability 0 under the predictions, so the log-likelihood is infinite"]
+    return _fault("others", "worse-than-promised", texts[0]) if texts else None
+
+
 def describe_others(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding about failures that no sentence explains."""
     judged = [result for result in evidence.results.values() if result.verdict not in ("none", "undecided")]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 FEWEST = 5  # Minimum number of clusters
+FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large kurtosis
 FEW = 20  # Fewer clusters are warned of
 MOST = 2_000  # More clusters would not improve the precision, and are joined
 
@@ -61,20 +62,33 @@ class Clusters:
         """The factor by which the variance between clusters is multiplied."""
         return self.inflation * len(self) / (len(self) - 1)
 
-    def expanded(self, confidence: float) -> float:
-        r"""Return the nominal confidence at which a cluster bootstrap interval has a given coverage.
+    def expanded(self, confidence: float, effective: float | None = None) -> float:
+        r"""Return the nominal confidence at which an interval from clusters has a given coverage.
 
         .. math:: 2 \Phi(t \sqrt{v}) - 1
 
-        where t is the quantile of Student's t at the confidence, and v the :attr:`variance_factor`.
+        where t is the quantile of Student's t at the confidence, and v the :attr:`variance_factor`. With e effective
+        clusters, t has at most :math:`2 G e / (G - e) - 1` degrees of freedom: those of the variance of influences with
+        the kurtosis G / e.
+
+        Parameters
+        ----------
+        confidence : float
+            The coverage.
+        effective : float, optional
+            Effective number of clusters that determine the variance, :func:`.effective_rows`.
 
         References
         ----------
-        Hesterberg (2015), The American Statistician 69, 371-386: expanded percentile intervals.
+        Hesterberg (2015), The American Statistician 69, 371-386: expanded percentile intervals. Satterthwaite (1946),
+        Biometrics Bulletin 2, 110-114.
         """
         from scipy.special import ndtr, stdtrit
 
-        critical = stdtrit(self.degrees_of_freedom, (1 + confidence) / 2) * np.sqrt(self.variance_factor)
+        freedom, count = self.degrees_of_freedom, len(self)
+        if effective is not None and effective < count:
+            freedom = min(freedom, max(FEWEST_FREEDOM, 2 * count * effective / (count - effective) - 1))
+        critical = stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(self.variance_factor)
         return min(float(2 * ndtr(critical) - 1), 1 - 1e-9)
 
     def sums(self, values: Values) -> Values:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NOTABLE = 1.5  # Design effects above this are warned of
 FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows
-CHANCE = 0.01  # Maximum probability of a design effect that large if rows are independent, over all columns
+CHANCE = 0.02  # Maximum probability of a design effect that large if rows are independent, over all columns
 
 
 class DesignEffect(NamedTuple):

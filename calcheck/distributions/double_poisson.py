@@ -32,7 +32,7 @@ class DoublePoisson(Counts):
     mu : (n,)
         Locations, > 0, at most 2^53; the mean is about mu.
     phi : (n,)
-        Inverse dispersions, from 1e-100 to 1e100; the variance is about mu / phi. 1 is the Poisson distribution.
+        Inverse dispersions, from 1e-75 to 1e75; the variance is about mu / phi. 1 is the Poisson distribution.
 
     Raises
     ------

@@ -13,8 +13,8 @@ from calcheck.distributions.formatting import format_plain
 from calcheck.distributions.gaussian import Gaussian
 from calcheck.distributions.independent import Independent
 from calcheck.distributions.kernel_means import joint_normal_kernel_mean
-from calcheck.errors import DataError
-from calcheck.validation import require, require_moderate
+from calcheck.errors import DataError, ExtremeValuesError
+from calcheck.validation import LEAST, UNIT, require, require_moderate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,10 @@ class JointGaussian(Predictive):
         require_moderate("loc", self.loc)
         require_moderate("cholesky", self.cholesky)
         require("cholesky", np.triu(self.cholesky, 1) == 0, "must be lower triangular", "Is it a covariance?")
-        require("cholesky", np.diagonal(self.cholesky, axis1=1, axis2=2) > 0, "must have a positive diagonal")
+        diagonal = np.diagonal(self.cholesky, axis1=1, axis2=2)
+        require("cholesky", diagonal > 0, "must have a positive diagonal")
+        rule = f"must have a diagonal of at least {LEAST:.0e} to be squared"
+        require("cholesky", diagonal >= LEAST, rule, UNIT, ExtremeValuesError)
 
     @property
     def targets(self) -> int:

@@ -32,7 +32,7 @@ class NegativeBinomial(Counts):
     mu : (n,)
         Means, > 0, at most 2^53.
     size : (n,)
-        Shape of the gamma distribution, from 1e-100 to 1e100: the variance is mu + mu^2 / size. (n in scipy,
+        Shape of the gamma distribution, from 1e-75 to 1e75: the variance is mu + mu^2 / size. (n in scipy,
         total_count in torch.)
 
     Raises

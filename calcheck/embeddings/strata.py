@@ -55,6 +55,11 @@ class Strata:
     by: Literal["equal inputs", "input", "propensity", "all rows"]
 
     @property
+    def description(self) -> str:
+        """Return how labels are permuted, for reports."""
+        return "permuted over all rows" if self.by == "all rows" else f"permuted by {self.by}"
+
+    @property
     def exchangeable(self) -> int:
         """Return the number of rows in groups that contain rows of both samples."""
         both = np.bincount(self.group, self.labels) * np.bincount(self.group, ~self.labels)
@@ -84,18 +89,45 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
     features : callable
         Returns Z, (n, q), with the kernel on inputs approximated by Z Z^T, for estimating the propensity score.
     """
-    _, same = np.unique(x, axis=0, return_inverse=True)
-    same = same.ravel()
-    if (np.bincount(same, labels) > 0).all() and (np.bincount(same, ~labels) > 0).all():
+    same, first, second = _equal_inputs(x, labels)
+    if (first > 0).all() and (second > 0).all():
         return Strata(same, labels, "equal inputs")
     if x.shape[1] == 1:
         return Strata(_neighbors(x[:, 0]), labels, "input")
     return Strata(_neighbors(propensity(features(), labels)), labels, "propensity")
 
 
+def joint_strata(x: Values, labels: Labels) -> Strata:
+    """Return groups of rows of two samples, for comparing inputs and targets together.
+
+    A single group of all rows is exact if rows are independent and the joint distributions are equal. If each input is
+    equally frequent in both samples, as for draws of a model at the inputs of the data, rows with equal inputs are
+    grouped. Exchanging any rows would then make the inputs differ, which those of the samples do not.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs of both samples.
+    labels : (n,)
+        Whether a row is from the first sample.
+    """
+    same, first, second = _equal_inputs(x, labels)
+    if (first * second.sum() == second * first.sum()).all():
+        return Strata(same, labels, "equal inputs")
+    return one_stratum(labels)
+
+
 def one_stratum(labels: Labels) -> Strata:
-    """Return a single group of all rows: exact if the samples have equal joint distributions."""
+    """Return a single group of all rows."""
     return Strata(np.zeros(len(labels), dtype=np.intp), labels, "all rows")
+
+
+def _equal_inputs(x: Values, labels: Labels) -> tuple[NDArray[np.intp], Values, Values]:
+    """Return the number of the distinct input of each row, (n,), and the rows of each sample per distinct input."""
+    _, same = np.unique(x, axis=0, return_inverse=True)
+    same = np.asarray(same.ravel(), dtype=np.intp)
+    first, second = (np.asarray(np.bincount(same, chosen), dtype=np.float64) for chosen in (labels, ~labels))
+    return same, first, second
 
 
 def _neighbors(score: Values) -> NDArray[np.intp]:

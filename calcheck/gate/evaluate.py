@@ -29,7 +29,7 @@ from calcheck.gate.slices import SliceSummary, results_by_group
 from calcheck.report import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from calcheck.gate.slices import ByGroup
     from calcheck.report import Input, Level, Monitor, Overall, Report, Result
@@ -50,7 +50,8 @@ EQUALITIES = ("==", "!=")  # operators that can compare two texts
 def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     """Return the gate of a rule on a report.
 
-    A rule that refers to an absent number is always violated.
+    A rule that refers to an absent number is always violated. A rule cannot be judged if it is not violated, but would
+    be with another verdict in place of one that there is not.
 
     Raises
     ------
@@ -62,14 +63,18 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     parts: Parts = {INPUT: report.input, OVERALL: report.overall, SLICES: summary, MONITOR: report.monitor}
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
+    open_verdicts = {text for text, (name, _) in names.items() if name.is_verdict and values[text] in (None, "none")}
     present = {name: value for name, value in values.items() if value is not None}
-    complete = len(present) == len(values)
+    present |= dict.fromkeys(open_verdicts, "none")
+    violated = len(present) < len(values) or bool(_holds(rule.condition, present, rule))
+    judged = violated or _holds(rule.condition, present, rule, open_verdicts) is not None
     return Gate(
         rule=rule.text,
         level=level,
-        passed=complete and not _holds(rule.condition, present, rule),
+        passed=judged and not violated,
         message=format_values(values, lambda text: names[text][1].get(names[text][0].head)),
         values=values,
+        judged=judged,
     )
 
 
@@ -112,8 +117,13 @@ def _entries(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _holds(condition: Condition, values: Mapping[str, float | str], rule: Rule) -> bool:
-    """Return whether a condition holds; it does not short-circuit, so that every error in it is found."""
+def _holds(
+    condition: Condition, values: Mapping[str, float | str], rule: Rule, unknown: Collection[str] = ()
+) -> bool | None:
+    """Return whether a condition holds; it does not short-circuit, so that every error in it is found.
+
+    Comparisons of names that are unknown are None, and so is a condition whose outcome depends on them.
+    """
     match condition:
         case Comparison():
             left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)
@@ -124,12 +134,17 @@ def _holds(condition: Condition, values: Mapping[str, float | str], rule: Rule) 
                     f"rule {rule.text!r} compares {sides}: compare numbers with numbers, or text with text by == or !="
                 )
                 raise OptionError(msg)
-            return bool(COMPARED[condition.operator](left, right))
+            named = {str(side) for side in (condition.left, condition.right) if isinstance(side, Name)}
+            return None if named.intersection(unknown) else bool(COMPARED[condition.operator](left, right))
         case Not():
-            return not _holds(condition.condition, values, rule)
+            holds = _holds(condition.condition, values, rule, unknown)
+            return None if holds is None else not holds
         case BoolOp():
-            outcomes = [_holds(each, values, rule) for each in condition.conditions]
-            return all(outcomes) if condition.word == "and" else any(outcomes)
+            outcomes = [_holds(each, values, rule, unknown) for each in condition.conditions]
+            decisive = condition.word == "or"  # one such outcome decides
+            if decisive in outcomes:
+                return decisive
+            return None if None in outcomes else not decisive
 
 
 def _value(operand: Operand, values: Mapping[str, float | str], rule: Rule) -> float | str:

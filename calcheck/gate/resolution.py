@@ -129,6 +129,10 @@ class _Resolver:
         for depth, step in enumerate(name.path[1:], start=1):
             if there is None:
                 return
+            if step == "verdict" and step not in there:
+                self.rule.reject(
+                    name.at, f"{name} is never there: {name.head} does not test a model. Compare its value"
+                )
             if step not in there:
                 similar = _similar(step, there, "Available fields") if there else "It has no fields"
                 self.rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {similar}")

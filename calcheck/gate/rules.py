@@ -92,6 +92,11 @@ class Name:
         """The metric, or the part of the report."""
         return self.path[0]
 
+    @property
+    def is_verdict(self) -> bool:
+        """Whether this is the verdict of a metric, or of a part of the report."""
+        return self.path[1:] == ("verdict",)
+
     def __str__(self) -> str:
         path = ".".join(self.path)
         return f"{SLICES}['{self.group}'].{path}" if self.group else path

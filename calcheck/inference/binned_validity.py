@@ -239,7 +239,7 @@ def _sorted_rows(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float6
 
 def _too_few_bins_reason(bins: Bins, defined: int) -> str:
     """Return why the share of valid bins gives no verdict, given the number of bins that have an interval, or ""."""
-    different = min(defined, len(np.unique(bins.membership(), axis=1).T))
+    different = defined if bins.shares is None else min(defined, np.unique(bins.shares, axis=1).shape[1])
     if different >= MIN_BINS:
         return ""
     which = "1 different bin" if different == 1 else f"{different} different bins"

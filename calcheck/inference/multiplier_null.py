@@ -73,7 +73,8 @@ def simulate_dependent_null(
     terms = {id(each): _Terms(each, clusters) for each in waiting if not dependence_reason(each.metric)}
     judged = [each for each in terms.values() if not each.no_verdict]
     _add_replicates(judged, simulation, run)
-    noise = iter(multiplier_noise([(each.residuals(), each.members()) for each in judged], clusters.inflation, run))
+    with np.errstate(invalid="ignore"):  # the noise of an infinite value is undefined
+        noise = iter(multiplier_noise([(each.residuals(), each.members()) for each in judged], clusters.inflation, run))
     for each in waiting:
         found = terms.get(id(each))
         reason = dependence_reason(each.metric) if found is None else found.no_verdict
@@ -261,6 +262,8 @@ class _Terms:
 
     def null(self, noise: Values) -> NullDistribution:
         """Return the null distribution, given draws of the noise of the means, (R, k)."""
+        if np.isposinf(self.statistic.estimate()):
+            noise = np.zeros_like(noise)  # that of the data is unknown, but any replicate is smaller
         n, means, start = int(self.clusters.sizes.sum()), {}, 0
         for name, each in self.moments.items():
             expected = each.mean.sum(axis=0) / n

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.inference.p_values import cannot_reject, is_open, p_value, p_value_error, rejects
+from calcheck.inference.p_values import cannot_reject, has_p_value, is_open, p_value, p_value_error, rejects
 from calcheck.messages import Message
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def compare_with_null(
 def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
     """Add the p-value and the reference with its limits, if a null distribution was simulated."""
     metric, simulated = computed.metric, computed.null
-    if metric.alternative == "none" or simulated is None or not np.isfinite(computed.value):
+    if metric.alternative == "none" or simulated is None or not has_p_value(computed.value):
         return inferred
     if simulated.no_verdict:
         return replace(inferred, details={**inferred.details, "null": simulated.details})
@@ -93,7 +93,7 @@ def _with_null_reference(
     """Add the mean and limits of the null distribution as reference, with zeta."""
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
-    zeta = (estimate - mean) / reach if reach > 0 else None
+    zeta = (estimate - mean) / reach if reach > 0 and np.isfinite(estimate) else None
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 

@@ -23,7 +23,7 @@ from calcheck.inference.metric_protocol import (
     RefitsReplicates,
     implements,
 )
-from calcheck.inference.p_values import is_at_atom, is_open, p_value, p_value_error
+from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.inference.verdicts import null_statistic_of
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution
@@ -269,7 +269,7 @@ class FittedMetric(Generic[MetricT_co]):
 
     def is_open(self, run: Run) -> bool:
         """Return whether more replicates may change the verdict; not if the threshold is at an atom."""
-        if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
+        if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not has_p_value(self.value):
             return False
         values, alternative = self.null.values, self.metric.alternative
         if is_at_atom(values, self.compared_value, alternative):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.inference.p_values import cannot_reject, rejects
+from calcheck.inference.p_values import cannot_reject, has_p_value, rejects
 from calcheck.inference.step_down import relative_to_limits, step_down_p_values
 from calcheck.report import Overall
 
@@ -68,7 +68,7 @@ def common_statistics(computed: Sequence[FittedMetric[InferableMetric]]) -> Comm
 
 def _is_judged(computed: FittedMetric[InferableMetric], null: NullDistribution) -> bool:
     """Return whether the verdict is based on replicates that other metrics have too."""
-    known = bool(np.isfinite(computed.compared_value)) and not null.no_verdict
+    known = has_p_value(computed.compared_value) and not null.no_verdict
     return known and computed.basis.kind == "p" and computed.shares_replicates
 
 

@@ -31,10 +31,15 @@ def p_value(values: NDArray[np.float64], own: float, alternative: Alternative) -
     alternative : str
         The tail that is evidence against the model: ``"greater"``, ``"less"`` or ``"two-sided"``.
     """
-    slack = TIED * abs(own)
+    slack = TIED * abs(own) if np.isfinite(own) else 0.0
     above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
     below = (1 + np.sum(~(values > own + slack))) / (len(values) + 1)
     return float(min(1.0, {"greater": above, "less": below, "two-sided": 2 * min(above, below)}[alternative]))
+
+
+def has_p_value(own: float) -> bool:
+    """Return whether a value has a p-value: a finite one, and inf, the strongest evidence; not -inf and NaN."""
+    return bool(own > -np.inf)
 
 
 def p_value_error(p: float, replicates: int, alternative: Alternative) -> float:

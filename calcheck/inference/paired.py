@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
-from calcheck.inference.bootstrap import Replicates, Statistic
+from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
 from calcheck.inference.multiplier_null import dependence_reason
@@ -52,6 +52,8 @@ SPREAD_ONLY = Message(
     "resampling adds noise to both values, so the interval of the difference shows its spread only and is not used for"
     " a decision",
 )
+STEP = 0.1  # Step of a slope, relative to the noise of a resample
+MOST_ROWS = BLOCK_DRAWS_IN_GROUPS // 3  # Maximum rows for slopes, whose noise is from two other resamples of a block
 NO_PERMUTATIONS = "the permutation test was turned off (--permutations 0)"
 NOT_RESAMPLED = "the bootstrap was turned off (--no-bootstrap)"
 EXCHANGEABLE = Message(
@@ -107,8 +109,8 @@ class ModelPair(Generic[MetricT_co]):
     @cached_property
     def rounding(self) -> float:
         """The size of rounding errors of the difference."""
-        sides = [each.estimate() for each in self._values()]
-        return EQUAL * max(map(abs, (*sides, *(self.targets or ()))))
+        numbers: list[float] = [each.estimate() for each in self._values()] + list(self.targets or ())
+        return EQUAL * max(map(abs, numbers))
 
     def values(self) -> tuple[float, float]:
         """Return the values of both models, or their distances from their targets."""
@@ -180,7 +182,8 @@ def compare_pairs(
       bootstrap of D, centered and with equal tails, is asymptotically valid for these too. Distances from targets have
       no slope at the targets, where both models may be: they are equal if the deviations a and b from the targets are
       equal or opposite, so the bootstrap tests both b - a and b + a, and the larger p-value counts.
-    * Functions of means that are biased by noise: the bootstrap of D, centered at its mean.
+    * Functions of means that are biased by noise: the bootstrap of D, centered at its mean. In bins, its slopes at the
+      resamples times the noise of others.
     * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.
 
     Parameters
@@ -380,22 +383,50 @@ def _of_contrasts(contrasts: Sequence[_Contrast], run: Run) -> Inference:
 
 
 def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
-    """Return the percentile interval of the difference of a noise-biased metric, and the centered bootstrap p-value."""
+    """Return the percentile interval of the difference of a noise-biased metric, and its bootstrap p-value."""
     statistic = pair.statistic()
-    replicates = Replicates([statistic], run, stage=f"{pair.metric.info.name}: resamples")
+    in_bins = bool(pair.metric.info.conditional_on) and statistic.averages.n <= MOST_ROWS
+    both = [statistic, _slope(statistic)] if in_bins else [statistic]
+    replicates = Replicates(both, run, stage=f"{pair.metric.info.name}: resamples")
     replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
-    values, bootstrap, reason = check_replicates(replicates.values[0], estimate)
+    values, bootstrap, reason = check_replicates(replicates.values[0], estimate, rounding=pair.rounding)
     details = {"bootstrap": bootstrap}
     if pair.ties or reason:
         p = 1.0 if pair.ties else None
         return Inference(p_value=p, details=details, warnings=(no_interval(reason),) if reason else ())
     low, high = percentile(values, confidence_run(run, pair.clusters).confidence)
-    away = np.abs(replicates.values[0] - values.mean())
+    away = np.abs(replicates.values[1] if in_bins else replicates.values[0] - values.mean())
     factor = 1.0 if pair.clusters is None else pair.clusters.variance_factor
     p = float((1 + np.sum(~(away < abs(estimate) / factor**0.5))) / (len(away) + 1))
     warnings = (SPREAD_ONLY,)
     return Inference(low=low, high=high, interval="percentile", p_value=p, details=details, warnings=warnings)
+
+
+def _slope(statistic: Statistic) -> Statistic:
+    r"""Return the slope of a statistic at a resample, times noise from two others.
+
+    .. math:: (D(\theta^* + h e) - D(\theta^*)) / h, \qquad e = (\theta^{**} - \theta^{***}) / \sqrt 2
+
+    The gap between predicted and observed spread in a bin is an absolute value, with a kink at 0. The difference of two
+    models hardly changes where both are on the same side of it, and changes fast where they are not. At the data, it
+    therefore seems least variable where it is largest, and resamples, which add noise, hide the kink. Slopes at
+    resamples do neither: their mean square times that of the noise is at least the variance.
+
+    References
+    ----------
+    Chernoff (1981), A note on an inequality involving the normal distribution, Annals of Probability 9, 533-535.
+    """
+
+    def change(means: Means) -> Values:
+        moved = {
+            name: means[name] + STEP * (np.roll(means[name], 1, axis=0) - np.roll(means[name], 2, axis=0)) / 2**0.5
+            for name in statistic.averages.terms
+        }
+        there = statistic.function(means.with_values(moved))
+        return np.asarray((there - statistic.function(means)) / STEP)
+
+    return replace(statistic, function=change)
 
 
 def _swap_masks(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.inference.p_values import TIED
+from calcheck.inference.p_values import TIED, has_p_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,8 @@ def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) 
 
     A value of 1 is at the limit at which the statistic alone is significant at 5 %; values of 0 and below are no
     evidence, as are constant statistics. Medians and limits are those of all columns, so these remain exchangeable. The
-    limits of a two-sided test differ, which allows for skewed statistics. Undefined statistics stay NaN.
+    limits of a two-sided test differ, which allows for skewed statistics. A statistic of inf stays inf if large values
+    are evidence. Undefined statistics are NaN.
 
     Parameters
     ----------
@@ -44,7 +45,9 @@ def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) 
     """
     values = np.where(np.isfinite(statistics), statistics, np.nan)
     away = values - np.nanmedian(values, axis=1, keepdims=True)
-    return np.array([_beyond(line, side) for line, side in zip(away, alternatives, strict=True)])
+    relative = np.array([_beyond(line, side) for line, side in zip(away, alternatives, strict=True)])
+    largest = np.isposinf(statistics) & (np.array(alternatives) != "less")[:, None]
+    return np.where(largest, np.inf, relative)
 
 
 def _beyond(line: Values, alternative: Alternative) -> Values:
@@ -102,7 +105,7 @@ def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> lis
     """
     families: dict[str, list[int]] = {}
     for place, each in enumerate(computed):
-        if each.null is not None and np.isfinite(each.value) and np.isfinite(each.null.values).any():
+        if each.null is not None and has_p_value(each.value) and np.isfinite(each.null.values).any():
             families.setdefault("" if each.shares_replicates else each.metric.info.name, []).append(place)
     found: list[float | None] = [None] * len(computed)
     for places in families.values():

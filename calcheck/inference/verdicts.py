@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 SMALL_ACCELERATION = 0.02  # Maximum |a| for ABC limits
+MODERATE_SHIFT = 0.5  # Maximum |a w| for ABC limits of clusters, at the normal quantile w
 PERCENTILE_RESAMPLES, MIN_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # For percentile intervals: no verdicts
 EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
 FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
@@ -67,9 +69,9 @@ def resampled_statistic(metric: InferableMetric, rows: RowResults, clusters: Clu
     return clustered(statistic_of(metric, fixed), clusters)
 
 
-def confidence_run(run: Run, clusters: Clusters | None) -> Run:
+def confidence_run(run: Run, clusters: Clusters | None, effective: float | None = None) -> Run:
     """Return the run with the nominal confidence of intervals: larger than the coverage if clusters are few."""
-    return run if clusters is None else replace(run, confidence=clusters.expanded(run.confidence))
+    return run if clusters is None else replace(run, confidence=clusters.expanded(run.confidence, effective))
 
 
 def infer(found: Sequence[MetricRows], run: Run, clusters: Clusters | None = None) -> list[IntervalInference]:
@@ -145,7 +147,7 @@ def _mean_intervals(
 ) -> dict[int, IntervalInference]:
     """Return the inference of metrics that are functions of column means, which share their resamples."""
     intervals = {
-        place: MeanInterval(rows, resampled_statistic(metric, rows, clusters), confidence_run(run, clusters))
+        place: MeanInterval(rows, resampled_statistic(metric, rows, clusters), run, clusters)
         for place, (metric, rows, _) in found.items()
     }
     shared = [each for each in intervals.values() if not each.is_smooth]
@@ -208,6 +210,9 @@ class MeanInterval:
         The function.
     run : Run
         Seed, confidence, number of resamples.
+    clusters : Clusters, optional
+        The clusters that the statistic averages over. They have ABC limits, unless these are extreme: the limits of few
+        skewed clusters are beyond what resamples can show.
 
     Attributes
     ----------
@@ -215,23 +220,34 @@ class MeanInterval:
         The statistic of each resample, if the bootstrap is needed.
     """
 
-    def __init__(self, rows: RowResults, statistic: Statistic, run: Run) -> None:
-        self.rows, self.statistic, self.run = rows, statistic, run
+    def __init__(self, rows: RowResults, statistic: Statistic, run: Run, clusters: Clusters | None = None) -> None:
+        self.rows, self.statistic, self.clusters = rows, statistic, clusters
         self.estimate = statistic.estimate()
         self.replicates: NDArray[np.float64] = np.empty(0)
         left = statistic.leave_one_out()
         self.acceleration, self.effective_rows = acceleration(left), effective_rows(left)
+        self.run = confidence_run(run, clusters, self.effective_rows)
 
-    @property
+    @cached_property
+    def _abc(self) -> Bca:
+        return abc(self.statistic, self.run.confidence)
+
+    @cached_property
     def is_smooth(self) -> bool:
-        """Whether the rows are many and the acceleration is small, so that ABC limits replace the bootstrap."""
+        """Whether ABC limits replace the bootstrap: of clusters, and of many rows with a small acceleration."""
+        if self.clusters is not None:
+            from scipy.special import ndtri
+
+            limits, critical = self._abc, float(ndtri((1 + self.run.confidence) / 2))
+            moderate = abs(self.acceleration) * (critical + abs(limits.correction)) <= MODERATE_SHIFT
+            return bool(moderate and np.isfinite([limits.low, limits.high]).all())
         many = self.run.resamples is None and self.statistic.averages.n >= self.run.limits.abc_rows
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
     def inference(self, *, decides: bool) -> IntervalInference:
         """Return the interval and, if there is an exact reference, zeta; with a verdict by zeta if ``decides``."""
         if self.is_smooth:
-            limits = abc(self.statistic, self.run.confidence)
+            limits = self._abc
             return self._compared(limits, "abc", _bca_details(limits), 0.0, decides=decides)
         values, bootstrap, reason = check_replicates(self.replicates, self.estimate)
         if reason:

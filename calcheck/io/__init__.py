@@ -26,9 +26,9 @@ def read(
 
     Parameters
     ----------
-    data : path, DataFrame, table or mapping, optional
+    data : path, list of paths, DataFrame, table or mapping, optional
         * A file, a folder, or a pattern with ``*``, ``**``, ``?`` or ``[…]``; local, or in an object store
-          (``s3://``, ``gs://``). ``"-"`` for standard input.
+          (``s3://``, ``gs://``). ``"-"`` for standard input. Several in a list are read as one table.
         * A pandas DataFrame with one row per prediction. Cells may be lists or arrays. A named index becomes a column,
           and the row keys (``id``) if it has one level and no duplicates; an unnamed index is ignored.
         * A table of pyarrow, polars or another library with Arrow's interface, or a dict of arrays.
@@ -96,10 +96,11 @@ def read(
            [1.8, 2.1, 1.7]]))
     """
     from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.files import resolve
+    from calcheck.io.files import resolve, resolve_all
     from calcheck.io.source import FileSource
 
-    if not isinstance(data, (str, PathLike)):
+    are_paths = isinstance(data, (list, tuple)) and data and all(isinstance(each, (str, PathLike)) for each in data)
+    if not are_paths and not isinstance(data, (str, PathLike)):
         return _read_table(data, columns)
     options = ColumnOptions()
     if columns:
@@ -108,7 +109,8 @@ def read(
         given = Arguments(columns)
         given.require_no_arrays()
         options = given.options()
-    return FileSource(resolve(str(data), input_format), options)
+    file = resolve_all([str(each) for each in data], input_format) if are_paths else resolve(str(data), input_format)
+    return FileSource(file, options)
 
 
 def _read_table(data: Any, columns: Mapping[str, Any]) -> FileSource:

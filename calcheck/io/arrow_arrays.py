@@ -40,6 +40,29 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values of categories, unless these are texts, and large strings for string views."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return kind.value_type if pa.types.is_dictionary(kind) and not is_text(kind.value_type) else kind
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with plain types: few Arrow functions support views, or categories of numbers."""
+    for place, column in enumerate(schema):
+        if column.type != plain_type(column.type):
+            schema = schema.set(place, column.with_type(plain_type(column.type)))
+    return schema
+
+
+def plain_columns(table: pa.Table) -> pa.Table:
+    """Return a table with the types of :func:`plain_schema`."""
+    for place, column in enumerate(table.schema):
+        if column.type != plain_type(column.type):
+            table = table.set_column(place, column.name, table.column(place).cast(plain_type(column.type)))
+    return table
+
+
 def replace_in_text(table: pa.Table, pattern: str, by: str) -> pa.Table:
     """Return a table with all matches of a pattern replaced, in text columns and column names."""
     for place, field in enumerate(table.schema):

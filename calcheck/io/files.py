@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Literal, Self, TypeAlias, cast
 from urllib.parse import unquote
 
 from calcheck.conditions import parse_all
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
+from calcheck.io.compression import MAGIC as COMPRESSIONS
+from calcheck.io.compression import SUFFIXES as COMPRESSED
+from calcheck.io.compression import compression_errors, decompressed
 from calcheck.io.limits import ReadLimits
 from calcheck.io.object_store import open_object
 from calcheck.io.pipe import read_pipe
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     AnyFile: TypeAlias = "File | Files | TableInMemory"
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+ANY_JSON = ".json"
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
     ".parquet": "parquet",
@@ -45,6 +49,7 @@ SUFFIXES = {
     ".npz": "npz",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "jsonl",
     ".safetensors": "safetensors",
     ".nc": "netcdf",
 }
@@ -60,12 +65,19 @@ MAGIC = {
 }
 FOREIGN_MAGIC = {
     b"\x80": "a pickle, unsafe to load: it can run any code. Export to Parquet",
-    b"\x1f\x8b": "compressed by gzip. Decompress it first",
+    b"\xff\xfe\x00\x00": "text in UTF-32. Save it as UTF-8",
+    b"\x00\x00\xfe\xff": "text in UTF-32. Save it as UTF-8",
     b"\xff\xfe": "text in UTF-16. Save it as UTF-8",
     b"\xfe\xff": "text in UTF-16. Save it as UTF-8",
 }
+NULS = {  # which of the first bytes of Latin text without a byte order mark are 0
+    (0, 1, 2, 4, 5, 6): "UTF-32",
+    (1, 2, 3, 5, 6, 7): "UTF-32",
+    (0, 2, 4, 6): "UTF-16",
+    (1, 3, 5, 7): "UTF-16",
+}
 STDIN = "-"
-MAX_MAGIC = 8  # Length of the longest magic number, in bytes
+MAX_MAGIC = 10  # Length of the longest magic number, in bytes
 WILD = re.compile(r"[*?[]")
 WILD_IN_URIS = re.compile(r"[*[]")  # in a URI, a question mark starts the query
 HIDDEN = (".", "_")
@@ -120,7 +132,7 @@ class File:
     @property
     def display_name(self) -> str:
         """The name in messages."""
-        return "standard input" if self.name == STDIN else self.name
+        return "standard input" if self.name == STDIN else shown_path(self.name)
 
     @property
     def count(self) -> int:
@@ -166,6 +178,10 @@ class File:
                 msg = f"{self.display_name} is {what}"
                 raise FileError(msg)
         found = _by_magic(start)
+        zeros = tuple(place for place, byte in enumerate(start[:8]) if not byte)
+        if self.format in TEXT and zeros in NULS:
+            msg = f"{self.display_name} is text in {NULS[zeros]}. Save it as UTF-8"
+            raise FileError(msg)
         if found and self.format in TEXT:
             msg = f"{self.display_name} is not a {self.format} file but {found}. Pass --input-format {found}"
             raise FileError(msg)
@@ -176,14 +192,41 @@ class File:
             return stream.read()
 
     def open(self) -> io.BufferedIOBase:
-        """Return the bytes as a stream; the caller closes it."""
+        """Return the decompressed bytes as a stream; the caller closes it."""
+        if self._compression is None:
+            return self._stored()
+        with self._decompressed() as stream:
+            return io.BytesIO(read_pipe(self.display_name, stream))
+
+    def stream(self) -> str | io.BufferedIOBase:
+        """Return the argument for library readers: the path, or a stream for other files than plain ones.
+
+        Libraries take only paths in UTF-8.
+        """
+        is_plain = self._compression is None and self.place is None and self.buffered is None
+        return self.name if is_plain and self.name == shown_path(self.name) else self.open()
+
+    def _stored(self) -> io.BufferedIOBase:
+        """Return the bytes as they are stored."""
         if self.buffered is not None:
             return io.BytesIO(self.buffered)
         return self.place.open() if self.place else Path(self.name).open("rb")
 
-    def stream(self) -> str | io.BufferedIOBase:
-        """Return the argument for library readers: the path, or a stream for pipes and object stores."""
-        return self.open() if self.place or self.buffered is not None else self.name
+    @cached_property
+    def _compression(self) -> str | None:
+        with self._stored() as stream:
+            return _by_magic(stream.read(MAX_MAGIC), COMPRESSIONS)
+
+    @contextmanager
+    def _decompressed(self) -> Iterator[BinaryIO]:
+        """Open the compressed file; errors in it name the compression."""
+        kind = self._compression or ""
+        try:
+            with self._stored() as stored, decompressed(cast("BinaryIO", stored), kind) as stream:
+                yield stream
+        except (OSError, EOFError, ValueError, DataError, *compression_errors()) as error:
+            msg = f"{self.display_name} cannot be decompressed ({kind}: {error})"
+            raise FileError(msg) from error
 
     @property
     def format(self) -> str:
@@ -213,7 +256,7 @@ class File:
 
     def sha256(self) -> str:
         """Return the SHA-256 hash of the bytes."""
-        with self.open() as stream:
+        with self._stored() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def content_starts(self, magic: bytes) -> bool:
@@ -223,7 +266,10 @@ class File:
     def _start(self) -> bytes:
         """Return the first bytes."""
         try:
-            with self.open() as stream:
+            if self._compression is not None:
+                with self._decompressed() as compressed:
+                    return compressed.read(MAX_MAGIC)
+            with self._stored() as stream:
                 return stream.read(MAX_MAGIC)
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
@@ -337,7 +383,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
-    with other extensions are skipped too.
+    with other extensions are skipped too; so are files named ``.json``, which may be metadata, beside tables.
 
     Parameters
     ----------
@@ -363,6 +409,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
+    known = {path: place for path, place in known.items() if suffix_of(path) != ANY_JSON} or known
     if not seen:
         endings = ", ".join(SUFFIXES)
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"
@@ -374,6 +421,25 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
         for path, place in sorted((known or seen).items())
     )
     return Files(name, members)
+
+
+def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFile:
+    """Return the files of several paths, patterns or folders as one table, in their order.
+
+    Raises
+    ------
+    FileError
+        There is no such file, or one is named twice.
+    """
+    members: list[PartitionFile] = []
+    for found in (resolve(name, input_format) for name in names):
+        members += found.members if isinstance(found, Files) else [PartitionFile(cast("File", found))]
+    paths = [member.file.name for member in members]
+    if repeated := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
+        msg = f"{repeated[0]} is named twice, so its rows would count twice"
+        raise FileError(msg)
+    more = f", … {len(paths):,} in all" if len(paths) > MAX_SHOWN else ""
+    return Files(", ".join(paths[:MAX_SHOWN]) + more, tuple(members))
 
 
 def _file(place: StoreObject | str, input_format: str | None) -> File:
@@ -459,14 +525,20 @@ def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
 
 
 def suffix_of(name: str) -> str:
-    """Return the extension of a path or URI, in lower case.
+    """Return the extension of a path or URI, in lower case, without that of a compression.
 
     Examples
     --------
-    >>> suffix_of("s3://bucket/preds.PARQUET?region=eu-west-1")
-    '.parquet'
+    >>> suffix_of("s3://bucket/preds.PARQUET?region=eu-west-1"), suffix_of("preds.csv.gz")
+    ('.parquet', '.csv')
     """
-    return Path(name.partition("?")[0] if is_uri(name) else name).suffix.lower()
+    path = Path(name.partition("?")[0] if is_uri(name) else name)
+    return (path.with_suffix("") if path.suffix.lower() in COMPRESSED else path).suffix.lower()
+
+
+def shown_path(name: str) -> str:
+    """Return a path as text that can be printed, also if it is not in UTF-8."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 @contextmanager
@@ -481,6 +553,6 @@ def file_named(name: str) -> Iterator[None]:
         raise FileError(msg) from error
 
 
-def _by_magic(start: bytes) -> str | None:
-    """Return the format whose magic number the bytes start with."""
-    return next((found for magic, found in MAGIC.items() if start.startswith(magic)), None)
+def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:
+    """Return the format, or the compression, whose magic number the bytes start with."""
+    return next((found for magic, found in known.items() if start.startswith(magic)), None)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+import math
+import threading
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from calcheck.errors import FileError
+from calcheck.options import require_positive_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from io import BufferedIOBase
 
-RETRY_LIMITS = {"gs": "retry_limit_seconds=30", "gcs": "retry_limit_seconds=30"}
-"""URI options that limit retries: the default waits 15 minutes for a store that does not answer."""
+AnswerT = TypeVar("AnswerT")
+
+TIMEOUT_SECONDS = 30.0
+TIMEOUT: ContextVar[float] = ContextVar("TIMEOUT", default=TIMEOUT_SECONDS)
+"""Seconds to wait for each answer of a store that is named from now on."""
+RETRY_LIMIT = "retry_limit_seconds"
+"""URI option of gs:// that limits retries: the default waits 15 minutes for a store that does not answer."""
+WAITING = "calcheck waits for an object store"
+"""Name of the threads that wait, for which pyarrow would also wait when the program ends."""
 MAX_REASON = 200  # Maximum characters of a store's error message
 
 
@@ -31,12 +42,15 @@ class StoreObject:
         The path in the file system.
     size_known : bool
         Whether a listing of the store returned it, so that it is known to be a file.
+    timeout : float
+        Seconds to wait for each answer of the store.
     """
 
     name: str
     filesystem: Any
     path: str
     size_known: bool = False
+    timeout: float = field(default_factory=TIMEOUT.get)
 
     def kind(self) -> Literal["file", "folder", "nothing"]:
         """Return what the URI names.
@@ -50,8 +64,7 @@ class StoreObject:
 
         if self.size_known:
             return "file"
-        with _reached(self.name):
-            found = self.filesystem.get_file_info(self.path).type
+        found = self._answer(lambda: self.filesystem.get_file_info(self.path)).type
         return "file" if found == FileType.File else "folder" if found == FileType.Directory else "nothing"
 
     def open(self) -> BufferedIOBase:
@@ -62,8 +75,7 @@ class StoreObject:
         FileError
             The file cannot be read.
         """
-        with _reached(self.name):
-            stream: BufferedIOBase = self.filesystem.open_input_file(self.path)
+        stream: BufferedIOBase = self._answer(lambda: self.filesystem.open_input_file(self.path))
         return stream
 
     def below(self) -> dict[str, StoreObject]:
@@ -76,16 +88,28 @@ class StoreObject:
         """
         from pyarrow.fs import FileSelector, FileType
 
-        with _reached(self.name):
-            found = self.filesystem.get_file_info(FileSelector(self.path, recursive=True))
+        found = self._answer(lambda: self.filesystem.get_file_info(FileSelector(self.path, recursive=True)))
         inside = {info.path[len(self.path) :].strip("/"): info.path for info in found if info.type == FileType.File}
         stem, question, query = self.name.partition("?")
         return {
-            relative: StoreObject(
-                f"{stem.rstrip('/')}/{relative}{question}{query}", self.filesystem, path, size_known=True
-            )
+            relative: replace(self, name=f"{stem.rstrip('/')}/{relative}{question}{query}", path=path, size_known=True)
             for relative, path in inside.items()
         }
+
+    def _answer(self, ask: Callable[[], AnswerT]) -> AnswerT:
+        return _answer(self.name, self.timeout, ask)
+
+
+def limit_waiting(seconds: float | None) -> None:
+    """Set the seconds to wait for each answer of a store that is named from now on; None sets the default.
+
+    Raises
+    ------
+    OptionError
+        The number is not positive.
+    """
+    require_positive_option("timeout", seconds)
+    TIMEOUT.set(TIMEOUT_SECONDS if seconds is None else seconds)
 
 
 def open_object(name: str) -> StoreObject:
@@ -98,23 +122,46 @@ def open_object(name: str) -> StoreObject:
     """
     from pyarrow.fs import FileSystem
 
-    limit = RETRY_LIMITS.get(name.partition(":")[0].lower(), "")
-    uri = name + ("&" if "?" in name else "?") + limit if limit and "retry_limit" not in name else name
-    with _reached(name):
-        filesystem, path = FileSystem.from_uri(uri)
-    return StoreObject(name, filesystem, path)
+    timeout, scheme = TIMEOUT.get(), name.partition(":")[0].lower()
+    uri = name
+    if scheme in ("gs", "gcs") and RETRY_LIMIT not in name:
+        uri += f"{'&' if '?' in name else '?'}{RETRY_LIMIT}={math.ceil(timeout)}"
+    filesystem, path = _answer(name, timeout, lambda: FileSystem.from_uri(uri))
+    return StoreObject(name, filesystem, path, timeout=timeout)
 
 
-@contextmanager
-def _reached(name: str) -> Iterator[None]:
-    """Convert errors of the file system to a FileError of one line."""
+def _answer(name: str, timeout: float, ask: Callable[[], AnswerT]) -> AnswerT:
+    """Return the answer of a store.
+
+    A thread asks, so that signals end the program meanwhile, and so that a store may answer too late or never.
+
+    Raises
+    ------
+    FileError
+        The store reports an error, or does not answer in time.
+    """
     import pyarrow as pa
 
+    answers: SimpleQueue[AnswerT | BaseException] = SimpleQueue()
+    threading.Thread(target=_ask, args=(ask, answers), name=WAITING, daemon=True).start()
     try:
-        yield
-    except (OSError, pa.ArrowException, ValueError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
+        found = answers.get(timeout=timeout)
+    except Empty:
+        msg = f"{name} cannot be read: no answer within {timeout:g} seconds. Pass a longer --timeout if it is only slow"
+        raise FileError(msg) from None
+    if isinstance(found, (OSError, pa.ArrowException, ValueError)):
+        lines = str(found).strip().splitlines() or [type(found).__name__]
         reason = lines[0][:MAX_REASON]
         known = " (supported: s3://, gs://, file:// and paths)" if "Unrecognized filesystem" in reason else ""
         msg = f"{name} cannot be read: {reason}{known}"
-        raise FileError(msg) from error
+        raise FileError(msg) from found
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _ask(ask: Callable[[], Any], answers: SimpleQueue[Any]) -> None:
+    try:
+        answers.put(ask())
+    except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
+        answers.put(error)

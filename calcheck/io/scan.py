@@ -136,6 +136,8 @@ class Scan:
     n_dropped: int = field(default=0, init=False)
     n_clipped: int = field(default=0, init=False)
     crossing: Crossing = field(default_factory=Crossing, init=False)
+    _valid: int = field(default=0, init=False)
+    _file_stop: int = field(default=0, init=False)
 
     def without_inputs(self) -> Self:
         """Return a scan without the inputs."""
@@ -182,13 +184,15 @@ class Scan:
             yield from self._batches()
 
     def _batches(self) -> Iterator[Predictions]:
-        self.n_dropped = self.n_clipped = 0
+        self.n_dropped = self.n_clipped = self._valid = self._file_stop = 0
         self.crossing = Crossing()
         n_kept, keyed = 0, []
         for table, units in self._pieces():
             n_kept += len(table)
             keyed.append(table.select(list(self.roles.keys)))
+            self._enter_file()
             rows = self._batch(table, units) if len(table) else None
+            self._valid += 0 if rows is None else len(rows)
             if rows is not None and not self._refuses_crossing:
                 yield rows
         if self._refuses_crossing:
@@ -276,8 +280,16 @@ class Scan:
             raise self._located(error, self.column_names(error.name), places) from error
 
     def _located(self, error: ValuesError, name: str, places: Places) -> DataError:
-        """Return the error with the row numbers of the file that holds the rows."""
-        return self._error(partial(error.message, name), as_sequence(places))
+        """Return the error with the row numbers of the file that holds the rows, and the number of rows up to them."""
+        total = f"{'the first ' if self.read < self._file_stop else ''}{self._valid + error.total:,}"
+        return self._error(partial(error.message, name, total=total), as_sequence(places))
+
+    def _enter_file(self) -> None:
+        """Count the valid rows of each file on their own."""
+        if self.read > self._file_stop:
+            table = self.layout.table
+            stops = table.starts[1:] if isinstance(table, ConcatTable) else [table.rows]
+            self._valid, self._file_stop = 0, next((stop for stop in stops if stop >= self.read), self.read)
 
     @property
     def _refuses_crossing(self) -> bool:

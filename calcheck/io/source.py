@@ -25,7 +25,7 @@ from calcheck.io.columns.roles import (
     columns_of,
     is_wide,
 )
-from calcheck.io.files import STDIN, Files, file_named, resolve
+from calcheck.io.files import STDIN, Files, file_named, resolve, shown_path
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.layouts import convert_layout
 from calcheck.io.partition import parts_of
@@ -278,7 +278,8 @@ class FileSource(Source):
 
     def _increasing(self) -> list[str]:
         """Return the columns of numbers without a role that only increase over the first rows."""
-        used, filters, schema = self.used_columns(), self.layout.filters, self.table.schema
+        used = self.used_columns().union(self.options.input_names if self.options.inputs else ())
+        filters, schema = self.layout.filters, self.table.schema
         names = [name for name in self.roles.narrow if name not in used and is_number(schema.field(name).type)]
         for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
             mask = filters.mask(batch)
@@ -367,7 +368,7 @@ class FileSource(Source):
 
     @staticmethod
     def _file(role: FileRole, file: AnyFile, rows: int) -> InputFile:
-        return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows, files=file.count)
+        return InputFile(role=role, path=shown_path(file.name), sha256=file.sha256(), rows=rows, files=file.count)
 
     def reads(self) -> tuple[str, ...]:
         """Return the names of all files that are read."""

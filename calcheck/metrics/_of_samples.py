@@ -120,27 +120,28 @@ class OfSamples:
         from calcheck.execution.prefetch import one_blas_thread
 
         groups = self._groups(fit, simulation.rows)
-        details = {"labels": _labels(groups.by), "exchangeable": groups.exchangeable}
+        details = {"labels": groups.description, "exchangeable": groups.exchangeable}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
-        values = []
+        compared, values = fit.distance.among_permutations(), []
         with one_blas_thread():
             for labels in groups.permuted(simulation.rng(), len(simulation)):
-                values.append(fit.distance.of_division(labels))
+                values.append(compared.of_division(labels))
                 run.progress("permutations", len(values) / len(simulation))
         own = fit.distance.of_division(fit.labels)
+        at_inputs = own - compared.of_division(fit.labels)  # what does not depend on the labels
         warnings = permutation_warnings(groups)
-        return NullDistribution(np.array(values), data_value=own, details=details, warnings=warnings)
+        return NullDistribution(np.array(values) + at_inputs, data_value=own, details=details, warnings=warnings)
 
     def _groups(self, fit: SamplesFit, rows: Predictions) -> Strata:
-        """Return the groups of rows that are exchanged: all rows, or those with similar inputs."""
+        """Return the groups of rows that are exchanged: all rows, or those with equal or similar inputs."""
         import numpy as np
 
-        from calcheck.embeddings.strata import one_stratum, strata
+        from calcheck.embeddings.strata import joint_strata, strata
 
-        if not self.exchanges_similar_inputs:
-            return one_stratum(fit.labels)
         x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
+        if not self.exchanges_similar_inputs:
+            return joint_strata(x, fit.labels)
         return strata(x, fit.labels, lambda: _features(x))
 
     def influences(self, both: Predictions, run: Run) -> Values:  # noqa: ARG002 - always an error
@@ -153,11 +154,6 @@ class OfSamples:
         """
         msg = f"{self.info.name} of two samples is not compared with that of two others, row by row"
         raise DataError(msg)
-
-
-def _labels(by: str) -> str:
-    """Return how labels are permuted, for the report."""
-    return "permuted over all rows" if by == "all rows" else f"permuted by {by}"
 
 
 def _features(x: Values) -> Values:

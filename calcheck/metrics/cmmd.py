@@ -77,8 +77,11 @@ class Cmmd(JointMetric["RidgeNorms"]):
     Beyond ``--max-exact-rows``, K_X is approximated by Nyström features in O(n); their error is estimated on 10,000
     validation rows. Kernels on targets are those of jmmd.
     With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
-    row has one. Scales are then those of both samples together. p comes from exchanging
-    rows with similar inputs, as for mcmd; memory is quadratic in the rows, and each permutation takes cubic time.
+    row has one. Scales are then those of both samples together. p comes from exchanging rows with similar inputs, as
+    for mcmd. It compares what the regression of both samples together leaves of psi: otherwise different inputs would
+    hide a difference of the targets. What this subtracts from the value is added to the reference, which is therefore
+    expected of equal conditional distributions at these inputs. Memory is quadratic in the rows, and each permutation
+    takes cubic time.
 
     References
     ----------

@@ -79,7 +79,8 @@ class Fid(GenerativeMetric[FidFit]):
     triangular factors, which is accurate for singular covariances. Time O(n (d + t)^2 + (d + t)^3).
     With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
     row has one. Scales are then those of both samples together. p comes from exchanging any rows, which is exact for
-    independent rows: it is for inputs and targets together.
+    independent rows: it is for inputs and targets together. If each input is equally frequent in both samples, rows
+    with equal inputs are exchanged.
 
     References
     ----------

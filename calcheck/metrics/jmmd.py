@@ -80,8 +80,8 @@ class Jmmd(JointMetric["GramSums"]):
     error.
     With a second file, two samples are compared, whose inputs may differ: its targets are draws of the model, and each
     row has one. ``paper`` is then Eq. 7 under its own premise. Scales are those of both samples together. p comes from
-    exchanging any rows, which is exact for independent rows: it is for inputs and targets together. Time and memory are
-    quadratic in the rows.
+    exchanging any rows, which is exact for independent rows: it is for inputs and targets together. If each input is
+    equally frequent in both samples, rows with equal inputs are exchanged. Time and memory are quadratic in the rows.
     With --feature-targets, the last target columns are features f of the others, in the targets and in the predictions
     alike, and the kernel on targets is ((1 - epsilon) k(f, f') + epsilon) k(y, y'), as in Section 5.2 of the paper.
     A polynomial kernel on targets compares moments up to order 3. A Laplace kernel on targets compares all pairs of

@@ -262,7 +262,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         points = x if fit.at is None else evaluation_points(fit.at, scaling)
         kernel, centered = input_kernel_of(fit.inputs.kernel, x, points, run)
         groups = strata(x, labels, lambda: centered.rows)
-        details = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.details}
+        details = {"labels": groups.description, "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
         found = permutation_null(

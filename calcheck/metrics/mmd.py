@@ -75,7 +75,8 @@ class Mmd(Metric[MmdFit]):
     Notes
     -----
     The reference is the mean over permutations of the sample labels over all rows, so p is exact if rows are
-    independent: for ``joint``, equal distributions of inputs and targets together. ``calcheck mcmd`` compares the
+    independent: for ``joint``, equal distributions of inputs and targets together; if each input is equally frequent in
+    both samples, labels are permuted among rows with equal inputs. ``calcheck mcmd`` compares the
     distributions of targets given inputs, whatever the inputs are. Scales are those of both samples together, so that
     permutations do not change them. Time and memory O((n + m)^2).
 
@@ -180,12 +181,16 @@ class Mmd(Metric[MmdFit]):
         """Return the metric of permuted samples."""
         import numpy as np
 
+        from calcheck.embeddings.strata import joint_strata, one_stratum
+
+        rows = simulation.rows
+        groups = joint_strata(np.asarray(rows.inputs()), fit.labels) if self.joint else one_stratum(fit.labels)
         found = []
-        for values in fit.gram.permuted(fit.labels, len(simulation), simulation.rng()):
+        for values in fit.gram.permuted(groups.permuted(simulation.rng(), len(simulation))):
             found.append(values)
             run.progress("permutations", sum(map(len, found)) / len(simulation))
         own = float(fit.gram.distances(fit.labels[None])[0])
-        return NullDistribution(np.concatenate(found), data_value=own, details={"labels": "permuted over all rows"})
+        return NullDistribution(np.concatenate(found), data_value=own, details={"labels": groups.description})
 
     def value(self, means: Means) -> NDArray[np.float64]:
         return means["mmd"]

@@ -45,7 +45,8 @@ class Nll(MeanMetric):
     Value
     -----
     Any sign, smaller is better. Dimensionless, but for densities a change of the unit of y by a factor c adds log c.
-    Null if a target has probability 0: its log-likelihood is infinite, and the report counts these rows.
+    Null if a target has probability 0: its log-likelihood is infinite. The report counts these rows, and the verdict is
+    fail with the smallest possible p-value.
 
     Raises
     ------
@@ -100,7 +101,9 @@ class Nll(MeanMetric):
         if predictive.targets == 1 and predictive.normal() is not None and not discretised:
             log_variance = 2 * np.log(uncertainties(rows))
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
-        impossible = int(np.isinf(loss).sum())
+        impossible = int(np.isposinf(loss).sum())
+        if impossible:
+            loss[np.isneginf(loss)] = 0.0  # an infinite density makes no target with probability 0 possible
         count = "1 target has" if impossible == 1 else f"{impossible:,} targets have"
         warning = f"{count} probability 0 under the predictions, so the log-likelihood is infinite"
         return RowResults(

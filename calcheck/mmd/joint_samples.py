@@ -27,6 +27,10 @@ class SampleDistance(Protocol):
         """Return the distance between the rows of the first sample, (n,) bool, and the others."""
         ...
 
+    def among_permutations(self) -> SampleDistance:
+        """Return the distance that is compared with that of permuted labels."""
+        ...
+
 
 class JointMmd:
     """Squared MMD of (input, target) in the product of the kernels on inputs and on targets.
@@ -44,6 +48,9 @@ class JointMmd:
 
     def of_division(self, first: Labels) -> float:
         return float(self._gram.distances(first[None], self._statistic)[0])
+
+    def among_permutations(self) -> JointMmd:
+        return self
 
 
 class OperatorMmd:
@@ -76,6 +83,18 @@ class OperatorMmd:
             z[rows] = sign * cho_solve(factor, self._outputs[rows], check_finite=False)
         return float(np.sum(z * (self._gram @ z)))
 
+    def among_permutations(self) -> OperatorMmd:
+        """Return the distance of what the regression of both samples together leaves of the targets.
+
+        That regression does not depend on the labels. Without it, two samples differ mainly because regularized
+        regressions of the same function differ between their inputs, which permutations change.
+        """
+        from scipy.linalg import solve
+
+        system = self._gram + len(self._gram) * self._lambda * np.eye(len(self._gram))
+        fitted = self._gram @ solve(system, self._outputs, assume_a="pos")
+        return OperatorMmd(self._gram, self._outputs - fitted, self._lambda)
+
 
 class GaussianDistance:
     """Squared Fréchet distance between Gaussian fits to the (input, target) of two samples.
@@ -94,6 +113,9 @@ class GaussianDistance:
     def of_division(self, first: Labels) -> float:
         one, other = (moments(self._x[rows], self._y[rows, None]) for rows in (first, ~first))
         return float(frechet(one, other))
+
+    def among_permutations(self) -> GaussianDistance:
+        return self
 
 
 def target_features(kernel: Kernel, y: Values) -> Values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.kernels.kernel_options import Estimator
@@ -61,8 +61,7 @@ class PooledGram:
         model = (others - other_own) / (m * (m - 1)) - 2 * between / (n * m)
         return np.asarray(model if statistic == "paper" else (within - own) / (n * (n - 1)) + model)
 
-    def permuted(self, labels: Labels, count: int, rng: Generator) -> Iterator[Values]:
-        """Yield the distances of permutations of the labels (n,), in blocks."""
-        for start in range(0, count, BLOCK):
-            rows = min(BLOCK, count - start)
-            yield self.distances(rng.permuted(np.tile(labels, (rows, 1)), axis=1))
+    def permuted(self, divisions: Iterator[Labels]) -> Iterator[Values]:
+        """Yield the distances of permutations of the labels, (n,) each, in blocks."""
+        while block := list(islice(divisions, BLOCK)):
+            yield self.distances(np.stack(block))

@@ -62,19 +62,25 @@ def name_with_unit(result: Result) -> str:
 
 
 def outcome(gate: Gate) -> str:
-    """Return the outcome of a rule: passed, violated or warned."""
-    if gate.passed:
-        return "passed"
+    """Return the outcome of a rule: passed, violated, warned, or not judged."""
+    if gate.passed or not gate.judged:
+        return "passed" if gate.passed else "not judged"
     return "violated" if gate.level == "fail" else "warned"
 
 
 def headline(report: Report) -> str:
     """Return the outcome of all rules in one line."""
-    violated, warned = len(report.violated("fail")), len(report.violated("warn"))
+    counts = {
+        "violated": len(report.violated("fail")),
+        "with a warning": len(report.violated("warn")),
+        "cannot be judged": sum(not gate.judged for gate in report.gates),
+    }
     rules = f"{len(report.gates):,} rule" + ("s" if len(report.gates) != 1 else "")
-    if violated:
-        return f"{violated:,} of {rules} violated" + (f", {warned:,} with a warning" if warned else "")
-    return f"{warned:,} of {rules} with a warning, none violated" if warned else f"{rules} passed"
+    first, *others = [(count, found) for found, count in counts.items() if count] or [(0, "")]
+    if not first[0]:
+        return f"{rules} passed"
+    parts = [f"{first[0]:,} of {rules} {first[1]}", *(f"{count:,} {found}" for count, found in others)]
+    return ", ".join(parts if counts["violated"] else [*parts, "none violated"])
 
 
 def describe_input(read: Input) -> tuple[list[str], str]:

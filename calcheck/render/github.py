@@ -8,16 +8,19 @@ from calcheck.plain_text import strip_control
 from calcheck.render.cells import describe_input, headline
 
 if TYPE_CHECKING:
-    from calcheck.report import Gate, Report
+    from calcheck.report import Gate, Level, Report
 
 MOST = 10  # maximum annotations of a kind that GitHub shows per step; it silently drops the rest
-COMMANDS = {"fail": "error", "warn": "warning"}
+COMMANDS: dict[Level, str] = {"fail": "error", "warn": "warning"}
 
 
 def render(report: Report) -> str:
-    """Return the violated rules as annotations, errors first; the headline as a notice if no rule is violated."""
+    """Return the violated rules as annotations, errors first; the headline as a notice if there are none.
+
+    Rules that cannot be judged follow the violated ones of their level.
+    """
     files, _ = describe_input(report.input)
-    violated = [*report.violated("fail"), *report.violated("warn")]
+    violated = [gate for level in COMMANDS for gate in (*report.violated(level), *report.unjudged(level))]
     shown = violated if len(violated) <= MOST else violated[: MOST - 1]
     lines = [_annotation(gate, files) for gate in shown]
     if left := len(violated) - len(shown):
@@ -29,7 +32,8 @@ def render(report: Report) -> str:
 
 
 def _annotation(gate: Gate, files: list[str]) -> str:
-    return _command(COMMANDS[gate.level], f"calcheck: {gate.rule}", f"{gate.message} in {', '.join(files)}")
+    found = gate.message if gate.judged else f"cannot be judged: {gate.message}"
+    return _command(COMMANDS[gate.level], f"calcheck: {gate.rule}", f"{found} in {', '.join(files)}")
 
 
 def _command(kind: str, title: str, message: str) -> str:

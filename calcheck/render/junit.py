@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from calcheck.plain_text import strip_control
-from calcheck.render.cells import describe_input
+from calcheck.render.cells import describe_input, outcome
 
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report
@@ -20,9 +20,9 @@ CONSTANT = {"timestamp": "1970-01-01T00:00:00", "hostname": "localhost", "time":
 
 
 def render(report: Report) -> str:
-    """Return rules as a test suite: a violated rule is a failure, or an error if its number is absent."""
-    failed = report.violated("fail")
-    errors = sum(bool(gate.missing) for gate in failed)
+    """Return rules as a test suite: a violated rule is a failure, or an error if its number or verdict is absent."""
+    failed = (*report.violated("fail"), *report.unjudged("fail"))
+    errors = sum(bool(gate.missing) or not gate.judged for gate in failed)
     counts = {"tests": len(report.gates), "failures": len(failed) - errors, "errors": errors}
     root = ET.Element("testsuites")
     suite = ET.SubElement(
@@ -37,8 +37,9 @@ def render(report: Report) -> str:
         ET.SubElement(properties, "property", name=name, value=strip_control(value))
     for gate in report.gates:
         _case(suite, gate)
+    warnings = (*report.violated("warn"), *report.unjudged("warn"))
     warned = "".join(
-        f"warned: {strip_control(gate.rule)}: {strip_control(gate.message)}\n" for gate in report.violated("warn")
+        f"{outcome(gate)}: {strip_control(gate.rule)}: {strip_control(gate.message)}\n" for gate in warnings
     )
     ET.SubElement(suite, "system-out").text = warned
     ET.SubElement(suite, "system-err")
@@ -51,6 +52,6 @@ def _case(suite: ET.Element, gate: Gate) -> None:
     case = ET.SubElement(suite, "testcase", name=strip_control(gate.rule), classname="calcheck", time=CONSTANT["time"])
     if gate.passed or gate.level == "warn":
         return
-    kind = "error" if gate.missing else "failure"
+    found = "missing" if gate.missing else "violated" if gate.judged else "not-judged"
     text = strip_control(gate.message)
-    ET.SubElement(case, kind, type="missing" if gate.missing else "violated", message=text).text = text
+    ET.SubElement(case, "failure" if found == "violated" else "error", type=found, message=text).text = text

@@ -366,15 +366,20 @@ def _difference(first: State, other: State) -> str:
     ):
         if one != two:
             return f"their {what} differ: {one} and {two}"
-    alike = {each.metric.info.name: each for each in other.metrics}
-    return next(
-        (
-            difference
-            for each in first.metrics
-            if (difference := _metric_difference(each, alike[each.metric.info.name]))
-        ),
-        "",
-    )
+    pairs = zip(other.metrics, other.sums, strict=True)
+    alike = {each.metric.info.name: (each, sums) for each, sums in pairs}
+    for each, sums in zip(first.metrics, first.sums, strict=True):
+        one_like, sums_like = alike[each.metric.info.name]
+        if difference := _metric_difference(each, one_like) or _sums_difference(each, sums, sums_like):
+            return difference
+    return ""
+
+
+def _sums_difference(metric: StreamedMetric, one: Sums, other: Sums) -> str:
+    """Return that the sums of a metric have different names, or ""."""
+    if isinstance(one, MomentSums) and isinstance(other, MomentSums) and one.sums.keys() != other.sums.keys():
+        return f"different versions of calcheck summed {metric.metric.info.name}"
+    return ""
 
 
 def _only_in_one(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str], ...]:

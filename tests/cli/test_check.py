@@ -1,6 +1,7 @@
 """`calcheck check`: a gate passes files that satisfy its rules, and no others."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -98,6 +99,7 @@ def test_without_rules_the_overall_verdict_is_the_rule(calcheck, right, wrong):
             "message": f"overall.verdict is fail; overall.p_value is {overall['p_value']:.6g}; overall.leading is"
             f" {overall['leading']}",
             "values": {f"overall.{name}": overall[name] for name in ("verdict", "p_value", "leading")},
+            "judged": True,
         }
     ]
     assert {"cce", "jmmd"} <= {skipped["metric"] for skipped in report["skipped"]}
@@ -251,6 +253,7 @@ def test_json_matches_the_schema_and_has_the_gates(calcheck, impossible):
     report = json.loads(calcheck("check", impossible, *rules, "--no-bootstrap", "--format", "json").out)
     validate(report)
     mae = report["results"][1]["value"]
+    assert all(gate.pop("judged") for gate in report["gates"])
     assert report["gates"] == [
         {"rule": "mae > 100", "level": "fail", "passed": True, "message": f"mae is {mae:.6g}", "values": {"mae": mae}},
         {
@@ -558,3 +561,22 @@ def test_a_rule_on_the_overall_verdict_of_one_metric_is_violated(calcheck, right
     found = calcheck("check", right, "--metrics", "zms", "--fail-on", "overall.p_value < 0.01", *FEW)
     assert found.code == 1
     assert "fewer than two results" in found.out
+
+
+def test_a_rule_on_a_verdict_that_there_is_not_cannot_be_judged(calcheck, right, wrong):
+    """Without replicates there is no verdict of mae."""
+    unjudged = ("check", right, "--no-null", "--fail-on", "mae.verdict == fail")
+    ended = calcheck(*unjudged)
+    assert ended.code == 3
+    assert re.search(r"mae\.verdict == fail +not judged +mae\.verdict is none", ended.out)
+    assert calcheck(*unjudged, "--warn-on", "zms > 0").code == 3
+    assert calcheck(*unjudged, "--exit-zero").code == 0
+    assert calcheck("check", right, "--no-null", "--warn-on", "mae.verdict == fail").code == 0
+    assert calcheck("check", right, "--no-null", "--fail-on", "mae > 100").code == 0
+    assert calcheck(*unjudged, "--fail-on", "zms > 0").code == 1
+    assert calcheck("check", right, wrong, "--no-null", "--fail-on", "zms > 2 or mae.verdict == fail").code == 1
+
+
+def test_a_rule_on_the_verdict_of_a_metric_that_never_has_one_is_refused(calcheck, right):
+    line = calcheck("check", right, "--fail-on", "cv.verdict == fail").refused()
+    assert "cv.verdict is never there: cv does not test a model. Compare its value" in line

@@ -75,6 +75,21 @@ def test_a_series_is_noticed_and_the_option_changes_the_verdict(report, series, 
     assert honest["high"] - honest["low"] > 2 * (naive["high"] - naive["low"])
 
 
+def test_verdicts_name_the_option_that_they_need(report, series):
+    found = report("evaluate", series, "--metrics", "zms,pit,width")
+    assert [each["verdict"] for each in (*found["results"], found["overall"])] == ["none"] * 4
+    reason = "rows depend on each other by 'day': pass --time day"
+    assert [each["text"] for each in found["results"][0]["warnings"] if each["code"] == "no-verdict"] == [
+        f"no verdict: {reason}"
+    ]
+    noticed = found["settings"]["dependence_noticed"]
+    assert (noticed["column"], noticed["option"], noticed["reason"]) == ("day", "--time day", reason)
+    assert noticed["variance_ratio"] > 3
+    groups = report("slices", series, "--by", "station", "--metrics", "pit-bias")
+    assert {each["verdict"] for each in groups["results"]} == {"none"}
+    assert groups["conclusion"]["next"][0].endswith("--by station --time day")
+
+
 def test_reports_store_what_was_stated(report, series):
     found = report("evaluate", series, "--metrics", "zms", "--block", "40")
     assert found["settings"]["dependence"] == {"time": None, "block": 40.0, "clusters": 10}
@@ -113,7 +128,7 @@ def test_a_page_of_dependent_rows_has_no_limits_of_independent_rows(page, series
 
 
 def test_a_page_from_python_has_no_limits_of_independent_rows_either(series):
-    independent = pq.read_table(series).drop_columns("day").to_pandas().sample(frac=1, random_state=1)
+    independent = pq.read_table(series).drop_columns(["day", "patient"]).to_pandas().sample(frac=1, random_state=1)
     pages = [(independent, {}), (series, {}), (series, {"time": "day"})]
     found = [evaluate(data, ["zms"], replicates=39, resamples=0, **each).to_html() for data, each in pages]
     data = [json.loads(extract(text, "map")[0])["cells"] for text in found]
@@ -205,7 +220,9 @@ def test_a_brief_conclusion_notes_dependent_rows_until_the_option_is_passed(calc
         calcheck("evaluate", series, "--metrics", "pit-bias,coverage", *QUICK, "--brief", *option).out
         for option in ((), ("--time", "day"))
     )
-    assert "Can the uncertainties be trusted?" in naive
+    assert re.search(r"Can the uncertainties be trusted\? +UNCLEAR\n +dependence +nothing is judged, since rows", naive)
+    assert re.search(r"Next: +calcheck evaluate \S+ --time day\n", naive)
+    assert "UNCLEAR" not in honest
     assert naive.count("note rows of near times in 'day' depend on each other") == 1
     assert "Pass --time day" in naive
     assert "\nmetric" not in naive + honest

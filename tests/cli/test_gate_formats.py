@@ -20,6 +20,14 @@ VIOLATED = Gate(rule="zms > 0.5", level="fail", passed=False, message="zms is 1"
 MISSING = Gate(rule="rce > 1", level="fail", passed=False, message="rce is null (why)", values={"rce": None})
 WARNED = Gate(rule="zms > 0.1", level="warn", passed=False, message="zms is 1", values={"zms": 1.0})
 WARNED_MISSING = Gate(rule="ece > 1", level="warn", passed=False, message="ece is null", values={"ece": None})
+UNJUDGED = Gate(
+    rule="mae.verdict == fail",
+    level="fail",
+    passed=False,
+    message="mae.verdict is none",
+    values={"mae.verdict": "none"},
+    judged=False,
+)
 ALL = (PASSED, VIOLATED, MISSING, WARNED, WARNED_MISSING)
 HOSTILE = (
     "=cmd()|\"&'",
@@ -89,6 +97,25 @@ def test_junit_has_one_test_case_per_rule():
     assert suite.find("system-out").text == "warned: zms > 0.1: zms is 1\nwarned: ece > 1: ece is null\n"
     properties = {each.get("name"): each.get("value") for each in suite[0]}
     assert properties == {"calcheck": "0.1.0", "files": "preds.parquet", "read": "60 rows · predictions: gaussian"}
+
+
+def test_rules_that_cannot_be_judged_are_errors_of_their_own_in_every_format():
+    report = report_of(PASSED, UNJUDGED)
+    suite = require_junit(shown("junit", report))
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
+    assert suite.find("testcase/error").get("type") == "not-judged"
+    assert shown("github", report) == (
+        "::error title=calcheck%3A mae.verdict == fail::cannot be judged: mae.verdict is none in preds.parquet\n"
+    )
+    assert shown("markdown", report).startswith("### calcheck: 1 of 2 rules cannot be judged, none violated\n")
+    both = report_of(VIOLATED, UNJUDGED, WARNED)
+    assert "1 of 3 rules violated, 1 with a warning, 1 cannot be judged\n" in shown("markdown", both)
+    assert "| mae.verdict == fail | not judged | mae.verdict is none |" in shown("markdown", both)
+    assert [line["verdict"] for line in csv.DictReader(io.StringIO(shown("csv", report)))][1:] == [
+        "passed",
+        "not judged",
+    ]
+    assert [json.loads(line).get("judged") for line in shown("jsonl", report).splitlines()] == [None, True, False]
 
 
 def test_junit_without_failures_is_valid():
@@ -165,6 +192,7 @@ def test_flat_formats_have_one_line_per_rule():
         "passed": False,
         "message": "rce is null (why)",
         "values": {"rce": None},
+        "judged": True,
     }
     lines = list(csv.DictReader(io.StringIO(shown("csv", report_of(PASSED, VIOLATED, WARNED)))))
     found = [(line["rule"], line["verdict"], line["notes"]) for line in lines[1:]]

@@ -2,8 +2,10 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -134,3 +136,38 @@ def test_many_files_are_converted_to_one(calcheck, folder, tmp_path):
     found = pq.read_table(tmp_path / "one.parquet")
     assert_array_equal(found["y"].to_numpy(), columns(n=80)["y"])
     assert found["day"].to_pylist()[::40] == ["2026-11-20", "2026-11-21"]
+
+
+@pytest.fixture
+def silent():
+    """Return a listening socket, and the URI of an object in a store that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = f"127.0.0.1:{listener.getsockname()[1]}"
+        yield listener, f"s3://bucket/preds.parquet?endpoint_override={place}&scheme=http&region=eu-west-1"
+
+
+def test_an_object_store_that_never_answers_has_a_time_limit(process, silent):
+    started = time.monotonic()
+    ended = process("zms", silent[1], "--timeout", "0.5")  # at its end too, pyarrow would wait for 100 seconds
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"calcheck: {silent[1]} cannot be read: no answer within 0.5 seconds. Pass a longer")
+    assert time.monotonic() - started < 30
+    assert "--timeout must be a positive number" in process("zms", silent[1], "--timeout", -1).stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_wait_for_an_object_store(silent, number, code):
+    program = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from calcheck.cli import main
+main()
+"""
+    command = [sys.executable, "-c", program, "zms", silent[1], "--timeout", "300"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        silent[0].settimeout(60)
+        connection, _ = silent[0].accept()
+        waiting.send_signal(number)
+        assert waiting.communicate(timeout=20) == (b"", b"")
+        connection.close()
+    assert waiting.returncode == code

@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import eval_sh_legendre, ndtr
 
 import calcheck as package
+from calcheck.messages import Message
 from calcheck.storage.monitor_state import read_monitor_state, write_monitor_state
 from tests.files import write
 from tests.schemas import validate
+from tests.shorthand import texts
 
 DAYS = 30
 
@@ -93,6 +96,42 @@ def test_values_of_windows_are_those_of_evaluate_on_their_rows(monitored, calche
         options = ("--filter", f"date{side}2026-02-01", "--metrics", metric, "--no-null", "--format", "json")
         (alone,) = json.loads(calcheck("evaluate", file, *options).out)["results"]
         assert_allclose(result["value"], alone["value"], rtol=1e-12)
+
+
+def test_days_of_unequal_numbers_count_by_their_rows(monitored, tmp_path):
+    """Components of a horizon and of a fault are means over rows, not over days; so are values of windows."""
+    rows = pd.DataFrame(forecasts(60, wrong=2.5)).sample(frac=0.5, random_state=1).sort_values("date")
+    assert set(rows.groupby("date").size()) >= {1, 3}
+    options = ("--time", "date", "--window", "20D", "--metrics", "zms")
+    report = monitored(write(tmp_path / "preds.parquet", {name: rows[name].to_numpy() for name in rows}), *options)
+    z = (rows.y - rows["mean"]).to_numpy() / rows["std"].to_numpy()
+    by_row = [np.sqrt(2 * degree + 1) * eval_sh_legendre(degree, ndtr(z)) for degree in (1, 2, 3, 4)]
+    found, date = report["monitor"], rows["date"].astype(str).to_numpy()
+    (own,) = found["horizons"]
+    assert_allclose(list(own["components"].values()), np.mean(by_row, axis=1), rtol=1e-9)
+    inside = (date >= found["fault_start"]) & (date <= found["fault_end"])
+    assert_allclose(list(found["components"].values()), np.mean(np.array(by_row)[:, inside], axis=1), rtol=1e-9)
+    starts = [each["slice"]["window"] for each in report["results"]]
+    for each, end in zip(report["results"], [*starts[1:], "9999"], strict=True):
+        chosen = (date >= each["slice"]["window"]) & (date < end)
+        assert_allclose((each["value"], each["slice"]["rows"]), (np.mean(z[chosen] ** 2), chosen.sum()), rtol=1e-9)
+
+
+def test_joined_states_add_rows_and_dropped_rows_and_keep_all_warnings(calcheck, monitored, tmp_path):
+    states, rows = [], pd.DataFrame(forecasts(21))
+    for place, (start, stop) in enumerate(((0, 12), (12, 52), (52, 84))):
+        part = rows.iloc[start:stop].assign(y=lambda each: each.y.mask(np.arange(len(each)) < place + 2))  # noqa: B023
+        file = write(tmp_path / f"{place}.parquet", {name: part[name].to_numpy() for name in part})
+        states.append(tmp_path / f"{place}.state")
+        options = ("--time", "date", "--window", "7D", "--nan-policy", "omit", "--save-state", states[-1])
+        assert calcheck("monitor", file, *options).code == 0
+        warned = replace(read_monitor_state(str(states[-1])), warnings=(Message("few-rows", str(place)),))
+        write_monitor_state(str(states[-1]), warned)
+    report = monitored(*states)
+    assert (report["input"]["n"], report["input"]["dropped"]) == (75, 9)
+    assert len(report["input"]["files"]) == 3
+    assert texts(report["results"][0]["warnings"]) == ("0", "1", "2")
+    assert sum(each["slice"]["rows"] for each in report["results"] if each["metric"] == "coverage") == 75
 
 
 @pytest.mark.parametrize(("data", "days"), [(forecasts, 30), (counts, 8), (ensembles, 8)])

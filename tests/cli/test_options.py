@@ -265,6 +265,7 @@ def files(tmp_path_factory):
         write(folder / f"{name}.parquet", parts)
         wrong = np.where(parts["age"] > 30, 5.0, 1.0) * parts["y"]
         write(folder / "wrong.parquet", parts | {"y": wrong + 3 * (x[:, 0] > 1)})
+        write(folder / "equal.parquet", {"y": parts["y"], "lo": x[:, 0], "hi": x[:, 0]})
         write(folder / "intervals.parquet", {"y": parts["y"], "lo": x[:, 0] - std, "hi": x[:, 0] + 2 * std})
         (folder / "one").mkdir(exist_ok=True)
         (folder / "two").mkdir(exist_ok=True)
@@ -305,3 +306,31 @@ def test_every_option_changes_what_is_computed(calcheck, files, monkeypatch, com
         if after == run(before):
             ignored.append(name)
     assert ignored == []
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("cce a.parquet --embedding x1 --inputs x2", "--embedding and --inputs both set what calibration"),
+        ("zms a.parquet --param loc=mean", "--param needs --dist"),
+        ("zms a.parquet --truth b.parquet --target y", "--truth replaces --target. Pass only one"),
+        ("zms a.parquet --weights sex", "column 'sex' does not hold numbers, which --weights needs"),
+        ("ece a.parquet --alpha 3", "--alpha must be 1 or 2, got 3"),
+        ("cce a.parquet --inputs x1 --estimator unbiased --lambda-model 0.2", "requires equal regularizers, got two"),
+        ("slices a.parquet --by :5", "--by must be COLUMN, or COLUMN:HOW"),
+        ("slices a.parquet --depth 99", "--depth must be"),
+        ("reject a.parquet --step 0.001", "gives more than 1,000 steps: pass a larger --step"),
+        ("validity --metrics ence", "--metrics takes metrics with an interval and a known value of right models"),
+        ("monitor a.parquet --time age --window 5 c.parquet --horizon sex", "horizons are whole numbers of steps"),
+        ("convert a.parquet", "convert needs an output file: pass -o PATH"),
+        (
+            "recalibrate equal.parquet --lower lo --upper hi --level 0.8 --method conformal --relative",
+            "have the width 0",
+        ),
+        ("zms a.parquet --memory 1", "--memory"),
+        ("mae a.parquet --filter age", "--filter"),
+    ],
+)
+def test_what_options_cannot_do_is_refused(calcheck, files, monkeypatch, command, message):
+    monkeypatch.chdir(files)
+    assert message in calcheck(*shlex.split(command)).refused()

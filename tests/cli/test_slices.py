@@ -102,6 +102,22 @@ def test_small_groups_have_values_but_no_verdict(sliced, tmp_path):
     ]
 
 
+def test_groups_have_the_warnings_of_the_file_and_of_rows_that_depend_on_each_other(sliced, tmp_path):
+    """Errors share a part with those of the same patient; the group b has rows of four patients, so no interval."""
+    rng = np.random.default_rng(3)
+    patient = np.repeat(np.arange(24), 20)
+    y = rng.normal(size=24)[patient] + 0.3 * rng.normal(size=480)
+    parts = {"y": y, "mean": np.zeros(480), "std": np.full(480, 0.9), "patient": patient}
+    file = write(tmp_path / "patients.parquet", parts | {"site": np.where(patient < 20, "a", "b")})
+    options = ("--by", "site", "--metrics", "bias", "--replicates", "39", "--resamples", "100", "--min-std", "1")
+    codes = {each["code"] for result in sliced(file, *options)["results"] for each in result["warnings"]}
+    assert codes >= {"dependent-rows", "clipped-std"}
+    found = by_group(sliced(file, *options, "--cluster", "patient"), "bias")
+    assert "dependence" in {each["code"] for each in found["site=a"]["warnings"]}
+    assert found["site=a"]["low"] is not None
+    assert (found["site=b"]["low"], found["site=b"]["verdict"]) == (None, "none")
+
+
 def test_the_table_names_groups_and_commands(calcheck, preds):
     ended = calcheck("slices", preds, "--by", "sex")
     assert "Can the uncertainties be trusted in every group?  NO" in ended.out

@@ -58,9 +58,11 @@ def test_each_file_has_the_values_of_evaluate_and_their_changes(report, calcheck
 
 
 def test_positions_count_from_zero_by_default(report, series):
-    found = report(*series, "--metrics", "crps")
-    assert [each["slice"]["at"] for each in found["results"]] == ["0", "1", "2"]
+    found = report(*series, "--metrics", "crps,zms")
+    assert [each["slice"]["at"] for each in found["results"]] == ["0", "1", "2"] * 2
     assert found["settings"]["at"] == [0, 1, 2]
+    assert [each["path"] for each in found["input"]["files"]] == list(series)
+    assert found["overall"] is None  # which would be that of one file
 
 
 def test_the_table_and_the_picture_show_the_series(calcheck, series, tmp_path):
@@ -109,6 +111,7 @@ def test_densities_and_probability_masses_have_no_common_trend(report, calcheck,
         (1, (), "a trend needs at least two files, got one"),
         (2, ("--at", "0"), "--at needs 2 increasing numbers, one per file, got 0"),
         (2, ("--at", "1,0"), "--at needs 2 increasing numbers, one per file, got 1, 0"),
+        (2, ("--at", "1,1"), "--at needs 2 increasing numbers, one per file, got 1, 1"),
     ],
 )
 def test_positions_that_do_not_fit_are_refused(calcheck, series, count, arguments, message):

@@ -2,7 +2,7 @@
 
 No file may cause a traceback, a warning, an invalid number, more than 20 s of processor time, more than 1 GB, or a
 crash; each that does is kept in a folder with its output. `--only 17` repeats file number 17, and `--first 1000` starts
-at file number 1,000.
+at file number 1,000. `--values` runs :mod:`tests.fuzz.values` instead, which takes about ten minutes.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from rich.table import Table
 from tests.fuzz.damage import case
 from tests.fuzz.program import READ, REFUSED
 from tests.fuzz.seeds import FAMILIES, SEEDS
+from tests.fuzz.values import run as run_values
 from tests.fuzz.worker import Worker
 
 FOUND = "found"
@@ -72,7 +73,10 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir(), "calcheck-findings"))
     parser.add_argument("--only", type=int, help="the number of one file")
+    parser.add_argument("--values", action="store_true", help="files with extreme values instead of damaged files")
     arguments = parser.parse_args()
+    if arguments.values:
+        return 1 if run_values(arguments.seed) else 0
     first, last = arguments.first, arguments.first + arguments.files
     wanted = range(first, last) if arguments.only is None else [arguments.only]
     indices, lock, findings = iter(wanted), threading.Lock(), Findings(arguments.seed, arguments.keep)

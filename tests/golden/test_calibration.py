@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, OptionError
@@ -271,10 +272,29 @@ def test_the_terms_of_a_gaussian_nll_add_up():
     assert_allclose(found.value, parts / 2, rtol=1e-13)
 
 
-def test_an_impossible_target_has_no_nll_and_is_counted():
-    found = result("nll", [0.0, 1e200], normal([0.0, 0.0], [1.0, 1.0]))
-    assert found.value is None
+def test_an_impossible_target_has_no_nll_is_counted_and_fails_with_the_smallest_p_value():
+    """No log-normal variable is negative. With 99 replicates, p is 2 / 100, and 1 / 100 for all metrics together."""
+    rng = np.random.default_rng(0)
+    predictive = LogNormal(np.zeros(60), np.ones(60))
+    rows = Predictions(y=np.r_[-1.0, np.exp(rng.normal(size=59))], predictive=predictive)
+    metrics = [METRICS[name]() for name in ("nll", "crps", "mae")]
+    report = evaluate(InMemory(rows), metrics, run=Run(replicates=99, resamples=0))
+    found = report.results[0]
+    assert (found.value, found.verdict, found.p_value, found.zeta) == (None, "fail", 0.02, None)
+    assert found.direction == "worse-than-promised"
     assert any("1 target has probability 0" in warning for warning in texts(found.warnings))
+    assert (report.overall.verdict, report.overall.p_value, report.overall.leading) == ("fail", 0.01, "nll")
+
+
+def test_an_infinite_density_neither_fails_nor_hides_an_impossible_target():
+    """The density of a gamma distribution with shape 1/2 is infinite at 0; no target below 0 is possible."""
+    predictive = Gamma(np.full(60, 0.5), np.ones(60))
+    y = predictive.sample(np.random.default_rng(0), 1)[:, 0]
+    y[0] = 0.0
+    run = Run(replicates=99, resamples=0)
+    assert result("nll", y, predictive, run=run).verdict == "none"
+    y[1] = -1.0
+    assert result("nll", y, predictive, run=run).verdict == "fail"
 
 
 def test_crps_by_hand():
@@ -676,9 +696,13 @@ def test_rounding_errors_give_no_interval():
 @pytest.mark.parametrize("sigma", [20.0, 1e-76])
 def test_standard_deviations_that_cannot_be_squared_refuse_the_data_and_skip_no_metric(sigma):
     """A log-normal distribution with sigma 20 has the standard deviation e^400, about 5e173."""
-    with pytest.raises(DataError, match=r"to be squared, but 1 of 3 rows are not \(row 2, counted from 0\)"):
+
+    def evaluated():
         rows = Predictions(y=np.ones(3), predictive=LogNormal(np.zeros(3), np.array([1, 1, sigma])))
-        evaluate(InMemory(rows), [METRICS["zms"](), METRICS["mae"]()], run=PLAIN)
+        return evaluate(InMemory(rows), [METRICS["zms"](), METRICS["mae"]()], run=PLAIN)
+
+    with pytest.raises(DataError, match=r"to be squared, but 1 of 3 rows are not \(row 2, counted from 0\)"):
+        evaluated()
 
 
 def test_z_scores_that_cannot_be_averaged_refuse_the_data_and_skip_no_metric():

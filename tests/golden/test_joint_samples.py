@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.embeddings.permutation_null import low_rank_kernel
-from calcheck.embeddings.strata import one_stratum, strata
+from calcheck.embeddings.strata import joint_strata, one_stratum, strata
 from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
@@ -15,6 +15,7 @@ from calcheck.kernels.functions import Polynomial
 from calcheck.metrics.cmmd import Cmmd
 from calcheck.metrics.fid import Fid
 from calcheck.metrics.jmmd import Jmmd
+from calcheck.metrics.mmd import Mmd
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import PooledSamples, two_samples
 from tests.naive import input_kernel, target_kernel
@@ -121,6 +122,23 @@ def test_two_samples_are_not_compared_with_two_others(metric):
         metric().of_samples().influences(both, RUN)
 
 
+def naive_permuted_cmmd(x, y, labels, divisions, ridge=0.1):
+    """CMMD^2 of both samples; of divisions, what they have more than the samples after a regression of all rows.
+
+    The residuals R psi, R = I - K (K + n lambda I)^-1, have the kernel matrix R K_Y R.
+    """
+    everything, k_y = np.arange(len(x)), target_kernel(0.5)
+    left = np.linalg.inv(np.eye(len(x)) + K_X(x, x) / (len(x) * ridge))
+    residuals = left @ k_y(y, y) @ left
+
+    def distance(division, gram):
+        parts = ((x[rows], everything[rows]) for rows in (division, ~division))
+        return naive_cmmd(*parts, lambda one, other: gram[np.ix_(one, other)])
+
+    own = distance(labels, k_y(y, y)) - distance(labels, residuals)
+    return [own + distance(division, residuals) for division in divisions]
+
+
 @pytest.mark.parametrize("d", [1, 2])
 def test_each_permutation_has_the_naive_value_of_its_labels(d):
     parts = samples(2, d=d)
@@ -128,7 +146,7 @@ def test_each_permutation_has_the_naive_value_of_its_labels(d):
     rows = pooled.predictions()
     for metric, naive in (
         (Jmmd(), lambda *two: naive_jmmd(*two, target_kernel(0.5), "unbiased")),
-        (Cmmd(), lambda *two: naive_cmmd(*two, target_kernel(0.5))),
+        (Cmmd(), None),
         (Fid(), naive_fid),
     ):
         of_samples = metric.of_samples()
@@ -137,7 +155,11 @@ def test_each_permutation_has_the_naive_value_of_its_labels(d):
         x, y = (np.concatenate(each) for each in zip(*both_standardized(parts), strict=True))
         groups = strata(x, fit.labels, lambda: features(x)) if isinstance(metric, Cmmd) else one_stratum(fit.labels)  # noqa: B023
         divisions = groups.permuted(simulation.rng(), len(simulation))
-        expected = [naive((x[labels], y[labels]), (x[~labels], y[~labels])) for labels in divisions]
+        expected = (
+            naive_permuted_cmmd(x, y, fit.labels, divisions)
+            if naive is None
+            else [naive((x[labels], y[labels]), (x[~labels], y[~labels])) for labels in divisions]
+        )
         assert_allclose(found.values, expected, rtol=1e-8, atol=1e-11)
         assert_allclose(found.data_value, value(parts, type(metric)), rtol=1e-12)
 
@@ -169,3 +191,42 @@ def test_equal_samples_are_rejected_at_the_level_of_the_test(metric):
         p.append(two_samples(*map(source, parts), metric().of_samples(), run=RUN).results[0].p_value)
     assert np.mean(np.array(p) <= 0.05) <= 0.15
     assert 0.3 < np.mean(p) < 0.7
+
+
+@pytest.mark.parametrize("metric", [Cmmd, Jmmd, Fid, partial(Mmd, joint=True)])
+@pytest.mark.parametrize(("shift", "rejected"), [(0.0, (0, 5)), (0.4, (15, 20))])
+def test_samples_at_the_same_inputs_are_compared_by_exchanging_their_targets(metric, shift, rejected):
+    """20 pairs of 40 rows, shifted by 0 or 4/3 of the noise; any other exchange makes the inputs differ.
+
+    At the level of 5 %, more than 5 of 20 are rejected with a probability of 0.03 %.
+    """
+    p = []
+    for seed in range(20):
+        rng = np.random.default_rng([6, seed])
+        x = rng.normal(size=(40, 2))
+        parts = [(x, np.sin(x[:, :1]) + add + 0.3 * rng.normal(size=(40, 1))) for add in (0, shift)]
+        chosen = metric() if isinstance(metric, partial) else metric().of_samples()
+        found = two_samples(*map(source, parts), chosen, run=RUN).results[0]
+        assert found.details["null"]["labels"] == "permuted by equal inputs"
+        p.append(found.p_value)
+    assert rejected[0] <= np.sum(np.array(p) <= 0.05) <= rejected[1]
+
+
+def test_inputs_are_the_same_if_they_are_equally_frequent_in_both_samples():
+    """Two draws of a model at each input of the data; with another one at a single input, any rows are exchanged."""
+    x = np.array([[1.0], [2.0], [3.0]])
+    labels = np.repeat([True, False], [3, 6])
+    assert joint_strata(np.concatenate([x, x, x]), labels).by == "equal inputs"
+    assert joint_strata(np.concatenate([x, x, x[:2], x[:1]]), labels).by == "all rows"
+    assert joint_strata(np.concatenate([x, x, x, x[:1]]), np.append(labels, False)).by == "all rows"
+
+
+def test_different_inputs_do_not_hide_a_shift_from_cmmd():
+    """Three inputs: the regressions of the two samples differ much more by their inputs than by the shift of y."""
+    p = []
+    for seed in range(15):
+        rng = np.random.default_rng([8, seed])
+        inputs = rng.normal(size=(2, 60, 3))
+        parts = [(x, 2 * x[:, :1] + add + rng.normal(size=(60, 1))) for x, add in zip(inputs, (0, 1.2), strict=True)]
+        p.append(two_samples(*map(source, parts), Cmmd().of_samples(), run=RUN).results[0].p_value)
+    assert np.sum(np.array(p) <= 0.05) >= 12

@@ -249,13 +249,17 @@ def test_the_unbiased_estimate_is_the_square_minus_its_noise_diagonal(elsewhere)
 def test_the_randomized_noise_is_within_its_error_of_the_exact_one():
     rows = gaussian(4, n=200)
     exact = rows_of(Cce(**PLAIN, estimator="unbiased", solver="cholesky"), rows)
-    for seed in range(5):
+    differences, errors = [], []
+    for seed in range(12):
         found = rows_of(Cce(**PLAIN, estimator="unbiased", solver="cg"), rows, run=Run(seed=seed))
         away = found.details["noise"] - exact.details["noise"]
+        differences.append(away)
+        errors.append(found.details["noise_error"])
         assert 0 < found.details["noise_error"] < 0.1 * exact.details["noise"]
         assert abs(away) < 4 * found.details["noise_error"]
         squared, expected = (each.columns["cce2"].mean() + each.details["noise"] for each in (found, exact))
         assert_allclose(squared, expected, rtol=1e-7)
+    assert 0.5 < np.std(differences) / np.mean(errors) < 2
 
 
 def test_the_unbiased_estimate_is_0_on_average_over_perfect_models():

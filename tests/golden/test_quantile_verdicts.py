@@ -188,7 +188,7 @@ def test_rounded_quantiles_that_are_too_narrow_fail():
     assert fails["coverage"] == 4
 
 
-def test_right_quantiles_of_counts_are_never_told_no():
+def test_right_quantiles_of_counts_never_get_the_answer_no():
     """Of such sets of 400 rows, 92 % were told NO, by the share inside with the limits."""
     maker = BY_QUANTILES["poisson, 9 quantiles"]
     found, _ = answers(lambda rng: rows_of(maker, 400, int(rng.integers(1 << 30))), sets(40))

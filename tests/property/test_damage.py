@@ -1,14 +1,21 @@
-"""Damaged files are read or refused with a message; `python -m tests.fuzz` tries many more."""
+"""Damaged files are read or refused with a message.
+
+`python -m tests.fuzz` and `python -m tests.fuzz.joining` try many more.
+"""
+
+import random
 
 import pytest
 
 from calcheck.metrics import METRICS
 from tests.fuzz.damage import case, intact
+from tests.fuzz.joining import FORMATS, RIGHT, cases, outcome
 from tests.fuzz.program import READ, REFUSED, run_command
 from tests.fuzz.seeds import SEEDS
 from tests.simulations import sets
 
 FILES, AT_ONCE = sets(250), sets(25)
+CUTS = sets(20)
 
 
 @pytest.fixture
@@ -42,3 +49,12 @@ def test_intact_files_are_read(run, seed):
     made = intact(seed)
     last, story = run(made, made.commands[-1:])[-1]
     assert last == READ, story
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_row_of_a_file_that_is_cut_or_appended_to_another_is_lost(tmp_path, name):
+    """It is refused in one line, or the rows are those that it holds: of both files if two are in a row."""
+    made = cases(name)
+    cuts, joined = ([one for one in made if ("cut" in one.made) == is_cut] for is_cut in (True, False))
+    for one in [*random.Random(name).sample(cuts, CUTS), *joined]:
+        assert outcome(name, one, tmp_path) in (REFUSED, RIGHT), one.made

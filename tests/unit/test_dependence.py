@@ -5,18 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import linalg, stats
 
 import calcheck
-from calcheck.dependence.autoregression import Autoregression, autocovariances
+from calcheck.conclusion import conclude
+from calcheck.dependence.autoregression import Autoregression, _coefficients, autocovariances
 from calcheck.dependence.clusters import Clusters
-from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.columns import MOST_INFLATION, find_clusters, series_dependence
 from calcheck.dependence.notice import dependence_warnings, design_effects
+from calcheck.dependence.scores import dependence_scores
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.row_dependence import RowDependence
+from calcheck.inference import paired
 from calcheck.inference.bootstrap import Statistic
 from calcheck.inference.cluster_sums import clustered
 from calcheck.inference.multiplier_null import multiplier_noise
@@ -83,6 +86,29 @@ def test_clusters_of_equal_sizes_have_as_many_degrees_of_freedom_as_clusters_les
     assert Clusters(np.array([0] * 8 + [1, 2])).degrees_of_freedom == pytest.approx(100 / 66 - 1 if 100 / 66 > 2 else 1)
 
 
+def test_clusters_of_unequal_sizes_have_fewer_degrees_of_freedom():
+    """Of 4, 2, 2 and 2 rows: 10² / (16 + 4 + 4 + 4) equal clusters have the same information."""
+    found = Clusters(np.repeat(np.arange(4), [4, 2, 2, 2]), inflation=1.5)
+    assert found.degrees_of_freedom == pytest.approx(100 / 28 - 1)
+    assert found.variance_factor == pytest.approx(1.5 * 4 / 3)
+
+
+def test_short_blocks_of_a_series_are_corrected_for_what_they_share():
+    """The variance between blocks of 20 is too small by the share memory / 20, and by no more than a limit."""
+    rows = series(np.random.default_rng(10), 400, 0.7)
+    memory = series_dependence(dependence_scores(rows), np.arange(400)).memory
+    assert memory > 1
+    assert find_clusters(rows, RowDependence(block=20)).inflation == pytest.approx(1 / (1 - memory / 20))
+    assert find_clusters(rows, RowDependence(block=1)).inflation == MOST_INFLATION
+
+
+@pytest.mark.parametrize(("count", "warned"), [(19, True), (20, False)])
+def test_fewer_than_twenty_clusters_are_warned_of(count, warned):
+    rows = series(np.random.default_rng(11), 60, 0.0, patient=np.arange(60) % count)
+    codes = [each.code for each in find_clusters(rows, RowDependence(cluster="patient")).messages]
+    assert codes == ["dependence", *(["few-clusters"] if warned else [])]
+
+
 def test_the_nominal_confidence_gives_the_limits_of_a_t_interval():
     """With ten clusters: t quantile at 9 degrees of freedom, 2.262157, times the square root of 10/9."""
     found = Clusters(np.repeat(np.arange(10), 4)).expanded(0.95)
@@ -127,7 +153,7 @@ def test_bins_of_few_clusters_give_no_verdict():
 
 def test_bins_of_enough_clusters_are_judged():
     """Right models with six clusters a bin seldom fail; those with wrong bins fail, given more rows."""
-    number = sets(16)
+    number = sets(8)
     failures = dict.fromkeys(BINNED, 0)
     for seed in range(number):
         for name, result in results(by_cluster(np.random.default_rng(seed), 60, 5), BINNED, cluster="patient").items():
@@ -135,6 +161,38 @@ def test_bins_of_enough_clusters_are_judged():
     assert max(failures.values()) <= stats.binom.ppf(0.9999, number, 0.05)
     wrong = results(by_cluster(np.random.default_rng(24), 200, 10, 3.0), BINNED, cluster="patient")
     assert {result.verdict for result in wrong.values()} == {"fail"}
+
+
+def test_influences_with_a_large_kurtosis_have_fewer_degrees_of_freedom():
+    """Two effective clusters of ten: 2 * 10 * 2 / 8 - 1 = 4 degrees of freedom, with the quantile 2.776445 at 0.975."""
+    clusters = Clusters(np.repeat(np.arange(10), 4))
+    found = clusters.expanded(0.95, effective=2.0)
+    assert stats.norm.ppf((1 + found) / 2) == pytest.approx(2.7764451052 * np.sqrt(10 / 9))
+    assert clusters.expanded(0.95, effective=10 / 3) == pytest.approx(clusters.expanded(0.95))  # as normal ones
+
+
+def test_the_interval_of_the_mean_of_few_clusters_is_that_of_student_t():
+    """Eight clusters of equal rows: symmetric means have no acceleration."""
+    means = np.array([-2, -1, -1, -0.5, 0.5, 1, 1, 2])
+    label = np.repeat(np.arange(8), 5)
+    rows = Predictions(y=means[label], predictive=Gaussian(np.zeros(40), np.ones(40)), columns={"patient": label})
+    found = results(rows, ("bias",), cluster="patient")["bias"]
+    half = stats.t.ppf(0.975, 7) * means.std(ddof=1) / np.sqrt(8)
+    assert (found.low, found.high, found.interval) == (pytest.approx(-half), pytest.approx(half), "abc")
+
+
+def test_the_order_of_an_autoregression_minimizes_the_corrected_criterion():
+    """The variance of the errors of each order is from the Yule-Walker equations, solved directly."""
+    for seed in range(12):
+        series = np.random.default_rng(seed).normal(size=30)
+        covariances = autocovariances(series)
+        variances = [covariances[0]]
+        for order in range(1, 15):
+            solved = linalg.solve_toeplitz(covariances[:order], covariances[1 : order + 1])
+            variances.append(covariances[0] - solved @ covariances[1 : order + 1])
+        orders = np.arange(15)
+        criterion = 30 * np.log(variances) + 2 * orders * 30 / (30 - orders - 2)
+        assert len(_coefficients(series)[0]) == np.argmin(criterion)
 
 
 def test_sums_of_clusters_give_the_statistic_of_rows():
@@ -257,6 +315,7 @@ def test_ence_fails_models_that_are_far_too_narrow():
 
 def test_metrics_without_a_valid_test_say_so():
     rows = series(np.random.default_rng(12), 200, 0.5)
+    rows = rows.with_targets(rows.y, Gaussian(rows.predictive.loc, np.linspace(1, 2, 200)))  # bins that differ
     for result in report(rows, ("confidence-curve", "lzms"), time="time").results:
         assert result.p_value is None
         assert result.verdict == "none"
@@ -318,6 +377,34 @@ def test_models_are_compared_by_whole_clusters():
     assert {message.code for message in whole.warnings} == set()
 
 
+def test_p_values_of_a_series_of_differences_use_the_inflation_of_its_blocks(monkeypatch):
+    rng, studentized = np.random.default_rng(24), []
+    actual = paired._p_of_ratio
+
+    def recorded(ratios, difference, influences):
+        studentized.append(difference)
+        return actual(ratios, difference, influences)
+
+    monkeypatch.setattr(paired, "_p_of_ratio", recorded)
+    first = pd.DataFrame({"step": np.arange(300), "y": autoregressive(rng, 300, 0.8), "mean": 0.0, "std": 1.0})
+    second = first.assign(mean=0.3 * autoregressive(rng, 300, 0.8))
+    found = calcheck.compare({"a": first, "b": second}, "mae", time="step").results[-1]
+    blocks = [
+        find_clusters(
+            Predictions(
+                y=each["y"].to_numpy(),
+                predictive=Gaussian(each["mean"].to_numpy(), np.ones(300)),
+                columns={"step": np.arange(300)},
+            ),
+            RowDependence(time="step"),
+        )
+        for each in (first, second)
+    ]
+    inflation = min(blocks, key=len).inflation
+    assert inflation > 1.05
+    assert studentized == [pytest.approx(found.value / np.sqrt(inflation))]
+
+
 def test_dependence_by_a_date_or_a_key_is_noticed(tmp_path):
     rng = np.random.default_rng(17)
     dates = pd.date_range("2026-01-01", periods=400)
@@ -336,12 +423,92 @@ def test_dependence_by_a_date_or_a_key_is_noticed(tmp_path):
     assert any("Pass --cluster patient_id" in each.text for each in result.warnings)
 
 
-def test_independent_rows_are_seldom_warned_of():
-    number, noticed = sets(100), 0
+@pytest.mark.parametrize("n", [60, 300])
+@pytest.mark.parametrize("name", ["time", "index"])
+def test_independent_rows_are_seldom_warned_of(n, name):
+    """A file loses its verdicts: at most 2 in 100 right files, by a time, ten keys, and a number of the row."""
+    number, noticed = sets(200), 0
     for seed in range(number):
-        rows = series(np.random.default_rng(seed), 300, 0.0, patient=np.arange(300) // 6)
-        noticed += bool(dependence_warnings(rows))
-    assert noticed <= stats.binom.ppf(0.9999, number, 0.06)
+        rows = series(np.random.default_rng(seed), n, 0.0)
+        columns = {name: np.arange(n), "site": np.arange(n) % 10, "patient": np.arange(n) // 5}
+        noticed += bool(dependence_warnings(replace(rows, columns=columns)))
+    assert noticed <= stats.binom.ppf(0.9999, number, 0.02)
+
+
+@pytest.mark.parametrize("step", [np.arange(300), np.arange(300) // 2 + 7, np.linspace(0, 1, 300), np.int8(1)])
+def test_numbers_that_only_increase_are_times(step):
+    rows = series(np.random.default_rng(25), 300, 0.8)
+    found = design_effects(replace(rows, columns={"hour_of_run": np.broadcast_to(step, 300)}))
+    assert [(each.column, each.kind) for each in found] == ([("hour_of_run", "time")] if np.ndim(step) else [])
+
+
+def test_keys_of_rows_that_only_increase_are_times():
+    rows = series(np.random.default_rng(26), 300, 0.8)
+    found = design_effects(replace(rows, columns={}, id=np.arange(300), id_name="nr"))
+    assert [each.option for each in found] == ["--time nr"]
+
+
+@pytest.mark.parametrize("by", ["y", "mean", "std", "error", "squared"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_orders_by_targets_predictions_or_errors_are_no_times(by, sign):
+    """Neighboring rows are alike then, however independent they are."""
+    rng = np.random.default_rng(27)
+    std, mean = np.exp(rng.normal(size=300)), rng.normal(size=300)
+    error = rng.normal(size=300) * std
+    values = {"y": mean + error, "mean": mean, "std": std, "error": error, "squared": error**2}
+    rows = Predictions(y=mean + error, predictive=Gaussian(mean, 0.3 * std**2))
+    ordered = replace(rows.take(np.argsort(sign * values[by])), columns={"index": np.arange(300)}, row=None)
+    assert not design_effects(ordered)
+
+
+def test_named_inputs_are_no_times():
+    rng = np.random.default_rng(28)
+    table = pd.DataFrame({"age": np.arange(300), "y": autoregressive(rng, 300, 0.8), "mean": 0.0, "std": 1.0})
+    noticed, judged = (
+        calcheck.evaluate(table, "pit", replicates=39, **options).results[0].verdict
+        for options in ({}, {"inputs": "age"})
+    )
+    assert noticed == "none"
+    assert judged != "none"
+
+
+def test_nothing_is_judged_without_the_option():
+    """Verdicts that assume independent rows are absent; a test of independence itself is not."""
+    rows = series(np.random.default_rng(29), 300, 0.8)
+    found = conclude(report(rows, ("zms", "pit", "coverage", "pit-independence")))
+    judged = {each.metric: each.verdict for each in found.results}
+    assert judged == {"zms": "none", "pit": "none", "coverage": "none", "pit-independence": "fail"}
+    reason = "rows depend on each other by 'time': pass --time time"
+    assert all(f"no verdict: {reason}" in [each.text for each in result.warnings] for result in found.results[:3])
+    assert found.overall.verdict == "none"
+    assert (found.conclusion.answer, [each.text for each in found.conclusion.findings]) == (
+        "unclear",
+        [f"nothing is judged, since {reason}"],
+    )
+    assert "none" not in {each.verdict for each in report(rows, ("zms", "pit"), time="time").results}
+
+
+def test_groups_and_regions_are_not_judged_without_the_option_and_differences_note_it():
+    rng = np.random.default_rng(30)
+    table = pd.DataFrame(
+        {
+            "step": np.arange(300),
+            "half": np.arange(300) % 2,
+            "y": autoregressive(rng, 300, 0.9),
+            "mean": 0.0,
+            "std": 0.5,
+        }
+    )
+    options = {"metrics": ["zms", "pit-bias"], "replicates": 39, "resamples": 200}
+    groups, regions = calcheck.slices(table, by="half", **options), calcheck.slices(table, replicates=39)
+    for found in (groups, regions):
+        assert {each.verdict for each in found.results} == {"none"}
+        assert found.conclusion.answer == "unclear"
+    stated = calcheck.slices(table, by="half", time="step", **options)
+    assert "fail" in {each.verdict for each in stated.results}
+    models = {"a": table, "b": table.assign(std=1.0)}
+    difference = calcheck.compare(models, "crps").results[-1]
+    assert "dependent-rows" in [each.code for each in difference.warnings]
 
 
 def test_numbers_are_no_keys():

@@ -12,7 +12,9 @@ from calcheck.gate.evaluate import evaluate_rule
 from calcheck.gate.messages import UNKNOWN, format_values
 from calcheck.gate.resolution import resolve_rule
 from calcheck.gate.rules import DEEPEST, LONGEST, parse
+from calcheck.gate.slices import SliceSummary
 from calcheck.messages import Message
+from calcheck.render.cells import outcome
 from calcheck.report import Gate, Input, Overall, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
@@ -152,6 +154,32 @@ def test_a_rule_is_violated_if_its_condition_is_true(text, expected):
 )
 def test_not_binds_tighter_than_and_and_that_tighter_than_or(text, expected):
     assert violated(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome_"),
+    [
+        ("ece.verdict == fail", "not judged"),
+        ("not ece.verdict == none and ece.verdict == fail", "not judged"),
+        ("ece.verdict == undecided or ece > 0.06", "not judged"),
+        ("ece.verdict == fail and input.n > 10", "not judged"),
+        ("ece.verdict == fail and input.n > 1000", "passed"),
+        ("ece > 0.06", "passed"),
+        ("ece.verdict == fail or zms.verdict == fail", "violated"),
+        ("ece.verdict != pass", "violated"),
+        ("ece.verdict == none", "violated"),
+        ("ece.verdict == fail or nll > 3", "violated"),
+    ],
+)
+def test_a_rule_cannot_be_judged_if_it_depends_on_a_verdict_that_there_is_not(text, outcome_):
+    assert outcome(evaluate_text(text)) == outcome_
+
+
+def test_a_rule_on_an_absent_overall_verdict_cannot_be_judged():
+    rule = resolve_rule(parse("overall.verdict == fail"), KNOWN)
+    gate = evaluate_rule(rule, replace(REPORT, overall=None))
+    assert (gate.judged, gate.passed) == (False, False)
+    assert "fewer than two results" in gate.message
 
 
 def test_a_gate_reports_its_values():
@@ -441,3 +469,12 @@ def test_a_rule_on_an_absent_overall_verdict_is_violated_with_the_reason():
 def test_a_rule_on_something_else_of_the_overall_verdict_is_refused(text, expected):
     with pytest.raises(OptionError, match=re.escape(expected)):
         evaluate_text(text)
+
+
+def test_the_summary_of_groups_counts_those_in_which_a_metric_fails():
+    def group(*verdicts, p=None):
+        return {str(place): replace(ZMS, verdict=each, p_value_adjusted=p) for place, each in enumerate(verdicts)}
+
+    groups = {"a": group("pass", "fail", p=0.02), "b": group("pass", p=0.3), "c": group("none"), "d": group("pass")}
+    assert SliceSummary.from_groups(groups) == SliceSummary(min_p=0.02, groups=4, failed=1)
+    assert SliceSummary.from_groups({"c": group("none")}) == SliceSummary(min_p=None, groups=1, failed=0)

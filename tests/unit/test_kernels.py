@@ -9,7 +9,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings.diagnostics import residual_warnings
+from calcheck.embeddings.diagnostics import MIN_DOF, few_dof, residual_warnings
+from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
@@ -17,10 +18,11 @@ from calcheck.execution.backend import backend
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
-from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
+from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling, neighbors
 from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
+from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.naive import input_kernel
@@ -102,6 +104,12 @@ def test_dof_agrees_with_the_trace(kernel, ridge):
         dof = KernelRidge(KERNELS[kernel][0], x, Run(), solver=solver).solve(outputs, ridge).dof
         assert abs(dof.value - trace) <= 5 * dof.error + 1e-8 * trace
         assert dof.error < 0.06 * trace
+
+
+def test_the_error_of_dof_is_its_deviation_over_seeds():
+    x, outputs = np.random.default_rng(3).normal(size=(300, 4)), np.zeros((300, 1))
+    found = [KernelRidge(Rbf(0.3), x, Run(seed=seed), solver="cg").solve(outputs, 0.001).dof for seed in range(12)]
+    assert 0.5 < np.std([dof.value for dof in found]) / np.mean([dof.error for dof in found]) < 2
 
 
 @pytest.mark.parametrize("run", [Run(), Run(memory=1), Run(device="cpu"), Run(device="cpu", memory=1)])
@@ -219,6 +227,25 @@ def test_the_median_bandwidth_of_many_rows_uses_a_sample():
     found = bandwidth("median", x, AS_IT_IS, "rbf")
     # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows give the scale squared to 3 %
     assert_allclose(found, 1 / (2 * 0.6745**2), rtol=0.1)
+
+
+def test_few_inputs_in_blocks_are_scaled_as_those_in_memory():
+    """Of seven rows, divisors n and n - 1 differ by 8 %."""
+    x = np.random.default_rng(1).normal([1, -30], [2, 0.1], (7, 2))
+    deferred = LazyInputs(lambda: iter([x[:3], x[3:]]), x.shape, x.dtype)
+    for kernel in ("rbf", "polynomial"):
+        own, lazy = (fit_scaling(inputs, "standardize", kernel) for inputs in (x, deferred))
+        assert_allclose(own.divisor, x.std(axis=0, ddof=1), rtol=1e-12)
+        assert_allclose(lazy.divisor, own.divisor, rtol=1e-12)
+        assert_allclose(lazy.shift, own.shift, rtol=1e-12)
+    expected = 1 / (2 * x.var(axis=0, ddof=1).sum())
+    for inputs in (x, deferred):
+        assert_allclose(bandwidth("variance", inputs, fit_scaling(x, "none", "rbf"), "rbf"), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 30, 2500])
+def test_neighbors_of_equal_inputs_are_all_others_even_of_a_sample(n):
+    assert_allclose(neighbors(Rbf(1.0), np.zeros((n, 1))), n - 1, rtol=1e-12)
 
 
 def test_rows_for_the_median_depend_on_the_inputs_only():
@@ -418,3 +445,20 @@ def test_the_larger_residual_of_output_features_is_warned_of(larger):
     (warning,) = residual_warnings(bounds)
     assert warning.code == "feature-residual"
     assert "up to 1.0e-03 of a squared norm" in warning.text
+
+
+def test_kernels_that_are_too_narrow_or_too_wide_are_warned_of():
+    def codes(gamma):
+        rng = np.random.default_rng(0)
+        rows = Predictions(
+            y=rng.normal(size=40), predictive=Gaussian(np.zeros(40), np.ones(40)), x=rng.normal(size=(40, 2))
+        )
+        names = {"jmmd": METRICS["jmmd"](kernel_x="rbf", gamma_x=gamma), "cce": Cce(kernel_x="rbf", gamma_x=gamma)}
+        return {name: {each.code for each in rows_of(metric, rows).warnings} for name, metric in names.items()}
+
+    assert "narrow-kernel" in codes(1e6)["jmmd"]
+    assert "narrow-kernel" not in codes(0.5)["jmmd"]
+    assert "low-dof" in codes(1e-6)["cce"]
+    assert "low-dof" not in codes(0.5)["cce"]
+    assert [len(narrow_kernel_warnings(neighbors, "row", "1")) for neighbors in (None, 1.0, 0.99)] == [0, 0, 1]
+    assert [len(few_dof(dof)) for dof in (MIN_DOF, 0.99 * MIN_DOF)] == [0, 1]

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import pickle
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -471,6 +472,27 @@ def test_requests_to_google_cloud_storage_have_a_time_limit(monkeypatch):
         object_store.open_object(name)
     patience = "retry_limit_seconds=30"
     assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
+    object_store.limit_waiting(2.5)
+    object_store.open_object("gs://b/a")
+    object_store.limit_waiting(None)
+    assert asked[-1] == "gs://b/a?retry_limit_seconds=3"
+
+
+@pytest.mark.parametrize("request_", ["uri", "kind", "below", "open"])
+def test_every_request_to_an_object_store_has_a_time_limit(monkeypatch, request_):
+    answered = threading.Event()
+
+    def never(*_):
+        answered.wait(20)
+
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=never))
+    object_store.limit_waiting(0.05)
+    place = object_store.StoreObject("s3://a", SimpleNamespace(get_file_info=never, open_input_file=never), "a")
+    ask = {"kind": place.kind, "below": place.below, "open": place.open}
+    with pytest.raises(FileError, match=r"^s3://a cannot be read: no answer within 0\.05 seconds\. Pass a longer"):
+        ask.get(request_, lambda: object_store.open_object("s3://a"))()
+    object_store.limit_waiting(None)
+    answered.set()
 
 
 def test_predictions_can_be_written_repeatedly(tmp_path):

@@ -1,7 +1,7 @@
 """Every picture of every metric is drawn, for each kind of predictions, and shows no more than it may."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -158,3 +158,21 @@ def test_a_picture_without_replicates_has_no_band_but_the_reason():
     assert "no or too few replicates" in picture.expected
     (picture,) = pictures_of("width", "gaussian")
     assert "predictions only" in picture.expected
+
+
+def drawn(picture):
+    """Return all numbers of the marks of a picture."""
+    found = [getattr(mark, each.name) for panel in picture.panels for mark in panel.marks for each in fields(mark)]
+    return np.array([value for each in found if isinstance(each, list | tuple) for value in each], dtype=float)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_numbers_of_a_curve_and_of_its_band_are_those_that_are_drawn(family):
+    report = evaluate(InMemory(calibrated(family, n=60)), [METRICS[name]() for name in DRAWN], run=FEW)
+    for result in report.results:
+        numbers = drawn(metric_picture(report, result))
+        for curve in result.curves:
+            shown = {"worst": (), "map": (curve.y,)}.get(curve.name, (curve.y, curve.low or (), curve.high or ()))
+            values = np.array([value for each in shown for value in each], dtype=float)
+            away = np.abs(numbers[:, None] - values[np.isfinite(values)])
+            assert np.nanmin(away, axis=0).max(initial=0) < 1e-12, (result.metric, curve.name)

@@ -1,16 +1,20 @@
 """Fits of corrections in extreme cases."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.signal import lfilter
 
+from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import Predictions
-from calcheck.recalibration.choice import cross_validate
+from calcheck.recalibration.choice import CrossValidation, cross_validate
 from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
 from calcheck.recalibration.methods import Method, apply_steps
 from calcheck.recalibration.shared_rows import require_other_rows
@@ -98,3 +102,17 @@ def test_a_quarter_of_shared_rows_is_refused_unless_targets_are_counts():
     require_other_rows(counts(range(12)), counts(range(6, 18)))
     with pytest.raises(DataError, match=r"7 rows are also among those"):
         require_other_rows(counts(range(12)), counts(range(5, 17)))
+
+
+def test_scores_of_the_same_rows_are_compared_by_a_paired_t_test_also_of_clusters():
+    """Of six clusters of two rows: t with 5 degrees of freedom of the sums, whose variance has the factor 6 / 5."""
+    scores, others = np.random.default_rng(1).normal(size=(2, 12))
+    expected = stats.ttest_rel(scores, others, alternative="less")
+    by_row = CrossValidation.compare(SimpleNamespace(clusters=None), scores, others)
+    assert_allclose((by_row.difference, by_row.p_value), (np.mean(scores - others), expected.pvalue), rtol=1e-12)
+    assert_allclose(by_row.error, stats.sem(scores - others), rtol=1e-12)
+    clusters = Clusters(np.repeat(np.arange(6), 2))
+    by_cluster = CrossValidation.compare(SimpleNamespace(clusters=clusters), scores, others)
+    sums = (scores - others).reshape(6, 2).sum(axis=1)
+    expected = stats.ttest_1samp(sums, 0, alternative="less")
+    assert_allclose((by_cluster.error, by_cluster.p_value), (stats.sem(sums) / 2, expected.pvalue), rtol=1e-12)

@@ -16,9 +16,10 @@ from calcheck.predictions import Predictions
 from calcheck.region_maps.grid import Variable, make_axis, make_map
 from calcheck.region_maps.groups import column_groups
 from calcheck.region_maps.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
-from calcheck.region_maps.sums import Membership, group_sums
+from calcheck.region_maps.sums import Membership, _replicates, group_sums
 from calcheck.region_maps.variables import default_variables
 from calcheck.render.pages.regions import group_picture
+from calcheck.statistics.moments import z_scores
 from tests import families
 
 RUN = Run()
@@ -71,6 +72,21 @@ def test_histograms_of_cells_add_up_to_that_of_the_metric(family):
     rows = right_model(family, 500)
     found = sums_of(rows, np.arange(500) % 7)
     assert_allclose(found.pit.counts.sum(axis=0), METRICS["pit"]().compute(rows).details["histogram"], rtol=1e-9)
+
+
+def test_moments_of_squares_are_those_of_few_replicates():
+    """The variance over R replicates has the divisor R - 1, and 1/R more if their mean is the expectation."""
+    rng = np.random.default_rng(3)
+    rows = Predictions(y=rng.normal(size=8), predictive=Samples(rng.normal(size=(8, 6))))
+    labels, run = np.array([0] * 5 + [1] * 3), Run()
+    drawn = np.array([z_scores(each) ** 2 for each in _replicates(rows, run)])
+    found = sums_of(rows, labels, run=run).squares
+    sums = [
+        [each[:, labels == group].sum() for group in (0, 1)]
+        for each in (drawn.mean(axis=0)[None], drawn.var(axis=0, ddof=1)[None])
+    ]
+    assert_allclose(found.expected, sums[0], rtol=1e-12)
+    assert_allclose(found.variance, np.array(sums[1]) * (1 + 1 / len(drawn)), rtol=1e-12)
 
 
 def test_moments_of_squares_from_replicates_are_those_of_the_distribution():

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.lognormal import LogNormal
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.inference.risk_coverage import RejectionCurves
@@ -278,9 +279,8 @@ def test_a_metric_that_does_not_apply_is_skipped():
 
 def test_infinite_values_are_missing():
     """An impossible target makes the mean infinite."""
-    report = results_of(
-        predictions([0, 1e200, 0], [1, 1e-100, 1e-120]), "nll", by=["std"], steps=RejectionGrid(30, 60), run=FAST
-    )
+    rows = Predictions(y=np.array([1.0, -1.0, 1.0]), predictive=LogNormal(np.zeros(3), np.array([1, 0.5, 0.25])))
+    report = results_of(rows, "nll", by=["std"], steps=RejectionGrid(30, 60), run=FAST)
     first, *_ = report["nll", "std"]
     assert first.value is None
     assert any("no value" in note for note in texts(first.warnings))

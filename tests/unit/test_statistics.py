@@ -17,7 +17,7 @@ from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import cache as cache_module
-from calcheck.statistics.bins import equal_count_bins
+from calcheck.statistics.bins import FEW_ROWS, bin_warnings, equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
@@ -260,3 +260,15 @@ def test_the_curve_is_reported_at_all_levels():
     curve = rows_of(Ece(), rows).details["curve"]
     assert_allclose([point["level"] for point in curve], np.arange(1, 100) / 100)
     assert [point["observed"] for point in curve] == [0] * 49 + [0.5] * 35 + [1] * 15
+
+
+def test_bins_of_few_or_of_tied_rows_are_warned_of():
+    """Ten bins of 30 rows are enough, those of 29 are few; and bins that share most of their rows repeat each other."""
+
+    def codes(values, rows):
+        return [each.code for each in bin_warnings(equal_count_bins(values, 10), np.full(10, rows))]
+
+    apart, tied = np.arange(300.0), np.repeat([1.0, 2.0, 3.0], [90, 120, 90])
+    assert codes(apart, FEW_ROWS) == []
+    assert codes(apart, FEW_ROWS - 1) == ["few-rows-per-bin"]
+    assert codes(tied, FEW_ROWS) == ["tied-bins"]

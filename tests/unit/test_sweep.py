@@ -21,7 +21,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Means
 from calcheck.studies.align import Model
 from calcheck.studies.ranking import kendall, ranks, score
-from calcheck.studies.sweep import sweep
+from calcheck.studies.sweep import SweepCell, sweep
 from calcheck.studies.sweep_settings import parse, points
 from tests.shorthand import gaussian_case, rows_of, texts
 
@@ -99,6 +99,7 @@ def test_a_sweep_reports_the_deviation_over_trials():
     for draws, result in zip((1, 2), report.results[1:], strict=True):
         expected = rows_of(Cce(draws=draws, trials=3), rows).details["trials"]["std"]
         assert_allclose(result.details["deviation"], expected, rtol=1e-10)
+        assert_allclose(expected, np.std(rows_of(Cce(draws=draws, trials=3), rows).details["trials"]["values"], ddof=1))
         assert "subsets" not in result.details
 
 
@@ -205,6 +206,12 @@ def test_models_with_other_inputs_keep_their_own_values():
     report = swept("lambda=0.2", models=[Model("a", InMemory(rows)), Model("b", InMemory(other))])
     for result, own in zip(report.results[2:], (rows, other), strict=True):
         assert_allclose(result.value, value(own, Cce(lambda_=0.2)), rtol=1e-10)
+
+
+def test_the_deviation_over_subsets_has_the_divisor_of_a_sample():
+    cell = SweepCell(values=[1.0, 2.0, 6.0])
+    assert (cell.value, cell.deviation) == (3, pytest.approx(7**0.5))  # (4 + 1 + 9) / 2
+    assert SweepCell(values=[1.0], trial_deviation=0.5).deviation == 0.5
 
 
 def test_random_subsets_have_a_mean_and_a_deviation():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from calcheck.errors import FileError
-from calcheck.io.arrow_arrays import is_text
+from calcheck.io.arrow_arrays import is_text, plain_columns
 from calcheck.io.files import TEXT, File, file_named
 from calcheck.io.frames import TableInMemory
 from calcheck.io.tables import arrow as ipc
@@ -96,18 +96,10 @@ def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterato
             batch = next(batches, None)
             if batch is not None:
                 batch.validate(full=True)  # damaged offsets could read invalid memory
-                batch = _without_views(batch)
+                batch = plain_columns(batch)
         if batch is None:
             return
         yield batch
-
-
-def _without_views(batch: pa.Table) -> pa.Table:
-    """Return a batch with string views cast to large strings: few Arrow functions support views."""
-    for place, column in enumerate(batch.schema):
-        if pa.types.is_string_view(column.type):
-            batch = batch.set_column(place, column.name, batch.column(place).cast(pa.large_string()))
-    return batch
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""JSON lines files: one record per line."""
+"""JSON files: one record per line, or an array of records."""
 
 from __future__ import annotations
 
+import json as standard_json
 import re
 from typing import TYPE_CHECKING
 
@@ -21,25 +22,37 @@ ESCAPE, STRING = re.compile(rb"\\.", re.DOTALL), re.compile(rb'"[^"]*"')
 BRACKETS, NO_STRUCTURE = b"[]{}", bytes(set(range(256)) - set(b'[]{}"'))
 STEPS = np.zeros(256, np.int8)
 STEPS[list(BRACKETS)] = 1, -1, 1, -1
+BOM, SPACES = b"\xef\xbb\xbf", 1 << 10  # Byte order mark; bytes searched for the start of an array
 CHUNK = 1 << 22  # Brackets processed at a time
 
 
 def json_lines_table(file: File) -> MemoryTable:
-    """Open a file of JSON records; their members are the columns.
+    """Open a file of JSON records, one per line or in an array; their members are the columns.
 
     Raises
     ------
     DataError
-        Records are nested too deeply.
+        Records are nested too deeply, or the file holds an array of other values.
     """
-    content = file.content()
+    content = file.content().removeprefix(BOM)
     if (found := depth(content)) > MAX_DEPTH:
         msg = (
             f"objects and lists are nested {found:,} levels deep, at most {MAX_DEPTH} are supported. Write flat records"
         )
         raise DataError(msg)
+    if content[:SPACES].lstrip().startswith(b"["):
+        content = _lines_of(content)
     read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, MAX_BLOCK))
     return MemoryTable(json.read_json(pa.BufferReader(content), read))
+
+
+def _lines_of(content: bytes) -> bytes:
+    """Return an array of records as one record per line."""
+    records = standard_json.loads(content)
+    if not records or not all(isinstance(record, dict) for record in records):
+        msg = 'an array must hold records, [{"y": 1.5, "mean": 1.2, "std": 0.4}, …]'
+        raise DataError(msg)
+    return "\n".join(map(standard_json.dumps, records)).encode()
 
 
 def depth(content: bytes) -> int:

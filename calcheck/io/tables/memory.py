@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calcheck.io.arrow_arrays import plain_schema
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -32,7 +34,7 @@ class MemoryTable:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
-        return self.table.schema
+        return plain_schema(self.table.schema)
 
     @property
     def rows(self) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calcheck.errors import DataError
+from calcheck.io.arrow_arrays import plain_schema
 from calcheck.io.tables.arrow import APPENDED
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ParquetTable:
         if magic == END[0]:
             raise DataError(ENCRYPTED)
         with pq.ParquetFile(file.stream()) as opened:  # closed again: there may be thousands of files
-            self.metadata, self.schema = opened.metadata, opened.schema_arrow
+            self.metadata, self.schema = opened.metadata, plain_schema(opened.schema_arrow)
         if footer == self.metadata.serialized_size + SIGNATURE:
             raise DataError(ENCRYPTED)  # pyarrow crashes when it reads encrypted columns
         _require_one_file(file, self.metadata, footer)

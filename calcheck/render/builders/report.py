@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Conclusion, Gate, Overall, Report, Result
 
-OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided"}
+OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided", "not judged": "undecided"}
 QUESTION = "Can the uncertainties be trusted?"
 ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
