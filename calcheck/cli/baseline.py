@@ -125,7 +125,7 @@ def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Se
     if options.against is None:
         return Base()
     allowed = _allowed(options)
-    if suffix_of(options.against) not in SUFFIXES:
+    if suffix_of(options.against) not in SUFFIXES.keys() - {".json"}:  # JSON is a report, not records
         return _report_base(options, allowed, given)
     if not options.no_worse or build(RowOptions, given).subsample is not None:
         problem = "with --no-worse" if not options.no_worse else "without --subsample"

@@ -118,6 +118,7 @@ def test_without_rules_a_single_metric_is_judged_by_its_verdict(calcheck, wrong)
             "passed": False,
             "message": "zms.verdict is fail; zms is 4",
             "values": {"zms.verdict": "fail", "zms": 4.0},
+            "judged": True,
         }
     ]
 
