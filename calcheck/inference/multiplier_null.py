@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -196,11 +196,18 @@ class _Moments:
     def _of_rows(self, values: Values) -> tuple[Values, Values]:
         """Return the sums by cluster, and the variance for independent rows, of a term with values by row."""
         away = np.asarray(values - self.rows / self.count)
-        sums, squares = (sums_of(MeanTerm(column, self.term.groups), self.clusters) for column in (away, away**2))
+        sums = sums_of(MeanTerm(away, self.term.groups), self.clusters)
         members = self.members.reshape(sums.shape)
-        total = np.maximum(members.sum(axis=0), TINY)
-        mean = sums.sum(axis=0) / total
-        return sums - members * mean, np.maximum(squares.sum(axis=0) - total * mean**2, 0)
+        mean = sums.sum(axis=0) / np.maximum(members.sum(axis=0), TINY)
+        return sums - members * mean, self._variance(away, mean)
+
+    def _variance(self, away: Values, mean: Values) -> Values:
+        """Return the sum of squares around means of groups, in which a row counts by its share: s^2 (e - mean)^2."""
+        if (groups := self.term.groups) is None:
+            return np.asarray(np.sum((away - mean) ** 2))
+        weights = groups if groups.shares is None else replace(groups, shares=groups.shares**2)
+        total, first, second = (weights.sums(each) for each in (None, away, away**2))
+        return np.maximum(second - 2 * mean * first + mean**2 * total, 0)
 
     def _of_groups(self) -> tuple[Values, Values]:
         """Return the same for shares of rows in groups, which have equal expectations for all rows."""
