@@ -221,8 +221,7 @@ def _checked(
             report = slices.added(report, source, run)
         gates = requirements.gates(report, source, run)
     if not gates:
-        noticed = report.settings.get("dependence_noticed")
-        msg = f"{source.name}: " + (f"nothing is judged, since {noticed['reason']}" if noticed else NO_VERDICT)
+        msg = f"{source.name}: {NO_VERDICT}"
         raise FileError(msg)
     return replace(report, gates=gates)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from calcheck.clear_failures import clear_failures
 from calcheck.conclusion.levels import NORMAL_LIMIT, UNIT, Level, Scale, exceeds
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, LARGE_SHIFT, SMALL_SHIFT
-from calcheck.details import CoverageDetails, Details, DetailsT, select_details
+from calcheck.details import CoverageDetails, DetailsT, select_details
 
 if TYPE_CHECKING:
     from calcheck.report import Fault, Report, Result

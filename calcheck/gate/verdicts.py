@@ -23,10 +23,25 @@ def verdict_gates(report: Report) -> tuple[Gate, ...]:
     already, and a gate for each result.
 
     A verdict ``"undecided"`` is no violation. A metric that tests the model but has no value violates its gate, as in
-    rules. Other results without a verdict have no gate.
+    rules. Where rows depend on each other and no option says how, the overall verdict cannot be judged. Other results
+    without a verdict have no gate.
     """
     others = [each for each in report.results if (each.slice and each.verdict != "none") or _is_missing(each)]
-    return (*_of_all_rows(report), *map(_gate, others))
+    return (*_of_all_rows(report), *map(_gate, others), *_withheld_gate(report))
+
+
+def _withheld_gate(report: Report) -> Iterator[Gate]:
+    """Yield the gate of verdicts that are withheld since it was noticed that rows depend on each other."""
+    if (noticed := report.settings.get("dependence_noticed")) is not None:
+        name = f"{OVERALL}.verdict"
+        yield Gate(
+            rule=f"{name} == fail",
+            level="fail",
+            passed=False,
+            judged=False,
+            message=f"nothing is judged, since {noticed['reason']}",
+            values={name: None},
+        )
 
 
 def _of_all_rows(report: Report) -> Iterator[Gate]:

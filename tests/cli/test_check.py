@@ -135,13 +135,15 @@ def test_without_rules_a_failure_that_many_metrics_have_by_chance_is_no_violatio
     assert found.code == 0
 
 
-def test_without_rules_a_file_whose_rows_depend_on_each_other_is_refused_with_the_option(calcheck, tmp_path):
+def test_without_rules_a_file_whose_rows_depend_on_each_other_cannot_be_judged(calcheck, tmp_path):
     """Errors of an autoregression with the coefficient 0.9, by a column of numbers that increases."""
     noise = np.sqrt(1 - 0.9**2) * np.random.default_rng(0).normal(size=300)
     errors = np.array(list(accumulate(noise, lambda error, new: 0.9 * error + new)))
     data = {"hour": np.arange(300), "y": errors, "mean": np.zeros(300), "std": np.ones(300)}
-    refused = calcheck("check", write(tmp_path / "hours.csv", data), "--replicates", 39, *FEW).refused()
-    assert "nothing is judged, since rows depend on each other by 'hour': pass --time hour" in refused
+    found = calcheck("check", write(tmp_path / "hours.csv", data), "--replicates", 39, *FEW, "--format", "json")
+    (gate,) = json.loads(found.out)["gates"]
+    assert (found.code, gate["rule"], gate["passed"], gate["judged"]) == (3, "overall.verdict == fail", False, False)
+    assert gate["message"] == "nothing is judged, since rows depend on each other by 'hour': pass --time hour"
 
 
 def test_without_rules_a_metric_without_a_value_is_a_violation(calcheck, impossible):
