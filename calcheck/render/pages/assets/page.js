@@ -201,6 +201,7 @@
     }));
 
   const linkMap = async (block) => {
+    if (!window.vegaEmbed) return; // a page without pictures
     const data = JSON.parse(block.querySelector("script").textContent);
     data.specs.map.layer[0].data.values = drawnCells(data);
     const options = { actions: false, renderer: "svg", ast: true };
