@@ -102,6 +102,15 @@ def test_small_groups_have_values_but_no_verdict(sliced, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("options", [(), ("--refit",)])
+def test_groups_of_exactly_the_minimum_of_rows_are_judged_by_cce(sliced, tmp_path, options):
+    data = forecasts(60) | {"site": np.repeat(["big", "small"], [40, 20])}
+    file = write(tmp_path / "few.parquet", data)
+    options = ("--by", "site", "--metrics", "cce", "--inputs", "age", "--replicates", "19", *options)
+    judged = [by_group(sliced(file, *options, "--min-rows", n), "cce")["site=small"]["p_value"] for n in ("20", "21")]
+    assert [each is None for each in judged] == [False, True]
+
+
 def test_groups_have_the_warnings_of_the_file_and_of_rows_that_depend_on_each_other(sliced, tmp_path):
     """Errors share a part with those of the same patient; the group b has rows of four patients, so no interval."""
     rng = np.random.default_rng(3)

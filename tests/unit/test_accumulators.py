@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
-from calcheck.errors import DataError
+from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.messages import Message
@@ -239,6 +239,12 @@ def test_states_with_different_settings_are_not_merged():
     with pytest.raises(Exception, match="ence has bins 10 in the first and 5 in the second"):
         merge([("a", states[0]), ("b", other)])
     zms = accumulate(InMemory(rows), [METRICS["zms"]()], RUN)
+    drawn = accumulate(InMemory(rows), [METRICS["zms"]()], Run(resamples=100, replicates=19))
+    with pytest.raises(OptionError, match=r"their replicates \(--replicates\) differ: 0 and 19"):
+        merge([("a", zms), ("b", drawn)])
+    counts = accumulate(InMemory(calibrated("poisson")), [METRICS["zms"]()], RUN)
+    with pytest.raises(OptionError, match="their predictive distributions differ: gaussian and poisson"):
+        merge([("a", zms), ("b", counts)])
     with pytest.raises(Exception, match="the metrics differ: ence only in the first and zms only in the second"):
         merge([("a", states[0]), ("b", zms)])
 

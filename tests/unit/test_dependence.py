@@ -540,7 +540,7 @@ def test_groups_are_compared_by_whole_clusters():
             assert same.high - same.low == pytest.approx(each.high - each.low, rel=0.1)
 
 
-def test_clusters_of_a_group_are_numbered_anew_and_keep_their_inflation():
+def test_clusters_of_a_group_are_numbered_from_0_and_keep_their_inflation():
     clusters = Clusters(np.repeat(np.arange(8), 3), inflation=1.7)
     found = clusters_within(clusters, np.arange(4, 24, 2))
     assert found.label.tolist() == [0, 1, 1, 2, 3, 3, 4, 5, 5, 6]
