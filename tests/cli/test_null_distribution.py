@@ -221,7 +221,9 @@ def test_pointwise_output_has_the_significance_of_each_input(calcheck, wrong, tm
 
 def test_the_table_shows_how_many_inputs_are_rejected(calcheck, wrong):
     table = calcheck("cce", wrong, "--replicates", "19").out
-    assert re.search(r"^rejected +count \d+ · inputs 60 · fdr 0\.05 · p_value_method ", table, re.MULTILINE)
+    assert re.search(
+        r"^rejected +in the neighborhood of \d+ of 60 inputs · fdr 0\.05 · p_value_method ", table, re.MULTILINE
+    )
     assert re.search(
         r"^reach .* distance [\d.]+ · unit of inputs with norm 1 · share_of_rows 0\.\d+$", table, re.MULTILINE
     )

@@ -266,7 +266,7 @@ def test_bins_of_few_or_of_tied_rows_are_warned_of():
     """Ten bins of 30 rows are enough, those of 29 are few; and bins that share most of their rows repeat each other."""
 
     def codes(values, rows):
-        return [each.code for each in bin_warnings(equal_count_bins(values, 10), np.full(10, rows))]
+        return [each.code for each in bin_warnings(equal_count_bins(values, 10), {"rows": np.full(10, rows)})]
 
     apart, tied = np.arange(300.0), np.repeat([1.0, 2.0, 3.0], [90, 120, 90])
     assert codes(apart, FEW_ROWS) == []

@@ -86,6 +86,7 @@ def only_increases(values: NDArray[Any]) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> only_increases(np.array([1, 1, 2])), only_increases(np.array([1, 1])), only_increases(np.array([1, 3, 2]))
     (True, False, False)
     """
