@@ -151,9 +151,10 @@ def _no_log() -> Iterator[None]:
 def _client(address: str) -> Iterator[Any]:
     """Connect to a scheduler."""
     from distributed import Client
+    from distributed.utils import LoopRunner
 
     try:
-        asyncio.run(_require_scheduler(address))
+        LoopRunner().run_sync(_require_scheduler, address)  # also in a notebook, which has a loop of its own
         client = Client(address, timeout=TIMEOUT_SECONDS)
     except Exception as error:
         if isinstance(error, MemoryError):  # the length of a message, read from the words of another protocol

@@ -1,5 +1,6 @@
 """Accumulators on a Dask cluster: a real scheduler, and workers that are separate processes."""
 
+import asyncio
 import logging
 import os
 import re
@@ -117,6 +118,14 @@ def test_three_workers_give_the_same_cce_as_one_process(address, tmp_path):
     local = report_from_state(accumulate(Files(paths), metrics, RUN), RUN)
     assert local.results[0].details["rows"] == 300
     require_same(on_cluster(Files(paths), address[0], metrics), local)
+
+
+def test_a_scheduler_is_found_inside_a_running_event_loop_as_in_a_notebook(address):
+    async def connect():
+        with cluster_at(address):
+            return True
+
+    assert asyncio.run(connect())
 
 
 def test_a_file_on_the_command_line_is_processed_by_workers(address, paths, calcheck):
