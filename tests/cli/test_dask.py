@@ -122,7 +122,7 @@ def test_three_workers_give_the_same_cce_as_one_process(address, tmp_path):
 
 def test_a_scheduler_is_found_inside_a_running_event_loop_as_in_a_notebook(address):
     async def connect():
-        with cluster_at(address):
+        with cluster_at(address[0]):
             return True
 
     assert asyncio.run(connect())
