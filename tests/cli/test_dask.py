@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -125,7 +126,8 @@ def test_a_scheduler_is_found_inside_a_running_event_loop_as_in_a_notebook(addre
         with cluster_at(address[0]):
             return True
 
-    assert asyncio.run(connect())
+    with ThreadPoolExecutor(1) as other:  # this thread may have a loop, of tests in a browser
+        assert other.submit(lambda: asyncio.run(connect())).result()
 
 
 def test_a_file_on_the_command_line_is_processed_by_workers(address, paths, calcheck):
