@@ -390,6 +390,7 @@ def test_a_check_of_groups_fails_where_a_group_fails(calcheck, preds):
         ("slices['sex=m'].coverage < 0.85", True, 0),
         ('slices["sex=m"].coverage < 0.85 and mae > 0', True, 0),
         ("slices['sex=f'].rce.verdict == fail", True, 1),
+        ("slices.groups != 3 and mae > 0", True, 0),
         ("slices.min_p < 0.01", False, 1),
     ],
 )

@@ -66,6 +66,11 @@ def test_the_fit_of_means_is_by_hand():
     assert_allclose(isotonic_means(X, Y), [4, 5, 6, 9, 10, 32 / 3, 32 / 3, 32 / 3, 15], rtol=1e-15)
 
 
+def test_the_fit_of_means_weighs_equal_predictions_by_their_number():
+    """Two targets of 3 at 1 and one of 0 at 2: one value, (3 + 3 + 0) / 3."""
+    assert_allclose(isotonic_means(np.array([1.0, 1.0, 2.0]), np.array([3.0, 3.0, 0.0])), [2, 2, 2], rtol=1e-15)
+
+
 def loss_by_linear_program(x, y, level):
     """Return the smallest pinball loss of increasing functions of x; variables are values, and errors on both sides."""
     (distinct, label), n = np.unique(x, return_inverse=True), len(y)

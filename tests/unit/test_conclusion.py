@@ -151,7 +151,9 @@ def test_short_in_the_middle_and_wide_in_the_tails_are_light_tails():
 def test_unequal_tails_are_skewness():
     _, findings = found(fail("pit", 2e-3, 8e-5, "wrong-shape", **histogram(20.0, 130.0)))
     assert findings["shape"].fault == "skewed"
-    assert findings["shape"].text.startswith("1 % of targets are below the 5 % quantile, 6.5 % above the 95 % quantile")
+    assert findings["shape"].text.startswith(
+        "1 % of targets are below the 5 % quantile, 6.5 % above the 95 % quantile: more skewed to the right than"
+    )
 
 
 def test_another_shape_is_named_by_its_largest_gap():

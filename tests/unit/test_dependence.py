@@ -127,6 +127,12 @@ def test_noise_of_a_bin_has_the_degrees_of_freedom_of_its_own_clusters():
         assert stats.kstest(scaled, stats.t(count - 1).cdf).pvalue > 0.01
 
 
+def test_noise_of_neighboring_blocks_has_the_inflation_of_their_variance():
+    residuals, members = np.tile([[1.0], [-1.0]], (6, 1)), np.full((12, 1), 3.0)
+    (plain,), (inflated,) = (multiplier_noise([(residuals, members)], each, Run()) for each in (1.0, 4.0))
+    np.testing.assert_allclose(inflated, 2 * plain)
+
+
 def by_cluster(rng, count, size, factor=1.0):
     """Return rows of right predictions with one std a cluster, and errors that clusters share; wrong in half of them.
 
