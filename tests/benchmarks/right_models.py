@@ -92,12 +92,12 @@ def at_levels(levels, quantile):
     return Quantiles(levels, np.stack([quantile(level) for level in levels], axis=1))
 
 
-def normal_quantiles(rng, n, factor, *, step=0.0, rounds_quantiles=False):
+def normal_quantiles(rng, n, factor, *, step=0.0, rounds_quantiles=False, even=False):
     """Quantiles of normal distributions; with a step, targets are rounded, and quantiles, too, if asked for.
 
     Only with rounded quantiles is the model right. Steps of 0.5, a third of the std, make it wrong by half a percent.
     """
-    mean, std = 3 * rng.normal(size=n), 1.5 * np.exp(0.3 * rng.normal(size=n))
+    mean, std = 3 * rng.normal(size=n), np.ones(n) if even else 1.5 * np.exp(0.3 * rng.normal(size=n))
     y = mean + std * rng.normal(size=n)
     found = at_levels(WIDE, Gaussian(mean, factor * std).quantile)
     if step:
@@ -107,8 +107,8 @@ def normal_quantiles(rng, n, factor, *, step=0.0, rounds_quantiles=False):
     return Predictions(y=y, predictive=found)
 
 
-def count_quantiles(levels, rng, n, factor):
-    rate = 4 * np.exp(0.5 * rng.normal(size=n))
+def count_quantiles(levels, rng, n, factor, *, typical=4):
+    rate = typical * np.exp(0.5 * rng.normal(size=n))
     return Predictions(y=counts(rng, rate, factor), predictive=at_levels(levels, Poisson(rate).quantile))
 
 
@@ -191,7 +191,9 @@ QUANTILES = {
     "normal, 9 quantiles": normal_quantiles,
     "normal rounded, 9 quantiles": partial(normal_quantiles, step=0.5),
     "normal and quantiles rounded": partial(normal_quantiles, step=1.0, rounds_quantiles=True),
+    "equal std and quantiles rounded": partial(normal_quantiles, step=1.0, rounds_quantiles=True, even=True),
     "poisson, 9 quantiles": partial(count_quantiles, NINE),
+    "rare poisson, 9 wide quantiles": partial(count_quantiles, WIDE, typical=0.4),
     "poisson, 9 wide quantiles": partial(count_quantiles, WIDE),
     "rain, 9 quantiles": rain,
     "normal intervals": partial(normal_intervals, (0.9,)),
@@ -222,12 +224,12 @@ DESIGNS = {
 }
 
 
-def one_set(name, replicates, factor, seed):
+def one_set(name, metrics, replicates, factor, seed):
     """Return what is told to be wrong in one set: names of metrics, ``overall``, ``answer``; or ``noticed``."""
     design = DESIGNS[name]
     rng = np.random.default_rng([sum(name.encode()), design.n, seed])
     rows = design.make(rng, design.n, factor)
-    report = calcheck.evaluate(rows, replicates=replicates, resamples=1000, seed=seed, **design.options)
+    report = calcheck.evaluate(rows, metrics, replicates=replicates, resamples=1000, seed=seed, **design.options)
     told = [each.metric for each in report.results if each.verdict == "fail"]
     told += ["overall"] * (report.overall is not None and report.overall.verdict == "fail")
     answer = report.conclusion.answer if report.conclusion else "none"
@@ -236,12 +238,12 @@ def one_set(name, replicates, factor, seed):
     return told + ["noticed"] * noticed
 
 
-def evaluated(designs, sets, first, replicates, factor, pool):
+def evaluated(designs, sets, first, settings, pool):
     """Print the table of designs."""
     head = ("design", "answer no", "answer yes", "overall", "noticed", "the metrics that fail most often")
     print(f"| {' | '.join(head)} |\n| --- | ---: | ---: | ---: | ---: | --- |")
     for name in designs:
-        told = pool(partial(one_set, name, replicates, factor), range(first, first + sets))
+        told = pool(partial(one_set, name, *settings), range(first, first + sets))
         shares = {each: count / sets for each, count in Counter(each for one in told for each in one).items()}
         metrics = {each: share for each, share in shares.items() if not each.startswith(("answer", "noticed", "over"))}
         most = sorted(metrics, key=metrics.get, reverse=True)
@@ -324,7 +326,8 @@ def main():
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS))
     parser.add_argument("--sets", type=int, default=400)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--rows", type=int, default=300, help="of the pairs")
+    parser.add_argument("--metrics", nargs="*", help="default: all that apply")
     parser.add_argument("--replicates", type=int, default=39)
     parser.add_argument("--wrong", action="store_true")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
@@ -338,8 +341,8 @@ def main():
         if given.what == "pairs":
             compared(given.sets, given.first, given.rows, pool)
         else:
-            factor = 0.75 if given.wrong else 1.0
-            evaluated(given.designs, given.sets, given.first, given.replicates, factor, pool)
+            settings = given.metrics, given.replicates, 0.75 if given.wrong else 1.0
+            evaluated(given.designs, given.sets, given.first, settings, pool)
 
 
 if __name__ == "__main__":
