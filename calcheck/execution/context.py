@@ -72,8 +72,8 @@ def parse_memory(text: str) -> int:
 
     Examples
     --------
-    >>> parse_memory("1.5GiB")
-    1610612736
+    >>> parse_memory("1.5 GiB"), parse_memory("1.5GB"), parse_memory("64 kB"), parse_memory("64MiB")
+    (1610612736, 1500000000, 64000, 67108864)
     """
     trimmed = text.strip()
     number = trimmed.rstrip("BbKkMmGgIi ")
