@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.distributions import Gaussian
+from calcheck.distributions import Gaussian, Intervals
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -259,6 +259,15 @@ def test_metadata_of_unequal_parts_is_weighted_by_rows_and_keeps_all_warnings():
     assert (total.n, total.reference) == (100, pytest.approx(0.3))
     total.add(Metadata(1, None))
     assert total.reference is None
+
+
+def test_warnings_of_a_metric_are_kept_by_batches():
+    """Targets equal to limits of intervals."""
+    limits = np.array([[1.0], [8.0]]).repeat(40, axis=1)[..., None]
+    y = np.random.default_rng(0).poisson(4, 40).astype(float)
+    rows = Predictions(y=y, predictive=Intervals(np.array([0.9]), *limits))
+    state = accumulate(Batches(rows), [METRICS["coverage"]()], RUN)
+    assert "verdict-basis" in [each.code for each in only(report_from_state(state, RUN)).warnings]
 
 
 def test_merged_states_of_unequal_days_add_dropped_rows_warnings_and_files():

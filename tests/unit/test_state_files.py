@@ -17,6 +17,7 @@ from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.report import Skipped
+from calcheck.storage.checkpoint import FileCheckpoint
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.codec import to_arrays
@@ -235,3 +236,20 @@ def test_an_invalid_header_is_refused(stored):
         rewrite(stored, header(header=content | fields))
         assert "is damaged" in refused(stored)
         stored.write_bytes(before)
+
+
+def test_a_completed_stage_of_a_checkpoint_is_restored_without_its_batches(tmp_path):
+    class Total:
+        def arrays(self):
+            return {"sum": np.array([3.0])}
+
+    class Work:
+        load = staticmethod(dict)
+
+    path = str(tmp_path / "checkpoint")
+    checkpoint = FileCheckpoint(path, {}, resume=False)
+    checkpoint.save("first", 7, Total())
+    checkpoint.complete("second", Total())
+    again = FileCheckpoint(path, {}, resume=True)
+    assert [again.load(stage, Work)[0] for stage in ("first", "second", "third")] == [7, None, 0]
+    assert_array_equal(again.load("second", Work)[1]["sum"], [3.0])
