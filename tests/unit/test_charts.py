@@ -97,6 +97,12 @@ def test_fields_and_expressions_never_contain_a_name():
     json.dumps(spec, allow_nan=False)
 
 
+def test_dates_in_seconds_are_drawn_in_milliseconds():
+    spec = json.dumps(vega_lite(picture_of(Line([86_400.0, 172_800.0], [0, 1]), x=Axis(dates=True))))
+    assert "86400000.0" in spec
+    assert "172800000.0" in spec
+
+
 def test_long_names_are_shortened_in_the_middle():
     (long,) = [each for each in texts(picture_of(Line([0], [0], "ab" * 500))) if "…" in each]
     assert len(long) == 61
