@@ -234,6 +234,14 @@ class Quantiles(Predictive):
             raise DataError(msg)
         return self._inverse(np.full((len(self), 1), p))[:, 0]
 
+    def central_mass(self, level: float) -> NDArray[np.float64]:
+        """Return the level where the limits are given, even if they are tied; else the mass between interpolated ones.
+
+        With the given limits l and u, only P(l < Y < u) <= level <= P(l <= Y <= u) is stated.
+        """
+        nearest = np.abs(self.levels[:, None] - [(1 - level) / 2, (1 + level) / 2]).min(axis=0)
+        return np.full(len(self), level) if (nearest <= LEVEL_TOLERANCE).all() else super().central_mass(level)
+
     def interval_mass_error(
         self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> NDArray[np.float64]:
