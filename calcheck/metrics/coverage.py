@@ -51,8 +51,9 @@ class Coverage(LevelOption, MeanMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous distributions, more
-    for counts, whose quantiles are discrete. For samples, it is the share of gaps between draws inside the interval.
+    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous distributions, and for
+    stated quantiles and intervals; more for counts, whose quantiles are discrete. For samples, it is the share of gaps
+    between draws inside the interval.
 
     Raises
     ------

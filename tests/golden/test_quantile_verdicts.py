@@ -1,5 +1,6 @@
 """Verdicts on files of quantiles rest on counts of targets between the quantiles, and on nothing between them."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -174,6 +175,25 @@ def test_intervals_between_tied_quantiles_are_expected_to_hold_their_level():
     assert coverage.value == pytest.approx(0.8)
 
 
+class Grid:
+    """Random numbers in the middle of cells of equal probability."""
+
+    @staticmethod
+    def random(shape):
+        return np.broadcast_to((np.arange(shape[1]) + 0.5) / shape[1], shape)
+
+
+def test_replicates_have_the_tails_beyond_tied_quantiles():
+    """Quantiles 0, 0, 1 and 1: a fifth at each, and a tenth beyond each, so that 80 % intervals hold 80 % of them.
+
+    With the tails at 0 and 1, they held all of them, and no replicate had a gap where right models have one.
+    """
+    drawn = Quantiles(np.array([0.1, 0.3, 0.7, 0.9]), np.array([[0.0, 0, 1, 1]])).sample(Grid(), 1000)[0]
+    shares = [(drawn < 0), (drawn == 0), (drawn > 0) & (drawn < 1), (drawn == 1), (drawn > 1)]
+    assert_allclose([share.mean() for share in shares], [0.1, 0.2, 0.4, 0.2, 0.1], rtol=1e-12)
+    assert_allclose(drawn, np.clip(drawn, 0, 1), rtol=0, atol=1e-15)
+
+
 def rounded_narrow(rng, n, factor=1.0, std=1.0):
     """Return rounded targets and quantiles of normal distributions so narrow that most quantiles are tied."""
     levels, mean = np.array([0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95]), 3 * rng.normal(size=n)
@@ -189,12 +209,17 @@ def rare_counts(rng, n):
     )
 
 
-@pytest.mark.parametrize("make", [rounded_narrow, rare_counts])
+@pytest.mark.parametrize("make", [rounded_narrow, rare_counts, partial(rounded_narrow, std=0.5)])
 def test_right_quantiles_of_which_most_are_tied_pass(make):
     """Of such sets of 400 rows, 75 % of the rounded ones failed by stratified-coverage."""
     found, fails = answers(lambda rng: make(rng, 300), sets(12))
     assert found == ["yes"] * len(found)
     assert set(fails.values()) == {0}
+
+
+def test_tied_quantiles_that_are_too_narrow_fail():
+    found, _ = answers(lambda rng: rounded_narrow(rng, 400, 0.6), 4)
+    assert found == ["no"] * 4
 
 
 def rounded(rng, n, factor=1.0):
