@@ -124,6 +124,10 @@ class Coverage(LevelOption, MeanMetric):
 
         return nearest_share(means, np.asarray(self.level_of(None)))
 
+    def null_reference(self, rows: RowResults) -> float | None:
+        """Return the level if targets are equal to stated limits of their intervals."""
+        return self.level_of(None) if "strictly_inside" in rows.details else None
+
     def details(self, means: Means) -> Mapping[str, Any]:
         from calcheck.statistics.coverage import shares_at_limits
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 from calcheck.conclusion import conclude
 from calcheck.distributions import Quantiles
+from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -134,7 +135,7 @@ def test_coverage_is_judged_by_the_share_nearest_to_the_level():
     assert_allclose(found.value, 10 / 12)
     assert (found.verdict, found.p_value) == ("pass", 1.0)
     assert AT_QUANTILES in found.warnings
-    assert abs(found.zeta) < 1
+    assert (found.reference, found.zeta) == (0.5, 0.0)
     apart = np.asarray(y) + 0.01 * np.array([1] * 7 + [-1] * 3 + [0, 0])  # now all ten are strictly inside
     (found,) = judge([0.25, 0.75], np.tile([0, 2], (12, 1)), apart, ("coverage",), level=0.5)
     assert_allclose(found.value, 10 / 12)
@@ -220,6 +221,25 @@ def test_right_quantiles_of_which_most_are_tied_pass(make):
 def test_tied_quantiles_that_are_too_narrow_fail():
     found, _ = answers(lambda rng: rounded_narrow(rng, 400, 0.6), 4)
     assert found == ["no"] * 4
+
+
+def test_shares_that_may_equal_the_level_are_at_no_distance_from_it():
+    """Zeta was 1.00 here, from 0.9 to the mean of replicates, 0.894, relative to their limit, 0.9."""
+    rows = rounded_narrow(np.random.default_rng(0), 400)
+    (coverage,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
+    assert (coverage.reference, coverage.zeta) == (0.9, 0.0)
+    state = accumulate(Batches(rows), [METRICS["coverage"]()], FAST)
+    (streamed,) = report_from_state(state, FAST).results
+    assert (streamed.reference, streamed.zeta) == (0.9, 0.0)
+
+
+def test_less_than_the_expected_gap_is_not_beyond_a_limit():
+    """All targets are at limits of their intervals, so that no bin has a gap: zeta was -1.9, with p = 1."""
+    limits = np.ones((200, 1)) * [[0.0, 2.0]]
+    predictive = Intervals(np.array([0.9]), limits[:, :1], limits[:, 1:])
+    rows = Predictions(y=np.tile([0.0, 2.0], 100), predictive=predictive, columns={"c": np.arange(200)})
+    (found,) = evaluate(InMemory(rows), [METRICS["stratified-coverage"](by="c")], run=FAST).results
+    assert (found.value, found.verdict, found.zeta) == (0.0, "pass", -1.0)
 
 
 def rounded(rng, n, factor=1.0):
