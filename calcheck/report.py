@@ -188,7 +188,8 @@ class Inference:
     reference_kind : str or None
         Origin of the reference: ``"exact"`` or ``"simulated"``.
     zeta, zeta_mc_error : float or None
-        Distance between value and reference in units of the interval, and its Monte Carlo error.
+        Distance between value and reference in units of the interval, and its Monte Carlo error. On a side that is no
+        evidence against a model, a simulated one is at most 1 in size.
     p_value, p_value_mc_error : float or None
         Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
     p_value_adjusted : float or None

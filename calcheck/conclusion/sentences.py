@@ -91,7 +91,11 @@ def _right_size(evidence: Evidence, main: Level | None) -> str:
         return "right on average, as far as the replicates decide"
     if evidence.tails and main is not None and main.differs:
         return "not quite, see shape"
-    return "not clearly wrong" if evidence.fails_unclearly("coverage", "zms", "rce") else "right on average"
+    if evidence.fails_unclearly("coverage", "zms", "rce"):
+        return "not clearly wrong"
+    if evidence.is_judged("coverage") and main is not None and main.at_limits:
+        return f"consistent with {percent(main.level)}"
+    return "right on average"
 
 
 def _squares(evidence: Evidence, metric: str | None = None) -> str:

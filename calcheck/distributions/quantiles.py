@@ -234,6 +234,14 @@ class Quantiles(Predictive):
             raise DataError(msg)
         return self._inverse(np.full((len(self), 1), p))[:, 0]
 
+    def central_mass(self, level: float) -> NDArray[np.float64]:
+        """Return the level where the limits are given, even if they are tied; else the mass between interpolated ones.
+
+        With the given limits l and u, only P(l < Y < u) <= level <= P(l <= Y <= u) is stated.
+        """
+        nearest = np.abs(self.levels[:, None] - [(1 - level) / 2, (1 + level) / 2]).min(axis=0)
+        return np.full(len(self), level) if (nearest <= LEVEL_TOLERANCE).all() else super().central_mass(level)
+
     def interval_mass_error(
         self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> NDArray[np.float64]:
@@ -255,7 +263,15 @@ class Quantiles(Predictive):
         return low, high
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        return self._inverse(1 - rng.random((len(self), size)))  # in (0, 1]
+        """Return draws, of which those in the tails are beyond the outermost quantiles, even where these are tied.
+
+        Ties between levels state the probability of a quantile, but nothing states it for the tail beyond them.
+        """
+        p = 1 - rng.random((len(self), size))  # in (0, 1]
+        drawn = self._inverse(p)
+        lowest, highest = np.nextafter(self.values[:, [0]], -np.inf), np.nextafter(self.values[:, [-1]], np.inf)
+        drawn = np.where(p < self.levels[0], np.minimum(drawn, lowest), drawn)
+        return np.where(p > self.levels[-1], np.maximum(drawn, highest), drawn)
 
     def _inverse(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the quantiles at levels p, (n, s), including those in the tails."""

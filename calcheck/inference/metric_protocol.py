@@ -69,6 +69,10 @@ class HasNullStatistic(Protocol):
         """Return the statistic of the data or of a replicate, as a function of the means that ``value`` takes."""
         ...
 
+    def null_reference(self, rows: RowResults) -> float | None:
+        """Return the statistic of a right model if it is stated; None if it is the mean over replicates."""
+        ...
+
 
 @runtime_checkable
 class HasFixedLevels(Protocol):

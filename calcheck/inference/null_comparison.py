@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.inference.metric_protocol import HasNullStatistic, implements
 from calcheck.inference.p_values import cannot_reject, has_p_value, is_open, p_value, p_value_error, rejects
 from calcheck.messages import Message
 
@@ -74,7 +75,8 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInf
     mean, low, high = _null_limits(known, metric.alternative, run.confidence)
     if found.reference is not None and metric.info.interval != "own":
         return replace(found, details={**found.details, "null": {**details, "mean": mean, "low": low, "high": high}})
-    return _with_null_reference(found, computed.tested_value, mean, low, high)
+    stated = metric.null_reference(computed.rows) if implements(metric, HasNullStatistic) else None
+    return _with_null_reference(found, computed.tested_value, mean if stated is None else stated, low, high)
 
 
 def _null_limits(
@@ -90,10 +92,12 @@ def _null_limits(
 def _with_null_reference(
     found: IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
 ) -> IntervalInference:
-    """Add the mean and limits of the null distribution as reference, with zeta."""
+    """Add the value of a right model and the limits of the null distribution as reference, with zeta."""
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
     zeta = (estimate - mean) / reach if reach > 0 and np.isfinite(estimate) else None
+    if zeta is not None and (low is None or high is None):  # no distance to the side without a limit is evidence
+        zeta = max(zeta, -1.0) if low is None else min(zeta, 1.0)
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 

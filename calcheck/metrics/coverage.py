@@ -51,8 +51,9 @@ class Coverage(LevelOption, MeanMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous distributions, more
-    for counts, whose quantiles are discrete. For samples, it is the share of gaps between draws inside the interval.
+    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous distributions, and for
+    stated quantiles and intervals; more for counts, whose quantiles are discrete. For samples, it is the share of gaps
+    between draws inside the interval.
 
     Raises
     ------
@@ -122,6 +123,10 @@ class Coverage(LevelOption, MeanMetric):
         from calcheck.statistics.coverage import nearest_share
 
         return nearest_share(means, np.asarray(self.level_of(None)))
+
+    def null_reference(self, rows: RowResults) -> float | None:
+        """Return the level if targets are equal to stated limits of their intervals."""
+        return self.level_of(None) if "strictly_inside" in rows.details else None
 
     def details(self, means: Means) -> Mapping[str, Any]:
         from calcheck.statistics.coverage import shares_at_limits

@@ -31,9 +31,9 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     .. math:: \frac1k \sum_{j=1}^k |c_j - p_j| \quad \text{or} \quad \max_j |c_j - p_j|
 
     where, over the rows of bin :math:`j`, :math:`c_j` is the share of targets inside their intervals, and :math:`p_j`
-    the expected share: the level, or more for counts. If targets are equal to limits of stated quantiles or intervals,
-    :math:`c_j` is the number nearest to :math:`p_j` between the shares strictly inside and inside. With ``at_least``,
-    only bins with :math:`c_j < p_j` count.
+    the expected share: the level, or more for families of counts. If targets are equal to limits of stated quantiles
+    or intervals, :math:`c_j` is the number nearest to :math:`p_j` between the shares strictly inside and inside. With
+    ``at_least``, only bins with :math:`c_j < p_j` count.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """Verdicts on files of quantiles rest on counts of targets between the quantiles, and on nothing between them."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 
 from calcheck.conclusion import conclude
 from calcheck.distributions import Quantiles
+from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -133,7 +135,7 @@ def test_coverage_is_judged_by_the_share_nearest_to_the_level():
     assert_allclose(found.value, 10 / 12)
     assert (found.verdict, found.p_value) == ("pass", 1.0)
     assert AT_QUANTILES in found.warnings
-    assert abs(found.zeta) < 1
+    assert (found.reference, found.zeta) == (0.5, 0.0)
     apart = np.asarray(y) + 0.01 * np.array([1] * 7 + [-1] * 3 + [0, 0])  # now all ten are strictly inside
     (found,) = judge([0.25, 0.75], np.tile([0, 2], (12, 1)), apart, ("coverage",), level=0.5)
     assert_allclose(found.value, 10 / 12)
@@ -153,6 +155,91 @@ def test_bins_are_judged_by_the_share_nearest_to_the_level():
     (found,) = evaluate(InMemory(rows), [metric], run=FAST).results
     assert_allclose(found.value, 0.25, rtol=1e-12)
     assert AT_QUANTILES in found.warnings
+
+
+def test_intervals_between_tied_quantiles_are_expected_to_hold_their_level():
+    """Quantiles 0, 0, 1 and 1: linear between them, 0 and 1 have all of their tails, and 80 % intervals 100 %.
+
+    Counts with these quantiles have P(0 < Y < 1) = 0 and P(0 <= Y <= 1) >= 0.8, of which 0.8 is the nearest to 0.8.
+    """
+    levels, tied = np.array([0.1, 0.3, 0.7, 0.9]), np.tile([0.0, 0, 1, 1], (20, 1))
+    assert_allclose(Quantiles(levels, tied).central_mass(0.8), 0.8, rtol=1e-12)
+    assert_allclose(Quantiles(levels, tied).central_mass(0.6), 1.0, rtol=1e-12)  # limits that are not given
+    y, options = np.tile([0.0, 1, 1, 0, 2], 4), {"level": 0.8, "bins": 2}
+    rows = Predictions(y=y, predictive=Quantiles(levels, tied), columns={"c": np.arange(20) // 10})
+    metrics = [METRICS["coverage"](level=0.8), METRICS["stratified-coverage"](by="c", **options)]
+    coverage, binned = evaluate(InMemory(rows), metrics, run=FAST).results
+    assert_allclose(binned.value, 0.0, atol=1e-12)
+    shares = {"rows": 10, "coverage": 0.8, "expected": 0.8, "strictly_inside": 0.0}
+    for number, each in enumerate(binned.details["bins"]):
+        assert each == pytest.approx({"from": number, "to": number, **shares})
+    assert coverage.value == pytest.approx(0.8)
+
+
+class Grid:
+    """Random numbers in the middle of cells of equal probability."""
+
+    @staticmethod
+    def random(shape):
+        return np.broadcast_to((np.arange(shape[1]) + 0.5) / shape[1], shape)
+
+
+def test_replicates_have_the_tails_beyond_tied_quantiles():
+    """Quantiles 0, 0, 1 and 1: a fifth at each, and a tenth beyond each, so that 80 % intervals hold 80 % of them.
+
+    With the tails at 0 and 1, they held all of them, and no replicate had a gap where right models have one.
+    """
+    drawn = Quantiles(np.array([0.1, 0.3, 0.7, 0.9]), np.array([[0.0, 0, 1, 1]])).sample(Grid(), 1000)[0]
+    shares = [(drawn < 0), (drawn == 0), (drawn > 0) & (drawn < 1), (drawn == 1), (drawn > 1)]
+    assert_allclose([share.mean() for share in shares], [0.1, 0.2, 0.4, 0.2, 0.1], rtol=1e-12)
+    assert_allclose(drawn, np.clip(drawn, 0, 1), rtol=0, atol=1e-15)
+
+
+def rounded_narrow(rng, n, factor=1.0, std=1.0):
+    """Return rounded targets and quantiles of normal distributions so narrow that most quantiles are tied."""
+    levels, mean = np.array([0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95]), 3 * rng.normal(size=n)
+    quantiles = np.round(mean[:, None] + factor * std * stats.norm.ppf(levels))
+    return Predictions(y=np.round(rng.normal(mean, std)), predictive=Quantiles(levels, quantiles))
+
+
+def rare_counts(rng, n):
+    """Return counts with means around 0.37, and their quantiles, most of which are 0."""
+    levels, rate = np.arange(1, 10) / 10, np.exp(rng.normal(-1, 0.5, n))
+    return Predictions(
+        y=rng.poisson(rate).astype(float), predictive=Quantiles(levels, stats.poisson.ppf(levels, rate[:, None]))
+    )
+
+
+@pytest.mark.parametrize("make", [rounded_narrow, rare_counts, partial(rounded_narrow, std=0.5)])
+def test_right_quantiles_of_which_most_are_tied_pass(make):
+    """Of such sets of 400 rows, 75 % of the rounded ones failed by stratified-coverage."""
+    found, fails = answers(lambda rng: make(rng, 300), sets(12))
+    assert found == ["yes"] * len(found)
+    assert set(fails.values()) == {0}
+
+
+def test_tied_quantiles_that_are_too_narrow_fail():
+    found, _ = answers(lambda rng: rounded_narrow(rng, 400, 0.6), 4)
+    assert found == ["no"] * 4
+
+
+def test_shares_that_may_equal_the_level_are_at_no_distance_from_it():
+    """Zeta was 1.00 here, from 0.9 to the mean of replicates, 0.894, relative to their limit, 0.9."""
+    rows = rounded_narrow(np.random.default_rng(0), 400)
+    (coverage,) = evaluate(InMemory(rows), [METRICS["coverage"]()], run=FAST).results
+    assert (coverage.reference, coverage.zeta) == (0.9, 0.0)
+    state = accumulate(Batches(rows), [METRICS["coverage"]()], FAST)
+    (streamed,) = report_from_state(state, FAST).results
+    assert (streamed.reference, streamed.zeta) == (0.9, 0.0)
+
+
+def test_less_than_the_expected_gap_is_not_beyond_a_limit():
+    """All targets are at limits of their intervals, so that no bin has a gap: zeta was -1.9, with p = 1."""
+    limits = np.ones((200, 1)) * [[0.0, 2.0]]
+    predictive = Intervals(np.array([0.9]), limits[:, :1], limits[:, 1:])
+    rows = Predictions(y=np.tile([0.0, 2.0], 100), predictive=predictive, columns={"c": np.arange(200)})
+    (found,) = evaluate(InMemory(rows), [METRICS["stratified-coverage"](by="c")], run=FAST).results
+    assert (found.value, found.verdict, found.zeta) == (0.0, "pass", -1.0)
 
 
 def rounded(rng, n, factor=1.0):

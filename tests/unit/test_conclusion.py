@@ -258,7 +258,7 @@ def test_targets_at_limits_count_on_the_side_that_favors_the_model():
     counts = at_limits((0.84, 0.96), {0.5: (0.41, 0.62)})
     answer, findings = found(counts, intervals(0.9, 0.9), without=WITHOUT_MOMENTS)
     assert answer == "yes"
-    text = "90 % intervals hold 84 % to 96 %, without and with targets at their limits: right on average"
+    text = "90 % intervals hold 84 % to 96 %, without and with targets at their limits: consistent with 90 %"
     assert findings["size"].text == text
     wide = at_limits((0.84, 0.96), {0.5: (0.56, 0.7)})
     answer, findings = found(wide, intervals(0.9, 0.9), without=WITHOUT_MOMENTS)
