@@ -1,18 +1,29 @@
 """Targets with probability 0 are the strongest evidence against a model, however the likelihood is computed."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from calcheck.clear_failures import clear_failures
 from calcheck.conclusion import conclude
 from calcheck.distributions.lognormal import LogNormal
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.row_dependence import RowDependence
+from calcheck.gate.evaluate import evaluate_rule
+from calcheck.gate.rules import parse
+from calcheck.gate.verdicts import verdict_gates
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.cut import Cut
+from calcheck.render.builders.report import describe_overall, overview
+from calcheck.render.json import render
+from calcheck.report import Overall
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from calcheck.studies.slices import by_groups
+from calcheck.studies.trend import trend
 from tests.streams import Batches
 
 N, FEW = 120, ("nll", "mae")
@@ -67,3 +78,48 @@ def test_the_group_with_impossible_targets_fails_and_no_other():
     report = by_groups(InMemory(rows), [Cut("half")], metrics=[METRICS["nll"]()], run=run)
     verdicts = {str(result.slice.get("group", "")): result.verdict for result in report.results}
     assert verdicts == {"all rows": "fail", "half=0": "fail", "half=1": "pass"}
+
+
+@pytest.mark.parametrize("replicates", [0, 19])
+def test_impossible_targets_need_no_replicates(replicates):
+    """19 replicates reach p .1 in a two-sided test, and none no p-value: probability 0 is a verdict by itself."""
+    run = Run(resamples=100, replicates=replicates)
+    names = ("nll", "zms", "rce", "mae", "crps", "pit", "ece", "coverage")
+    report = conclude(evaluate(InMemory(rows_of(1)), [METRICS[name]() for name in names], run=run))
+    assert (nll_of(report).verdict, nll_of(report).number) == ("fail", np.inf)
+    assert "nll" in clear_failures(report)
+    assert report.conclusion.answer == "no"
+    assert not all(gate.passed for gate in verdict_gates(report))
+    right = evaluate(InMemory(rows_of(0)), [METRICS["nll"]()], run=run)
+    assert nll_of(right).verdict == "none"
+
+
+def test_a_trend_shows_the_file_with_impossible_targets():
+    files = [InMemory(rows_of(impossible)) for impossible in (1, 0, 0)]
+    report = trend(files, [METRICS["nll"]()], run=Run(resamples=0, replicates=99))
+    assert [(each.slice["at"], each.verdict) for each in report.results] == [
+        ("0", "fail"),
+        ("1", "pass"),
+        ("2", "pass"),
+    ]
+    assert [each.details.get("change") for each in report.results] == [None, 0, 0]
+    cells = [[cell.text for cell in row] for row in overview(report.results).rows]
+    assert [row[2] for row in cells] == ["∞", *(f"{each.value:.4g}" for each in report.results[1:])]
+
+
+@pytest.mark.parametrize(("rule", "passed"), [("nll > 3", False), ("nll < 3", True), ("nll.value >= 1e300", False)])
+def test_rules_compare_an_infinite_value(rule, passed):
+    report = evaluate(InMemory(rows_of(1)), [METRICS["nll"]()], run=Run(resamples=0, replicates=0))
+    gate = evaluate_rule(parse(rule), report)
+    assert (gate.passed, gate.message) == (passed, f"{rule.split()[0]} is inf")
+    assert json.loads(render(replace(report, gates=(gate,))))["results"][0]["value"] is None
+
+
+def test_an_infinite_value_remains_after_adjustment():
+    """Its adjusted p-value is above 5 % if replicates are few."""
+    metrics = [METRICS[name]() for name in ("nll", "pit", "lzms")]
+    report = evaluate(InMemory(rows_of(1)), metrics, run=Run(resamples=100, replicates=19))
+    assert nll_of(report).p_value_adjusted > 0.05
+    text = Overall(verdict="fail", p_value=0.05, method="", replicates=19, metrics=("nll", "pit"), leading="nll")
+    shown = describe_overall(text, [nll_of(report)], 0.95)
+    assert shown.endswith("led by nll; every failure remains after adjustment for their number")
