@@ -41,8 +41,8 @@ class Nll(MeanMetric):
     Value
     -----
     Any sign, smaller is better. Dimensionless, but for densities a change of the unit of y by a factor c adds log c.
-    Null if a target has probability 0: its log-likelihood is infinite. The report counts these rows, and the verdict is
-    fail with the smallest possible p-value.
+    Infinite, and null in JSON, if a target has probability 0. The report counts these rows, and the verdict is fail
+    with the smallest possible p-value, also without replicates.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class History:
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:
         """Whether a target has probability 0 under its prediction, (t,)."""
-        return np.isposinf(self.log_densities).any(axis=1)
+        return np.asarray(np.isposinf(self.log_densities).any(axis=1))
 
     @cached_property
     def lags(self) -> Integers:

@@ -59,7 +59,7 @@ def test_an_infinite_value_with_a_verdict_has_one_gate():
     assert (gate.rule, gate.passed) == ("overall.verdict == fail", False)
 
 
-def test_an_infinite_value_violates_without_replicates_and_whatever_the_metrics_together_say():
+def test_an_infinite_value_violates_without_replicates_and_if_the_metrics_pass_together():
     """It has no p-value, or one that few replicates keep large; it takes no part of the level of the others."""
     alone = judged("nll", "fail", value=None, warnings=(INFINITE,))
     by_interval = [judged(name, "pass", zeta=0.2) for name in ("zms", "rce")]
