@@ -32,7 +32,7 @@ from calcheck.inference.pointwise_tests import pointwise_p_values
 from calcheck.inference.step_down import with_adjusted
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
-from calcheck.messages import Message
+from calcheck.messages import Message, absent_value
 from calcheck.metrics.base import ComparesOutcomes, Conditional, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
@@ -490,7 +490,7 @@ def _result(
 ) -> Result:
     metric, rows, value = computed.metric, computed.rows, computed.value
     finite = math.isfinite(value)
-    missing = () if finite else (Message.of_absence("no-value", f"it is {value}"),)
+    missing = () if finite else (absent_value(value),)
     complete = replace(
         inferred,
         direction=computed.direction(inferred),

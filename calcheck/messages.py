@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 Code = Literal[
     # why a number is absent
     "no-value",
+    "infinite-value",
     "no-interval",
     "no-verdict",
     "no-p-value",
@@ -104,6 +106,14 @@ class Message:
 
 def _words(code: Code) -> str:
     return code.replace("-", " ")
+
+
+INFINITE = Message("infinite-value", "the value is infinite, and null in JSON")
+
+
+def absent_value(value: float) -> Message:
+    """Return the message about a value that is not finite."""
+    return INFINITE if value == math.inf else Message.of_absence("no-value", f"it is {value}")
 
 
 AT_QUANTILES = Message(

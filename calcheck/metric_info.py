@@ -97,6 +97,8 @@ class MetricInfo:
         The part of the predictive distributions that the metric uses.
     details : type
         Type of the details in results.
+    infinite_if_impossible : bool
+        Whether an infinite value means that targets have probability 0 under the predictions.
     exempt_laws : dict
         Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons.
     """
@@ -120,6 +122,7 @@ class MetricInfo:
     pointwise: bool = True
     several_targets: bool = False
     repeated_targets: bool = False
+    infinite_if_impossible: bool = False
     above: Direction | None = None
     below: Direction | None = None
     uses: Part = "distribution"

@@ -11,11 +11,15 @@ SMALLEST, LARGEST = map(math.log, (sys.float_info.min, sys.float_info.max))
 def exponential(logarithm: float) -> str:
     """Return the number with a natural logarithm, with three significant digits, also if it is too large for a float.
 
+    The largest float, and numbers above it, stand for the logarithm of infinity.
+
     Examples
     --------
-    >>> exponential(0.0), exponential(1000.0), exponential(-1000.0)
-    ('1', '1.97e+434', '5.08e-435')
+    >>> exponential(0.0), exponential(1000.0), exponential(-1000.0), exponential(sys.float_info.max)
+    ('1', '1.97e+434', '5.08e-435', '∞')
     """
+    if logarithm >= sys.float_info.max:
+        return "∞"
     if SMALLEST <= logarithm <= LARGEST or not math.isfinite(logarithm):
         return f"{math.exp(logarithm):.3g}"
     power, rest = divmod(logarithm / math.log(10), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -237,6 +238,21 @@ class Result(Inference, MetricValue):
             **{each.name: getattr(value, each.name) for each in fields(MetricValue)},
             **{each.name: getattr(inference, each.name) for each in fields(Inference)},
         )
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the value is infinite: it is None as JSON has no infinite numbers, and a message says so."""
+        return self.value is None and any(each.code == "infinite-value" for each in self.warnings)
+
+    @property
+    def number(self) -> float | None:
+        """The value, also if it is infinite."""
+        return math.inf if self.is_infinite else self.value
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether the model fails since targets are impossible: the value is infinite, and that of no right model."""
+        return self.verdict == "fail" and self.is_infinite
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from calcheck.clear_failures import judged_overall
 from calcheck.conclusion.bins import ErrorBins, are_uneven
 from calcheck.conclusion.levels import nearest_share, percent
 from calcheck.conclusion.thresholds import CLEAR_ERRORS, EVEN, LARGE_SHIFT
@@ -309,7 +310,8 @@ def describe_others(evidence: Evidence) -> Iterator[Finding]:
         yield _fault("others", clear[0].direction, f"{_fail(clear)} clearly, and nothing above explains it")
     elif _are_more_than_chance(evidence, len(failed), len(judged)):
         who = f"{_fail(failed)} at 5 %" if failed else "the metrics fail together"
-        yield Finding(topic="others", state="untested", text=f"{who}, more than by chance")
+        state: Literal["fault", "untested"] = "untested" if judged_overall(evidence.report) is None else "fault"
+        yield Finding(topic="others", state=state, text=f"{who}, more than by chance")
     elif failed:
         text = f"{_fail(failed)} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
         yield Finding(topic="others", state="right", text=text)
@@ -317,8 +319,8 @@ def describe_others(evidence: Evidence) -> Iterator[Finding]:
 
 def _are_more_than_chance(evidence: Evidence, failures: int, verdicts: int) -> bool:
     """Return whether failures are more than by chance, by the overall verdict or else by their number."""
-    overall = evidence.report.overall
-    if overall is not None and overall.verdict != "none":
+    overall = judged_overall(evidence.report)
+    if overall is not None:
         return overall.verdict == "fail"
     return failures > BY_CHANCE * (1 + verdicts / VERDICTS_PER_FAILURE)
 

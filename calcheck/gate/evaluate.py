@@ -26,13 +26,13 @@ from calcheck.gate.rules import (
     Rule,
 )
 from calcheck.gate.slices import SliceSummary, results_by_group
-from calcheck.report import Gate
+from calcheck.report import Gate, Result
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from calcheck.gate.slices import ByGroup
-    from calcheck.report import Input, Level, Monitor, Overall, Report, Result
+    from calcheck.report import Input, Level, Monitor, Overall, Report
 
     Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
 
@@ -87,7 +87,7 @@ def _results_of(name: Name, rule: Rule, groups: ByGroup) -> dict[str, Result]:
 
 
 def _found(name: Name, rule: Rule, parts: Parts) -> float | str | None:
-    """Return the value of a name in a report; numbers that are not finite, and absent parts, count as absent."""
+    """Return the value of a name in a report; absent parts and undefined numbers are None, infinite values are inf."""
     head, *path = name.path
     if head not in parts:
         listed = ", ".join(each for each in parts if each not in PARTS)
@@ -101,7 +101,9 @@ def _found(name: Name, rule: Rule, parts: Parts) -> float | str | None:
             listed = f"Available: {', '.join(there)}" if there else "It has no entries"
             rule.reject(name.at, f"{name} is not in the report: no {step!r}. {listed}")
         found = there[step]
-    if found is None or (isinstance(found, float) and not math.isfinite(found)):
+    part = parts[head]
+    infinite = isinstance(part, Result) and part.is_infinite and path in ([], ["value"])
+    if found is None or (isinstance(found, float) and not math.isfinite(found) and not infinite):
         return None
     if isinstance(found, bool) or not isinstance(found, (int, float, str)):
         there = _entries(found)
@@ -112,6 +114,8 @@ def _found(name: Name, rule: Rule, parts: Parts) -> float | str | None:
 
 def _entries(found: Any) -> Mapping[str, Any]:
     """Return the entries of a part of the report, by name."""
+    if isinstance(found, Result):
+        return {declared.name: getattr(found, declared.name) for declared in fields(found)} | {"value": found.number}
     if is_dataclass(found):
         return {declared.name: getattr(found, declared.name) for declared in fields(found)}
     return found if isinstance(found, dict) else {}

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.clear_failures import clear_failures, confidence_of, families, family_level, is_by_zeta, zeta_limit
+from calcheck.clear_failures import (
+    clear_failures,
+    confidence_of,
+    families,
+    family_level,
+    is_by_zeta,
+    is_joined,
+    judged_overall,
+    zeta_limit,
+)
 from calcheck.gate.messages import format_values
 from calcheck.gate.rules import OVERALL, Name
 from calcheck.report import Gate
@@ -16,11 +25,12 @@ if TYPE_CHECKING:
 
 
 def verdict_gates(report: Report) -> tuple[Gate, ...]:
-    """Return the gates of the verdicts, of which a right model violates any in at most 5 % of data sets.
+    """Return the gates of the verdicts, of which a right model violates any in few data sets.
 
-    The overall verdict stands for the metrics that it joins. Any other metric that has a verdict has a gate of its own,
-    at a level divided by the number of all of these. Groups and regions have verdicts that are adjusted for each other
-    already, and a gate for each result.
+    The overall verdict stands for the metrics that it joins: a right model violates its gate in at most 5 % of data
+    sets. Any other metric that has a verdict has a gate of its own; a right model violates any of these in at most 1 %
+    more, or, if there is no overall verdict, in 5 %. Targets with probability 0 violate always. Groups and regions have
+    verdicts that are adjusted for each other already, and a gate for each result.
 
     A verdict ``"undecided"`` is no violation. A metric that tests the model but has no value violates its gate, as in
     rules. Where rows depend on each other and no option says how, the overall verdict cannot be judged. Other results
@@ -46,32 +56,35 @@ def _withheld_gate(report: Report) -> Iterator[Gate]:
 
 def _of_all_rows(report: Report) -> Iterator[Gate]:
     """Yield the gates of the results for all rows that have a verdict."""
-    found, clear = families(report), clear_failures(report)
+    found, overall = families(report), judged_overall(report)
+    if overall is not None:
+        yield _overall_gate(overall)
+    clear, alone = clear_failures(report), overall is None and len(found) == 1
     for family in found:
-        if len(family) > 1 and report.overall is not None and report.overall.verdict != "none":
-            yield _overall_gate(report.overall, family_level(report), alone=len(found) == 1)
-        elif len(found) == len(family) == 1:
-            yield _gate(*family)
-        else:
-            yield from (_level_gate(each, report, passed=each.metric not in clear) for each in family)
+        joined = overall is not None and is_joined(family)
+        for each in family:
+            if each.is_impossible and not (joined and overall is not None and overall.verdict == "fail"):
+                yield _gate(each)
+            elif not joined:
+                single = alone and len(family) == 1
+                yield _gate(each) if single else _level_gate(each, report, family, passed=each.metric not in clear)
 
 
-def _overall_gate(overall: Overall, level: float, *, alone: bool) -> Gate:
-    """Return the gate of the overall verdict; by its p-value if there are verdicts that it does not join."""
+def _overall_gate(overall: Overall) -> Gate:
+    """Return the gate of the overall verdict."""
     values = {f"{OVERALL}.{name}": getattr(overall, name) for name in ("verdict", "p_value", "leading")}
-    rule = f"{OVERALL}.verdict == fail" if alone else f"{OVERALL}.p_value <= {level:.3g}"
     return Gate(
-        rule=rule,
+        rule=f"{OVERALL}.verdict == fail",
         level="fail",
-        passed=overall.verdict != "fail" if alone else overall.p_value > level,
+        passed=overall.verdict != "fail",
         message=format_values(values, lambda _: None),
         values=values,
     )
 
 
-def _level_gate(result: Result, report: Report, *, passed: bool) -> Gate:
+def _level_gate(result: Result, report: Report, family: tuple[Result, ...], *, passed: bool) -> Gate:
     """Return the gate of one of several results: the level of all is divided among them."""
-    name, level = str(Name((result.metric,))), family_level(report)
+    name, level = str(Name((result.metric,))), family_level(report, family)
     if result.p_value_adjusted is not None:
         field, rule = "p_value_adjusted", f"{name}.p_value_adjusted <= {level:.3g}"
     elif is_by_zeta(result):
@@ -92,7 +105,7 @@ def _is_missing(result: Result) -> bool:
 def _gate(result: Result) -> Gate:
     """Return the gate of a result; its message also states the value."""
     name = str(Name((result.metric,), group=str(result.slice.get("group", ""))))
-    values: dict[str, float | str | None] = {f"{name}.verdict": result.verdict, name: result.value}
+    values: dict[str, float | str | None] = {f"{name}.verdict": result.verdict, name: result.number}
     return Gate(
         rule=f"{name}.verdict == fail",
         level="fail",

@@ -131,11 +131,21 @@ def _roots(covariance: Values) -> Values:
     return np.asarray(STEP * np.moveaxis(scaled, 0, -1).swapaxes(0, 1))
 
 
+def rescale(values: Values, names: Sequence[str], function: Function) -> tuple[Values, Function]:
+    """Return columns, (c, n), divided by powers of two, and the function of their means: the moments do not overflow.
+
+    Products of floats with powers of two are exact.
+    """
+    scales = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=1, initial=0.0))[1])
+    by_name = dict(zip(names, scales.tolist(), strict=True))
+    return values / scales[:, None], lambda means: function({name: by_name[name] * means[name] for name in names})
+
+
 def abc(statistic: Statistic, confidence: float) -> Bca:
     """Return the ABC interval of a function of column means."""
     averages = statistic.averages
-    moments = Moments.from_values(averages.columns.T)
     names = tuple(averages.terms)
-    found = abc_limits(moments, names, lambda means: statistic.of_means(Means(means, averages.n)), confidence)
+    values, function = rescale(averages.columns.T, names, lambda means: statistic.of_means(Means(means, averages.n)))
+    found = abc_limits(Moments.from_values(values), names, function, confidence)
     low, high, correction, acceleration = (float(each[0]) for each in found)
     return Bca(low, high, correction, acceleration)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.inference.abc_intervals import Moments, abc, abc_limits
+from calcheck.inference.abc_intervals import Moments, abc, abc_limits, rescale
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, clopper_pearson, effective_rows, zeta
 from calcheck.inference.p_values import rejects
@@ -210,6 +210,7 @@ def limits_by_abc(
     if (share != 1).any():
         of_means = partial(_of_weighted_means, function, list(columns))
         names, values = [*names, "share"], np.concatenate([values * share, share[None]])
+    values, of_means = rescale(values, names, of_means)
     filled = np.diff(ends) > 0
     parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
     limits = np.full((2, len(filled)), np.nan)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
 
+IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with probability 0, which no right model has")
+
 
 def compare_with_null(
     computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run
@@ -37,6 +39,17 @@ def compare_with_null(
     run : Run
         The confidence.
     """
+    found = _compared(computed, inferred, run)
+    if computed.value < np.inf or not computed.metric.info.infinite_if_impossible or found.verdict == "fail":
+        return found
+    if computed.null is not None and not np.isfinite(computed.null.values).all():
+        return found
+    notes = tuple(each for each in found.warnings if each.code != "no-verdict")
+    return replace(found, verdict="fail", warnings=(*notes, IMPOSSIBLE))
+
+
+def _compared(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
+    """Return the inference with a verdict by the p-value or by the interval."""
     basis = computed.basis
     found = _with_p_value(computed, inferred, run)
     if basis.kind == "none":

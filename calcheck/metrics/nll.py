@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.details import NllDetails
-from calcheck.errors import DataError
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
@@ -14,9 +13,6 @@ from calcheck.options import option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
@@ -45,8 +41,8 @@ class Nll(MeanMetric):
     Value
     -----
     Any sign, smaller is better. Dimensionless, but for densities a change of the unit of y by a factor c adds log c.
-    Null if a target has probability 0: its log-likelihood is infinite. The report counts these rows, and the verdict is
-    fail with the smallest possible p-value.
+    Infinite, and null in JSON, if a target has probability 0. The report counts these rows, and the verdict is fail
+    with the smallest possible p-value, also without replicates.
 
     Raises
     ------
@@ -77,6 +73,7 @@ class Nll(MeanMetric):
         ),
         details=NllDetails,
         several_targets=True,
+        infinite_if_impossible=True,
         exempt_laws={"unit": "log of densities in 1/y: a change of the unit of y adds a constant"},
     )
     column: ClassVar[str] = "nll"
@@ -92,11 +89,12 @@ class Nll(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
+        from calcheck.statistics.log_likelihoods import describe_impossible, log_likelihoods
         from calcheck.statistics.moments import uncertainties, z_scores
 
         predictive = rows.distributions()
         discretised = self.discretise and not predictive.is_discrete
-        loss = -self._log_likelihoods(rows, discretised=discretised)
+        loss = -log_likelihoods(rows, discretised=discretised)
         details: NllDetails = {}
         if predictive.targets == 1 and predictive.normal() is not None and not discretised:
             log_variance = 2 * np.log(uncertainties(rows))
@@ -104,22 +102,7 @@ class Nll(MeanMetric):
         impossible = int(np.isposinf(loss).sum())
         if impossible:
             loss[np.isneginf(loss)] = 0.0  # an infinite density makes no target with probability 0 possible
-        count = "1 target has" if impossible == 1 else f"{impossible:,} targets have"
-        warning = f"{count} probability 0 under the predictions, so the log-likelihood is infinite"
+        warning = f"{describe_impossible(impossible)}, so the log-likelihood is infinite"
         return RowResults(
             {"nll": loss}, details=details, warnings=(Message("impossible-targets", warning),) if impossible else ()
         )
-
-    @staticmethod
-    def _log_likelihoods(rows: Predictions, *, discretised: bool) -> NDArray[np.float64]:
-        """Return the log density or log mass of each row, (n,)."""
-        from calcheck.statistics.log_masses import log_masses
-        from calcheck.statistics.moments import targets
-
-        predictive = rows.distributions()
-        if predictive.targets == 1:
-            return log_masses(predictive, targets(rows)) if discretised else predictive.log_prob(targets(rows))
-        if discretised:
-            msg = f"masses of whole numbers are for one target, and there are {predictive.targets}: omit --discretise"
-            raise DataError(msg)
-        return predictive.joint_log_prob(rows.targets())

@@ -21,10 +21,13 @@ DENSITIES = len(FIRST)
 BLOCK = 1 << 14  # Rows per block of densities, 10 MiB
 
 
-def log_mean_densities(u: Values, group: NDArray[np.intp], count: int) -> Values:
+def log_mean_densities(
+    u: Values, group: NDArray[np.intp], count: int, impossible: NDArray[np.bool_] | None = None
+) -> Values:
     """Return the log of the mean of each beta density over the rows of each group, (g, b).
 
-    Rows of one time may depend on each other in any way: a mean of e-values is an e-value.
+    Rows of one time may depend on each other in any way: a mean of e-values is an e-value. A target with probability 0
+    has the e-value inf: if the model is right there is none, so that the expected e-value remains at most 1.
 
     Parameters
     ----------
@@ -34,6 +37,8 @@ def log_mean_densities(u: Values, group: NDArray[np.intp], count: int) -> Values
         Group of each row, 0 to g - 1; none is empty.
     count : int
         Number of groups, g.
+    impossible : (n,), optional
+        Whether targets have probability 0.
     """
     u = np.clip(u, NEAREST, 1 - NEAREST)
     sums = np.zeros((count, DENSITIES))
@@ -42,6 +47,8 @@ def log_mean_densities(u: Values, group: NDArray[np.intp], count: int) -> Values
         part = u[start : start + BLOCK, None]
         logs = (FIRST - 1) * np.log(part) + (SECOND - 1) * np.log1p(-part) - constant
         np.add.at(sums, group[start : start + BLOCK], np.exp(logs))
+    if impossible is not None:
+        sums[group[impossible]] = np.inf
     return np.asarray(np.log(sums / np.bincount(group, minlength=count)[:, None]))
 
 

@@ -16,6 +16,7 @@ from calcheck.execution.row_keys import occurrences
 from calcheck.io.times import time_texts
 from calcheck.monitoring.bets import component_values, group_means, jumper_values, log_mean_densities
 from calcheck.monitoring.e_process import log_e_process
+from calcheck.statistics.log_likelihoods import are_impossible
 from calcheck.statistics.pit import randomized_pit
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class History:
     rows : (t,)
         Number of rows.
     log_densities : (t, b)
-        Logs of the means of beta densities at the PIT values of the rows.
+        Logs of the means of beta densities at the PIT values of the rows; inf if a target has probability 0.
     means : (t, 2)
         Means of u and of |2u - 1|.
     components : (t, 4)
@@ -67,6 +68,11 @@ class History:
     def steps(self) -> Times:
         """The different times, in ascending order, (s,)."""
         return np.unique(self.times)
+
+    @cached_property
+    def impossible(self) -> NDArray[np.bool_]:
+        """Whether a target has probability 0 under its prediction, (t,)."""
+        return np.asarray(np.isposinf(self.log_densities).any(axis=1))
 
     @cached_property
     def lags(self) -> Integers:
@@ -116,7 +122,7 @@ def summarize(rows: Predictions, times: Times, horizons: Integers, run: Run) -> 
         times=steps[pairs[0]],
         horizons=pairs[1].astype(np.int64),
         rows=counts.astype(np.int64),
-        log_densities=log_mean_densities(u, group, count),
+        log_densities=log_mean_densities(u, group, count, are_impossible(rows)),
         means=group_means(jumper_values(u), group, count),
         components=group_means(component_values(u), group, count),
     )

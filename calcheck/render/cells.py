@@ -22,10 +22,10 @@ def number(value: float | None) -> str:
 
     Examples
     --------
-    >>> number(0.0612345), number(1181.0), number(None)
-    ('0.06123', '1181', '–')
+    >>> number(0.0612345), number(1181.0), number(None), number(float("inf"))
+    ('0.06123', '1181', '–', '∞')
     """
-    return ABSENT if value is None else f"{value:.4g}"
+    return ABSENT if value is None else f"{value:.4g}".replace("inf", "∞")
 
 
 def short(value: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.regions.sentences import describe_faults, sentence
 from calcheck.report import Conclusion, Finding
+from calcheck.statistics.log_likelihoods import describe_impossible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,15 +15,30 @@ if TYPE_CHECKING:
     from calcheck.report import Result
 
 
-def conclude_groups(results: Sequence[Result]) -> Conclusion | None:
-    """Return what is wrong in which groups; None if no group is judged."""
-    if all(result.verdict == "none" for result in results):
+def conclude_groups(results: Sequence[Result], impossible: Mapping[str, int]) -> Conclusion | None:
+    """Return what is wrong in which groups; None if no group is judged.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Metrics of groups.
+    impossible : mapping
+        The number of targets with probability 0 in each group that has any, by label.
+    """
+    if all(result.verdict == "none" for result in results) and not impossible:
         return None
-    findings = fault_findings(results)
+    others = [result for result in results if not result.is_impossible]
+    findings = (*map(_impossible, impossible.items()), *fault_findings(others))
     if findings:
         return Conclusion(answer="no", findings=findings)
     text = "no group differs from a perfect model by more than chance"
     return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+
+
+def _impossible(group: tuple[str, int]) -> Finding:
+    label, count = group
+    text = f"{label}: {describe_impossible(count)}"
+    return Finding(topic="where", state="fault", fault="worse-than-promised", text=text)
 
 
 def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:

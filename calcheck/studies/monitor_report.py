@@ -71,7 +71,7 @@ def monitor_report(state: MonitorState, *, level: float, run: Run | None = None)
         results=tuple(_results(state, run.confidence)),
         skipped=state.skipped,
         monitor=found,
-        conclusion=_conclude(found, level),
+        conclusion=_conclude(found, level, state.history),
     )
 
 
@@ -122,7 +122,7 @@ def _monitor(state: MonitorState, level: float) -> Monitor:
     history = state.history
     lags = np.unique(history.lags).tolist()
     paths = np.stack([history.log_e_values(lag) for lag in lags])  # (h, s)
-    path = paths.max(axis=0) - math.log(len(lags))
+    path = _storable(paths.max(axis=0) - math.log(len(lags)))
     texts = time_texts(history.steps)
     crossed = np.flatnonzero(path >= -math.log(level))
     peak = int(np.argmax(path))
@@ -140,7 +140,7 @@ def _monitor(state: MonitorState, level: float) -> Monitor:
         last_time=texts[-1],
         alarm_time=texts[int(crossed[0])] if len(crossed) else None,
         **fault,
-        horizons=tuple(_horizon(history, lag, own) for lag, own in zip(lags, paths, strict=True)),
+        horizons=tuple(_horizon(history, lag, own) for lag, own in zip(lags, _storable(paths), strict=True)),
         path_times=tuple(texts[start] for start in starts),
         path_log_e_values=tuple(np.maximum.reduceat(path, starts).tolist()),
     )
@@ -150,7 +150,7 @@ def _fault(history: History, lag: int, peak: int) -> dict[str, Any]:
     """Return from when to when rows contradict the model most, up to the largest e-value, and how."""
     chosen = (history.lags == lag) & (history.times <= history.steps[peak])
     own = history.take(chosen)
-    own = own.take(slice(change_point(own.log_densities), None))
+    own = own.take(own.impossible if own.impossible.any() else slice(change_point(own.log_densities), None))
     means = np.average(own.components, axis=0, weights=own.rows)
     first, last = time_texts(own.times[[0, -1]])
     return {
@@ -178,12 +178,17 @@ def _horizon(history: History, lag: int, path: Values) -> HorizonEvidence:
     )
 
 
+def _storable(log_e_values: Values) -> Values:
+    """Return logs of e-values without infinite ones, which JSON does not have: they become the largest float."""
+    return np.minimum(log_e_values, sys.float_info.max)
+
+
 def _e_value(log_e_value: float) -> float:
     """Return an e-value; the largest float if it is larger."""
     return math.exp(log_e_value) if log_e_value <= LARGEST else sys.float_info.max
 
 
-def _conclude(found: Monitor, level: float) -> Conclusion:
+def _conclude(found: Monitor, level: float, history: History) -> Conclusion:
     """Return whether there is an alarm, and what is wrong since when."""
     if found.alarm_time is None:
         text = (
@@ -196,6 +201,10 @@ def _conclude(found: Monitor, level: float) -> Conclusion:
         f" right models ever do; now it is {exponential(found.log_e_value)}"
     )
     fault = f"from {found.fault_start} to {found.fault_end}, {FAULTS[str(found.direction)]}"
+    if impossible := np.unique(history.times[history.impossible]).tolist():
+        first = time_texts(np.sort(history.times[history.impossible])[:1])[0]
+        at = "1 time" if len(impossible) == 1 else f"{len(impossible):,} times, first"
+        fault = f"at {at} ({first}), targets have probability 0 under the predictions, so the e-value is infinite"
     return Conclusion(
         answer="no",
         findings=(

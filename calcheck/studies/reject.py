@@ -25,7 +25,7 @@ from calcheck.inference.verdicts import (
     few_rows,
     statistic_of,
 )
-from calcheck.messages import Message
+from calcheck.messages import Message, absent_value
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
 from calcheck.report import Inference, Result
@@ -303,8 +303,7 @@ class _Study:
         """Return a result with the central interval of its replicates."""
         number = float(value)
         if not np.isfinite(number):
-            absent = Message.of_absence("no-value", f"it is {number}")
-            return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent,)))
+            return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent_value(number),)))
         if replicates is None:
             return Result.from_inference(metric.result(number, subset), Inference())
         finite, bootstrap, reason = check_replicates(replicates, number)

@@ -21,7 +21,7 @@ from calcheck.inference.p_values import rejects
 from calcheck.inference.step_down import adjusted_by_family, with_adjusted
 from calcheck.inference.verdict_basis import StatedShape, basis_of
 from calcheck.inference.verdicts import infer, null_statistic_of
-from calcheck.messages import Message
+from calcheck.messages import Message, absent_value
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import RowMetric, inapplicable_reason
@@ -33,6 +33,7 @@ from calcheck.regions.sentences import filter_options
 from calcheck.report import Report, Result, Skipped
 from calcheck.results import IntervalInference, NullDistribution
 from calcheck.statistics.groups import Means
+from calcheck.statistics.log_likelihoods import are_impossible
 from calcheck.studies.dependent_groups import clusters_within, dependent_group_values
 from calcheck.studies.fault_findings import conclude_groups
 from calcheck.studies.fitted_groups import FittedRows, groups_of_fit, refitted_groups
@@ -175,8 +176,14 @@ class _Groups:
             },
             results=results,
             skipped=tuple(self.skipped),
-            conclusion=unjudged_conclusion(noticed) or conclude_groups(results),
+            conclusion=unjudged_conclusion(noticed) or conclude_groups(results, self._impossible()),
         )
+
+    def _impossible(self) -> dict[str, int]:
+        """Return the number of targets with probability 0 in each group that has any, by label."""
+        found = are_impossible(self.rows)
+        counts = {group.label: int(found[group.rows].sum()) for group in self.groups}
+        return {label: count for label, count in counts.items() if count}
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
         """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
@@ -318,6 +325,8 @@ class _Groups:
         )
         inference = replace(inference, direction=computed.direction(inference))
         value = computed.value if math.isfinite(computed.value) else None
+        if math.isinf(computed.value):
+            inference = replace(inference, warnings=(*inference.warnings, absent_value(computed.value)))
         rows = group.slice | _effective_rows(computed.rows)
         return Result.from_inference(computed.metric.result(value, rows), inference)
 

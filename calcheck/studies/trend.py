@@ -91,10 +91,14 @@ def _require_places(places: Sequence[float], count: int) -> None:
 
 
 def _series(metric: Metric[Any], labels: Sequence[str], reports: Sequence[Report]) -> Iterator[Result]:
-    """Yield the results of a metric over the files that have it, with the change from the first of them."""
+    """Yield the results of a metric over the files that have it, with the change from the first that has a value.
+
+    Results without a value, or with an infinite one, have no change.
+    """
     first: float | None = None
     for label, report in zip(labels, reports, strict=True):
         for result in report.results:
-            if (result.metric, result.options) == (metric.info.name, metric.options()) and result.value is not None:
+            if (result.metric, result.options) == (metric.info.name, metric.options()):
                 first = result.value if first is None else first
-                yield replace(result, slice={"at": label}, details={**result.details, "change": result.value - first})
+                change = {} if result.value is None or first is None else {"change": result.value - first}
+                yield replace(result, slice={"at": label}, details={**result.details, **change})

@@ -146,20 +146,22 @@ def test_without_rules_a_file_whose_rows_depend_on_each_other_cannot_be_judged(c
     assert gate["message"] == "nothing is judged, since rows depend on each other by 'hour': pass --time hour"
 
 
-def test_without_rules_a_metric_without_a_value_is_a_violation(calcheck, impossible):
-    found = calcheck("check", impossible, "--no-bootstrap", "--metrics", "nll", "--format", "junit")
+@pytest.mark.parametrize("options", [(), ("--no-null",), ("--replicates", 19)])
+@pytest.mark.parametrize("metrics", [("--metrics", "nll"), ("--metrics", "nll,zms,mae")])
+def test_without_rules_impossible_targets_are_a_violation(calcheck, impossible, metrics, options):
+    found = calcheck("check", impossible, "--no-bootstrap", *metrics, *options, "--format", "junit")
     assert found.code == 1
-    assert 'type="missing"' in found.out
-    assert "nll is null (no value: it is inf)" in found.out
+    assert 'type="violated"' in found.out
+    if metrics == ("--metrics", "nll"):
+        assert "nll.verdict is fail; nll is inf" in found.out
 
 
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("nll > 1000", "nll is null (no value: it is inf)"),
-        ("nll < 1000", "nll is null"),
-        ("not nll < 1000 and mae < 0", "nll is null"),
         ("mae.low > 1000", "mae.low is null (no interval: the bootstrap was turned off (--no-bootstrap))"),
+        ("mae.low < 1000", "mae.low is null"),
+        ("not mae.low < 1000 and mae < 0", "mae.low is null"),
     ],
 )
 def test_a_missing_value_never_passes(calcheck, impossible, rule, message):
@@ -263,7 +265,7 @@ def test_json_matches_the_schema_and_has_the_gates(calcheck, impossible):
             "rule": "nll.value > 1 or mae.unit == 'x'",
             "level": "fail",
             "passed": False,
-            "message": "nll.value is null (no value: it is inf); mae.unit is y",
+            "message": "nll.value is inf; mae.unit is y",
             "values": {"nll.value": None, "mae.unit": "y"},
         },
         {"rule": "mae >= 0", "level": "warn", "passed": False, "message": f"mae is {mae:.6g}", "values": {"mae": mae}},

@@ -89,6 +89,21 @@ def test_pit_values_that_round_to_0_or_1_are_strong_finite_evidence(u):
     assert path[0] > np.log(20)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lag", [1, 2])
+def test_targets_with_probability_0_are_infinite_evidence_that_stays(lag):
+    """The mean of e-values of a time is infinite if one of them is; steps without such a target change nothing."""
+    impossible = np.arange(9) == 4
+    u, time = np.random.default_rng(2).random(9), np.repeat(np.arange(3), 3)
+    densities = log_mean_densities(u, time, 3, impossible)
+    means = group_means(jumper_values(u), time, 3)
+    path = log_e_process(densities, means, np.arange(3), lag)
+    assert np.isposinf(path).tolist() == [False, True, True]
+    usual = log_e_process(log_mean_densities(u, time, 3), means, np.arange(3), lag)
+    assert path[0] == usual[0]
+    assert change_point(densities) in (0, 1)
+
+
 def test_long_products_neither_overflow_nor_vanish():
     u = np.full(30_000, 0.999)
     densities, means = bets(u)

@@ -191,3 +191,21 @@ def test_five_bins_are_judged():
         InMemory(tied(np.linspace(1, 2, 600))), [METRICS["lzms"](bins=5)], run=Run(replicates=39)
     ).results
     assert found.verdict == "pass"
+
+
+@pytest.mark.parametrize("scale", [2.0**200, 2.0**-200])
+@pytest.mark.parametrize("rows", [100, 2_600])
+def test_third_moments_of_bins_neither_overflow_nor_vanish(scale, rows):
+    """Powers of two change no digit; bins of 500 rows have such limits of the data too."""
+    rng = np.random.default_rng(3)
+    mean, std = rng.normal(size=rows), rng.uniform(0.5, 2, rows)
+    y = mean + std * rng.normal(size=rows)
+
+    def lrce(unit):
+        data = Predictions(y=unit * y, predictive=Gaussian(unit * mean, unit * std))
+        (result,) = evaluate(InMemory(data), [METRICS["lrce"](bins=5)], run=Run(replicates=39)).results
+        bins = [(each["low"], each["high"], each["valid"]) for each in result.details["bins"]]
+        return bins, result.value, result.verdict, "undefined" in result.details["null"]
+
+    assert lrce(scale) == lrce(1.0)
+    assert not lrce(scale)[-1]

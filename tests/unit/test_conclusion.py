@@ -18,10 +18,11 @@ from calcheck.conclusion.sentences import _are_more_than_chance
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.gate.verdicts import verdict_gates
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.report import Input, Report, Result, Skipped
+from calcheck.report import Input, Overall, Report, Result, Skipped
 from tests.benchmarks.models import gaussian
 from tests.simulations import band, examples, sets
 
@@ -234,6 +235,23 @@ def test_many_failures_that_are_not_clear_leave_the_answer_open():
     answer, findings = found(*changed)
     assert answer == "unclear"
     assert findings["others"].text.endswith("fail at 5 %, more than by chance")
+
+
+def test_a_failure_of_all_metrics_together_is_a_fault_also_if_none_fails_clearly():
+    """The gate of the overall verdict fails then, and the answer is that of the gate."""
+    joined = [fail(name, 1.07, 1.0, "too-narrow", p=0.06) for name in ("zms", "pit")]
+    report = report_of(*(replace(each, p_value_adjusted=0.06) for each in joined))
+    overall = Overall(
+        verdict="fail",
+        p_value=0.05,
+        method="maximum relative to limits",
+        replicates=99,
+        metrics=("zms",),
+        leading="zms",
+    )
+    found = conclude(replace(report, overall=overall)).conclusion
+    assert (found.answer, found.findings[-1].topic, found.findings[-1].state) == ("no", "others", "fault")
+    assert not all(gate.passed for gate in verdict_gates(replace(report, overall=overall)))
 
 
 def test_every_level_of_a_file_of_intervals_is_tested():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from calcheck.gate.verdicts import verdict_gates
-from calcheck.messages import Message
+from calcheck.messages import INFINITE, Message
 from calcheck.report import Input, Overall, Report, Result
 
 ZMS = Result(metric="zms", summary="", options={}, unit="1", alternative="two-sided", value=1.25, verdict="pass")
@@ -42,21 +42,36 @@ def test_a_result_without_a_verdict_has_no_gate():
 
 
 def test_a_missing_value_violates_although_there_is_no_verdict():
-    (gate,) = gates(verdict="none", value=None, warnings=(Message("no-value", "no value: it is inf"),))
+    (gate,) = gates(verdict="none", value=None, warnings=(Message("no-value", "no value: it is nan"),))
     assert not gate.passed
     assert gate.missing == ("zms",)
-    assert gate.message == "zms.verdict is none; zms is null (no value: it is inf)"
+    assert gate.message == "zms.verdict is none; zms is null (no value: it is nan)"
 
 
 def test_an_infinite_value_with_a_verdict_has_one_gate():
     """Targets of probability 0 make nll infinite, and its verdict is fail."""
-    (gate,) = gates(verdict="fail", value=None, p_value=0.005, warnings=(Message("no-value", "no value: it is inf"),))
+    (gate,) = gates(verdict="fail", value=None, p_value=0.005, warnings=(INFINITE,))
     assert not gate.passed
-    assert gate.message == "zms.verdict is fail; zms is null (no value: it is inf)"
+    assert gate.message == "zms.verdict is fail; zms is inf"
     others = [judged(name, "pass", p_value=0.4, p_value_adjusted=0.6) for name in ("zms", "bias")]
-    infinite = judged("nll", "fail", value=None, p_value=0.005, p_value_adjusted=0.005)
+    infinite = judged("nll", "fail", value=None, p_value=0.005, p_value_adjusted=0.005, warnings=(INFINITE,))
     (gate,) = gates_of(*others, infinite, overall=together("fail", 0.005, "nll", "zms", "bias"))
     assert (gate.rule, gate.passed) == ("overall.verdict == fail", False)
+
+
+def test_an_infinite_value_violates_without_replicates_and_if_the_metrics_pass_together():
+    """It has no p-value, or one that few replicates keep large; it takes no part of the level of the others."""
+    alone = judged("nll", "fail", value=None, warnings=(INFINITE,))
+    by_interval = [judged(name, "pass", zeta=0.2) for name in ("zms", "rce")]
+    found = gates_of(*by_interval, alone)
+    assert [(gate.rule, gate.passed) for gate in found] == [
+        ("abs(zms.zeta) > 1.14", True),
+        ("abs(rce.zeta) > 1.14", True),
+        ("nll.verdict == fail", False),
+    ]
+    joined = [judged("zms", "pass", p_value=0.4, p_value_adjusted=0.6), replace(alone, p_value_adjusted=0.2)]
+    both, own = gates_of(*joined, overall=together("pass", 0.2, "nll", "zms"))
+    assert (both.passed, own.rule, own.passed) == (True, "nll.verdict == fail", False)
 
 
 def test_the_overall_verdict_stands_for_the_metrics_that_it_joins():
@@ -72,19 +87,16 @@ def test_the_overall_verdict_stands_for_the_metrics_that_it_joins():
     assert not gate.passed
 
 
-def test_verdicts_that_are_not_joined_share_the_level():
+def test_verdicts_that_are_not_joined_share_a_fifth_of_the_level():
+    """What fails together never passes, whatever else the file has; 1 % is 2.5758 standard errors, 1.3142 * 1.9600."""
     pair = [judged(name, "pass", p_value=0.4, p_value_adjusted=0.6) for name in ("zms", "bias")]
-    alone = judged("cce", "fail", p_value=0.03)
-    both, own = gates_of(*pair, alone, overall=together("fail", 0.04, "zms", "bias"))
-    assert (both.rule, both.passed) == ("overall.p_value <= 0.025", True)
-    assert (own.rule, own.passed, own.message) == (
-        "cce.p_value <= 0.025",
-        True,
-        "cce.verdict is fail; cce.p_value is 0.03",
-    )
-    both, own = gates_of(*pair, replace(alone, p_value=0.02), overall=together("fail", 0.02, "zms", "bias"))
-    assert not both.passed
-    assert not own.passed
+    for p, verdict in ((0.04, "fail"), (0.06, "pass")):
+        found = gates_of(*pair, judged("lrce", "fail", p_value=0.03), overall=together(verdict, p, "zms", "bias"))
+        assert [gate.rule for gate in found] == ["overall.verdict == fail", "lrce.p_value <= 0.01"]
+        assert [gate.passed for gate in found] == [verdict == "pass", True]
+        assert found[1].message == "lrce.verdict is fail; lrce.p_value is 0.03"
+    both, own = gates_of(*pair, judged("rce", "fail", zeta=-1.32), overall=together("pass", 0.3, "zms", "bias"))
+    assert (both.passed, own.rule, own.passed) == (True, "abs(rce.zeta) > 1.31", False)
 
 
 def test_verdicts_of_intervals_share_the_level():

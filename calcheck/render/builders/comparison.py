@@ -43,7 +43,7 @@ def _values(report: Report) -> Table:
         for (dataset, name), results in by_metric.items()
     ]
     rows = [
-        (Cell(model), *(Cell(number(result.value), _rank(result), _deviation(result)) for result in own))
+        (Cell(model), *(Cell(number(result.number), _rank(result), _deviation(result)) for result in own))
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
     return Table((Column("model"), *columns), tuple(rows), overflow="split", keys=1)
@@ -68,7 +68,7 @@ def _differences(report: Report) -> Table:
         row_of(
             with_dataset(result, f"{model_of(result)} − {result.slice['minus']}"),
             difference_name(result),
-            number(result.value),
+            number(result.number),
             interval(result, number),
             p_value(result),
         )

@@ -41,7 +41,7 @@ def _row(result: Result) -> tuple[Cell, ...]:
     return (
         *row_of(str(result.slice["group"]), f"{result.slice['rows']:,}"),
         Cell(name_with_unit(result)),
-        Cell(number(result.value), judged),
+        Cell(number(result.number), judged),
         *row_of(*texts),
         Cell(result.verdict, result.verdict),
     )

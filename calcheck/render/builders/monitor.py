@@ -83,7 +83,7 @@ def _columns(results: Sequence[Result]) -> Iterator[Column]:
 
 def _cells(results: Sequence[Result]) -> Iterator[Cell]:
     for result in results:
-        yield Cell(number(result.value), "strong" if is_outside(result) else "")
+        yield Cell(number(result.number), "strong" if is_outside(result) else "")
         low, high = result.reference_low, result.reference_high
         yield Cell(ABSENT if low is None else f"[{low:.2g}, {high:.2g}]")
 

@@ -70,7 +70,7 @@ def _methods(results: Sequence[Result], chosen: str) -> Table:
             if paired is not None
             else (ABSENT, ABSENT, ABSENT)
         )
-        rows.append((Cell(name), Cell(number(result.value), "best" if name == chosen else ""), *row_of(*texts)))
+        rows.append((Cell(name), Cell(number(result.number), "best" if name == chosen else ""), *row_of(*texts)))
     score = name_with_unit(means[0])
     columns = (
         Column("method"),
@@ -121,7 +121,7 @@ def _stage_cells(result: Result | None) -> tuple[Cell, Cell]:
     """Return the value and the verdict of a metric."""
     if result is None:
         return Cell(ABSENT), Cell(ABSENT)
-    return Cell(number(result.value), "strong"), Cell(result.verdict, result.verdict)
+    return Cell(number(result.number), "strong"), Cell(result.verdict, result.verdict)
 
 
 def _expected(result: Result | None) -> str:

@@ -59,7 +59,7 @@ def _curves(results: Sequence[Result]) -> Table:
 
 
 def _value(result: Result, chance: Result | None) -> Cell:
-    return Cell(number(result.value), "best" if chance and _is_less(result, chance) else "")
+    return Cell(number(result.number), "best" if chance and _is_less(result, chance) else "")
 
 
 def _areas(results: Sequence[Result]) -> Table:
@@ -79,7 +79,7 @@ def _thresholds(results: Sequence[Result]) -> Table:
     for criterion, own in results_by(results, "by").items():
         subset = own[0].slice
         texts = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
-        rows.append(row_of(criterion, *texts, *(number(result.value) for result in own)))
+        rows.append(row_of(criterion, *texts, *(number(result.number) for result in own)))
     numbers = ("threshold", "retained", "rejected", *results_by(results, "metric"))
     return _table("thresholds", ("by",), numbers, rows, keys=1)
 

@@ -64,7 +64,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     if report.gates:
         yield gates_table(report.gates)
     if report.overall is not None:
-        yield Paragraph(_overall(report.overall, report.results, report.settings["confidence"]))
+        yield Paragraph(describe_overall(report.overall, report.results, report.settings["confidence"]))
     results = [result for result in report.results if "group" not in result.slice]
     if results:
         yield overview(results)
@@ -99,17 +99,18 @@ def answer(conclusion: Conclusion, n: int) -> Answer:
     return Answer(QUESTION, told, findings, conclusion.next)
 
 
-def _overall(overall: Overall, results: Sequence[Result], confidence: float) -> str:
+def describe_overall(overall: Overall, results: Sequence[Result], confidence: float) -> str:
     """Return the overall verdict in a sentence, with the failures that remain if adjusted for the number of metrics."""
     verdict = "no verdict" if overall.verdict == "none" else overall.verdict
     text = f"{len(overall.metrics)} metrics together: {verdict}, p {overall.p_value:.2g}"
     if overall.verdict == "fail":
         text += f", led by {overall.leading}"
-    failed = {each.metric: each.p_value_adjusted for each in results if each.verdict == "fail"}
-    adjusted = {metric: p for metric, p in failed.items() if p is not None}
+    failed = [each for each in results if each.verdict == "fail"]
+    adjusted = {each.metric: each.p_value_adjusted for each in failed if each.p_value_adjusted is not None}
     if not adjusted:
         return text
-    remaining = [metric for metric, p in adjusted.items() if rejects(p, confidence)]
+    impossible = {each.metric for each in failed if each.is_impossible}
+    remaining = [metric for metric, p in adjusted.items() if metric in impossible or rejects(p, confidence)]
     return f"{text}; {_remaining(remaining, len(adjusted))} after adjustment for their number"
 
 
@@ -147,7 +148,7 @@ def overview(results: Sequence[Result]) -> Table:
 def _row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:
     return (
         *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
-        Cell(number(result.value), "strong", _deviation(result)),
+        Cell(number(result.number), "strong", _deviation(result)),
         *(row_of(short(result.details.get("change"))) if changes else ()),
         *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
         Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),

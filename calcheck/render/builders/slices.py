@@ -68,7 +68,7 @@ def _regions(report: Report) -> Table:
     rows = tuple(
         (
             *row_of(region, f"{own[0].slice['rows']:,}"),
-            *(Cell(number(result.value), result.verdict) for result in own),
+            *(Cell(number(result.number), result.verdict) for result in own),
             Cell(next((adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)),
         )
         for region, own in regions.items()

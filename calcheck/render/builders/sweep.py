@@ -82,7 +82,7 @@ def _cell(result: Result) -> Cell:
     """Return a value, marked if it is the best, with its standard deviation over random subsets or trials."""
     deviation = result.details.get("deviation")
     after = "" if deviation is None else f" ± {short(deviation)}"
-    return Cell(number(result.value), "best" if result.details.get("rank") == 1 else "", after)
+    return Cell(number(result.number), "best" if result.details.get("rank") == 1 else "", after)
 
 
 def _repetitions(report: Report) -> str:

@@ -54,7 +54,7 @@ def _leaf(node: dict[str, Any], result: Result) -> tuple[Cell, ...]:
     verdict: Emphasis = "fail" if result.verdict == "fail" else "none"
     return (
         *row_of(name_with_unit(result)),
-        Cell(number(result.value), "strong"),
+        Cell(number(result.number), "strong"),
         *row_of(interval(result), adjusted(result)),
         Cell(str(node["verdict"]), verdict),
     )

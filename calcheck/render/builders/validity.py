@@ -30,7 +30,7 @@ def validity_document(report: Report) -> Document:
 def _row(result: Result) -> tuple[Cell, ...]:
     return (
         *row_of(result.metric, *map(str, result.slice.values())),
-        Cell(number(result.value), "strong"),
+        Cell(number(result.number), "strong"),
         *row_of(interval(result), short(result.reference)),
         Cell(result.verdict, result.verdict),
     )

@@ -224,7 +224,7 @@ def _side_by_side(models: Sequence[ModelReport]) -> Table:
 
 
 def _value(result: Result | None) -> Cell:
-    return Cell("–") if result is None else Cell(number(result.value), result.verdict)
+    return Cell("–") if result is None else Cell(number(result.number), result.verdict)
 
 
 def _definitions(models: Sequence[ModelReport]) -> Folded:

@@ -108,7 +108,7 @@ def _title(result: Result) -> str:
     expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
     p = [] if result.p_value is None else [f"p {p_value(result)}"]
     verdict = [] if result.verdict == "none" else [result.verdict]
-    return ", ".join([f"{name_with_unit(result)}: {number(result.value)}", *expected, *p, *verdict])
+    return ", ".join([f"{name_with_unit(result)}: {number(result.number)}", *expected, *p, *verdict])
 
 
 def _titled(text: str, curve: Curve) -> str:
