@@ -15,7 +15,7 @@ from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, k
 from calcheck.io.columns.grouping import grouping_columns, only_increases
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns.options import SPREADS, ColumnOptions
 from calcheck.io.columns.roles import (
     FILE_ROLES,
     SHAPE_UNKNOWN,
@@ -475,7 +475,11 @@ class FileSource(Source):
 
     def column_name(self, role: str) -> str:
         """Return the name of a role with its column."""
-        column = self.roles.described_columns().get(role, role)
+        columns = self.roles.described_columns()
+        kind = next((kind for kind in SPREADS if kind in columns), role)
+        if role == SPREADS[0] != kind:
+            return f"{role} (column {columns[kind]}, as {kind})"
+        column = columns.get(role, role)
         return role if column == role else f"{role} (column {column})"
 
     def _named(self) -> AbstractContextManager[None]:
