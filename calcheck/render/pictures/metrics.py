@@ -22,7 +22,7 @@ from calcheck.charts.picture import (
     Rule,
 )
 from calcheck.metrics import TWO_SAMPLE_METRICS
-from calcheck.render.cells import ABSENT, name_with_unit, number, p_value
+from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.render.pictures.parts import NAN, numbers
 from calcheck.report import SPREAD, WIDTH
 
@@ -64,6 +64,8 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
         return None
     band = f"{100 * report.settings['confidence']:.4g} % of {_compared(result)}"
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
+    if is_withheld(result):
+        curves = tuple(replace(curve, p_value=None) for curve in curves)
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
     title = _title(result)
