@@ -145,7 +145,8 @@ class ValuesError(DataError):
         """Return the message with another name for the array, and row numbers and the number of rows of the file."""
         first = [row if places is None else places[row] for row in self.rows[: SHOWN + 1]]
         of = total or f"{self.total:,}"
-        text = f"{name} {self.rule}, but {len(self.rows):,} of {of} rows are not ({named_rows(first)})"
+        verb = "is" if len(self.rows) == 1 else "are"
+        text = f"{name} {self.rule}, but {len(self.rows):,} of {of} rows {verb} not ({named_rows(first)})"
         return f"{text}. {self.remedy}" if self.remedy else text
 
     def named(self, name: str, places: Sequence[int]) -> DataError:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.columns import find_clusters
-from calcheck.dependence.notice import noticed_effect
+from calcheck.dependence.notice import input_warnings, noticed_effect
 from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.curve_bands import CurveBands
@@ -114,7 +114,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     info = source.input_info()
     noticed = noticed_dependence(source, run)
     warnings = data_warnings(source, source.predictions().predictive)
-    warnings += () if noticed is None else (noticed.warning(),)
+    warnings += order_warnings(source, run, noticed)
     if subsample is not None:
         source = InMemory(subsample_rows(source.predictions(), subsample, run))
         info = replace(info, n=subsample)
@@ -250,8 +250,18 @@ def noticed_dependence(source: Source, run: Run) -> DesignEffect | None:
 
     Options of the run may state how rows depend on each other, or there are neither intervals nor p-values.
     """
-    values_only = run.replicates == 0 and run.resamples == 0
-    return None if run.dependence.is_stated or values_only else noticed_effect(source.predictions())
+    return noticed_effect(source.predictions()) if _needs_independence(run) else None
+
+
+def order_warnings(source: Source, run: Run, noticed: DesignEffect | None) -> tuple[Message, ...]:
+    """Return the warning about what was noticed; if nothing was, those about inputs that order the rows."""
+    if noticed is not None:
+        return (noticed.warning(),)
+    return input_warnings(source.predictions()) if _needs_independence(run) else ()
+
+
+def _needs_independence(run: Run) -> bool:
+    return not run.dependence.is_stated and (run.replicates != 0 or run.resamples != 0)
 
 
 def run_settings(

@@ -30,6 +30,7 @@ Code = Literal[
     # rows that depend on each other
     "dependence",
     "dependent-rows",
+    "ordered-rows",
     "few-clusters",
     # bins
     "few-rows-per-bin",

@@ -18,7 +18,7 @@ from calcheck.report import Input
 from calcheck.validation import concat_columns, require_moderate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,6 +50,8 @@ class Predictions:
         Row numbers in the file, counted from 0; None means 0, 1, ….
     columns : mapping
         Scalar columns of the file by name, (n,) each: shown with pointwise results, not used in computations.
+    input_columns : frozenset of str
+        Names of those of them that are inputs.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Predictions:
     id_name: str = "id"
     row: NDArray[np.intp] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    input_columns: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self._parts().items()}
@@ -226,6 +229,17 @@ def concat(batches: list[Predictions]) -> Predictions:
     )
 
 
+def first_rows(batches: Iterable[Predictions], count: int) -> Predictions:
+    """Return the first rows of batches, and read no more of these than needed."""
+    found, size = [], 0
+    for batch in batches:
+        found.append(batch)
+        size += len(batch)
+        if size >= count:
+            break
+    return concat(found).take(slice(count))
+
+
 class Source(ABC):
     """A source of :class:`Predictions` that can be read several times, in batches."""
 
@@ -253,6 +267,10 @@ class Source(ABC):
             msg = "there are no rows"
             raise DataError(msg)
         return concat(batches)
+
+    def beginning(self, count: int) -> Predictions:
+        """Return the first rows, with the columns by which rows may depend on each other."""
+        return first_rows(self.batches(), count)
 
     @contextmanager
     def error_context(self) -> Iterator[None]:

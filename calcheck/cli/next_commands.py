@@ -52,7 +52,7 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
     if file == "-":
         return ()
     return tuple(
-        shlex.join(["calcheck", name, file, *_given_options(name, given), *further])
+        shlex.join(["calcheck", name, file, *_given_options(name, given, further), *further])
         for name, further in list(_suggestions(report, source))[:MOST]
     )
 
@@ -89,8 +89,9 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     """
     failed = next((result for result in report.results if result.verdict == "fail"), None)
     if file != "-" and columns and (noticed := report.settings.get("dependence_noticed")):
-        by = ["--by", ",".join(columns), *shlex.split(noticed["option"])]
-        return (shlex.join(["calcheck", "slices", file, *_given_options("slices", given), *by]),)
+        by, slices = ["--by", ",".join(columns)], ["calcheck", "slices", file]
+        remedies = _remedies(noticed, str(given.get("inputs") or ""))
+        return tuple(shlex.join([*slices, *_given_options("slices", given, each), *by, *each]) for each in remedies)
     if file == "-" or failed is None:
         return ()
     evaluate = shlex.join(["calcheck", "evaluate", file, *_given_options("evaluate", given)])
@@ -101,14 +102,26 @@ def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Se
     return (f"{evaluate} {failed.slice['filter']}".strip(), *([shlex.join(recalibrate)] if columns else []))
 
 
-def _given_options(command: str, given: dict[str, Any]) -> Iterator[str]:
-    """Yield the options about columns and dependent rows given on the command line, as far as a command has them."""
+def _remedies(noticed: dict[str, Any], inputs: str) -> Iterator[list[str]]:
+    """Yield the options that state why rows depend on each other; inputs are those that were named."""
+    yield shlex.split(noticed["option"])
+    if "alternative" in noticed:
+        yield ["--inputs", ",".join(filter(None, (inputs, noticed["column"])))]
+
+
+def _given_options(command: str, given: dict[str, Any], further: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the options about columns and dependent rows given on the command line, as far as a command has them.
+
+    Options among the further ones are left out.
+    """
     configured = {setting.option.field for setting in given["settings"].used}
     without = () if command not in METRICS or "x" in METRICS[command].info.needs else INPUTS
     dependence = options_of(RowDependence) if row_dependence(given).is_stated and command != "slices" else []
     for option in (*options_of(ColumnOptions), *dependence):
         value = given.get(option.field)
         if value in (None, (), False, option.default) or option.field in configured or option.field in without:
+            continue
+        if option.flag in further:
             continue
         for text in value if option.repeated else [value]:
             yield from (option.flag, option.text(text))
@@ -120,7 +133,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
     if conclusion is None:
         return
     if noticed := report.settings.get("dependence_noticed"):
-        yield "evaluate", shlex.split(noticed["option"])
+        yield from (("evaluate", each) for each in _remedies(noticed, source.options.inputs or ""))
         return
     computed = {result.metric for result in report.results}
     states = {finding.topic: finding.state for finding in conclusion.findings}

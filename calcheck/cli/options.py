@@ -403,7 +403,7 @@ class NullOptions:
     replicates: int | None = option(
         None,
         "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
-        " perfect model scores on these rows. Default: 199 (slices: 399), and up to 9999 while the verdict is undecided;"
+        " perfect model scores on these rows. Default: 199 (slices: 399), and up to 9999 while a verdict is undecided;"
         " 1999 for cce with up to 2048 rows and inputs, because it tests each input; 39 for distributions that do not"
         " fit in memory and for streaming; initially 59 from a million rows on.",
         metavar="INT",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from calcheck.dependence.columns import chance_of_ratio, column_labels, series_d
 from calcheck.dependence.scores import dependence_scores
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import CalcheckError
-from calcheck.io.columns.grouping import grouping_of, only_increases
+from calcheck.io.columns.grouping import Grouping, grouping_of, only_increases
 from calcheck.messages import Message
 from calcheck.statistics.moments import errors, uncertainties
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.io.columns.grouping import Grouping
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]
@@ -31,7 +31,8 @@ FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of r
 CHANCE = 0.02  # Maximum probability of a design effect that large if rows are independent, over all columns
 
 
-class DesignEffect(NamedTuple):
+@dataclass(frozen=True)
+class DesignEffect:
     """The variance of means of dependent rows, relative to that of independent rows.
 
     Parameters
@@ -42,11 +43,17 @@ class DesignEffect(NamedTuple):
         What its values are: times or keys.
     ratio : float
         The design effect, the larger one of bias and dispersion of the PIT.
+    is_order : bool
+        Whether the column only increases over the rows and may hold times, or an input by which rows are sorted.
+    streamed : bool
+        Whether the rows were read in batches, which no option of dependence allows.
     """
 
     column: str
     kind: Grouping
     ratio: float
+    is_order: bool = False
+    streamed: bool = False
 
     @property
     def option(self) -> str:
@@ -54,30 +61,60 @@ class DesignEffect(NamedTuple):
         return f"--{self.kind} {shlex.quote(self.column)}"
 
     @property
+    def alternative(self) -> str:
+        """The option for a column that is an input by which rows are sorted; "" if it is no such column."""
+        return f"--inputs {shlex.quote(self.column)}" if self.is_order else ""
+
+    @property
+    def remedy(self) -> str:
+        """What to pass, and when."""
+        stated = f"pass {self.option}{' without streaming' * self.streamed}"
+        if not self.is_order:
+            return stated
+        return f"{stated} if rows are a series, or {self.alternative} if {self.column!r} is an input"
+
+    @property
     def reason(self) -> str:
         """Why there is no verdict without the option."""
-        return f"rows depend on each other by {self.column!r}: pass {self.option}"
+        return f"rows depend on each other by {self.column!r}: {self.remedy}"
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a report states about it."""
-        found = {"column": self.column, "option": self.option, "variance_ratio": self.ratio, "reason": self.reason}
+        found = {
+            "column": self.column,
+            "option": self.option,
+            **({"alternative": self.alternative} if self.is_order else {}),
+            "variance_ratio": self.ratio,
+            "reason": self.reason,
+        }
         return {"dependence_noticed": found}
 
     def warning(self, without_option: str = "") -> Message:
         """Return the warning; ``without_option`` is the name of the study, if it has no option for such rows."""
         same = "of near times" if self.kind == "time" else "of the same value"
-        remedy = f"{without_option} assumes independent rows" if without_option else f"Pass {self.option}"
+        remedy = f"{without_option} assumes independent rows" if without_option else f"P{self.remedy[1:]}"
         text = (
             f"rows {same} in {self.column!r} depend on each other: the variance of means is {self.ratio:.2g} times that"
             f" of independent rows, so intervals are too narrow and p-values too small. {remedy}"
         )
         return Message("dependent-rows", text)
 
+    def warning_of_input(self) -> Message:
+        """Return the warning if the column is an input: errors that change along it may also be those of a series."""
+        order = f"rows are also in the order of {self.column!r}, with similar errors"
+        text = f"{order}: if they are a series, pass {self.option}"
+        return Message("ordered-rows", text)
+
 
 def noticed_effect(rows: Predictions) -> DesignEffect | None:
     """Return the largest design effect by one of the columns that were read; None if rows seem independent."""
     return max(design_effects(rows), key=lambda each: each.ratio, default=None)
+
+
+def input_warnings(rows: Predictions) -> tuple[Message, ...]:
+    """Return warnings if rows are in the order of an input and depend on each other by it."""
+    return tuple(each.warning_of_input() for each in _effects(rows, of_inputs=True))
 
 
 def dependence_warnings(rows: Predictions, *, without_option: str = "") -> tuple[Message, ...]:
@@ -98,17 +135,25 @@ def design_effects(rows: Predictions) -> list[DesignEffect]:
     """Return the design effects above 1.5 that are larger than by chance, by the columns of times and keys.
 
     A column of numbers that only increase over the rows counts as a time if no other column shows dependence, unless
-    rows are sorted by their targets, predictions or errors, too.
+    it is an input or rows are sorted by their targets, predictions or errors, too.
     """
+    return _effects(rows) or _effects(rows, of_inputs=False)
+
+
+def _effects(rows: Predictions, *, of_inputs: bool | None = None) -> list[DesignEffect]:
+    """Return the notable effects by the columns of times and keys, or by orders: of inputs or of others."""
     predictive = rows.predictive
     if rows.y is None or predictive is None or len(rows) < FEWEST_ROWS:
         return []
     if isinstance(predictive, LazyPredictive) or predictive.targets > 1 or rows.repeated:
         return []
-    return _noticed(rows, _groupings(rows)) or _noticed(rows, _orders(rows))
+    if of_inputs is None:
+        return _noticed(rows, _groupings(rows))
+    orders = {name: kind for name, kind in _orders(rows).items() if (name in rows.input_columns) == of_inputs}
+    return _noticed(rows, orders, is_order=True)
 
 
-def _noticed(rows: Predictions, groupings: Mapping[str, Grouping]) -> list[DesignEffect]:
+def _noticed(rows: Predictions, groupings: Mapping[str, Grouping], *, is_order: bool = False) -> list[DesignEffect]:
     """Return the notable design effects by some columns."""
     scores, found = None, []
     for column, kind in groupings.items():
@@ -118,7 +163,7 @@ def _noticed(rows: Predictions, groupings: Mapping[str, Grouping]) -> list[Desig
         except CalcheckError:  # a column with gaps, or texts that are no times
             continue
         if ratio > NOTABLE and chance * len(groupings) <= CHANCE:
-            found.append(DesignEffect(column, kind, ratio))
+            found.append(DesignEffect(column, kind, ratio, is_order))
     return found
 
 

@@ -7,11 +7,13 @@ import atexit
 import logging
 import multiprocessing
 import os
+import socket
 import warnings
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
@@ -154,17 +156,25 @@ def _client(address: str) -> Iterator[Any]:
     from distributed.utils import LoopRunner
 
     try:
+        _require_connection(address)
         LoopRunner().run_sync(_require_scheduler, address)  # also in a notebook, which has a loop of its own
         client = Client(address, timeout=TIMEOUT_SECONDS)
     except Exception as error:
         if isinstance(error, MemoryError):  # the length of a message, read from the words of another protocol
             reason = "another service listens there, perhaps the dashboard"
         else:
-            reason = str(error) or f"no answer within {TIMEOUT_SECONDS} s"
+            reason = getattr(error, "strerror", None) or str(error) or f"no answer within {TIMEOUT_SECONDS} s"
         msg = f"--dask {address}: no scheduler responds at this address ({reason})"
         raise OptionError(msg) from error
     with client:
         yield client
+
+
+def _require_connection(address: str) -> None:
+    """Raise if a connection is refused, which distributed tries again and again until its time limit."""
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), TIMEOUT_SECONDS).close()
 
 
 async def _require_scheduler(address: str) -> None:

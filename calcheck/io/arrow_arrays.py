@@ -117,20 +117,32 @@ def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> NDArray[np
 def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """Return a column as floats (n,); nulls become NaN.
 
-    Text is converted too: the CSV reader leaves columns with leading zeros as text.
+    Text and categories of texts are converted too: the CSV reader leaves columns with leading zeros as text.
 
     Raises
     ------
     DataError
         A value is not a number; the message names the first one.
     """
+    column = _decoded(column)
     if is_text(column.type):
         return _numbers_of_text(column, name)
     if not is_number(column.type):
-        first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
-        msg = f"column {name!r} holds {column.type}, not numbers (first value: {first[1:-1][:40]!r})"
+        msg = f"column {name!r} holds {_contents(column)}, not numbers"
         raise DataError(msg)
     return np.asarray(_floats(column, pa.float64()), dtype=np.float64)
+
+
+def _contents(column: pa.ChunkedArray) -> str:
+    """Return what a column holds instead of numbers, with its first value if that is short in words."""
+    kind = column.type
+    if pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_union(kind):
+        return "records"
+    if not pa.types.is_temporal(kind):
+        return "lists" if is_vector(kind) else "bytes"
+    first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
+    what = "dates or times" if not pa.types.is_duration(kind) and not pa.types.is_interval(kind) else "durations"
+    return f"{what} (first value: {first[1:-1][:40]!r})"
 
 
 def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:

@@ -45,6 +45,7 @@ SUFFIXES = {
     ".tsv": "tsv",
     ".feather": "arrow",
     ".arrow": "arrow",
+    ".arrows": "arrow",
     ".ipc": "arrow",
     ".npy": "npy",
     ".npz": "npz",
@@ -53,6 +54,7 @@ SUFFIXES = {
     ".safetensors": "safetensors",
     ".nc": "netcdf",
 }
+KNOWN = f"{', '.join((*SUFFIXES, ANY_JSON))}; also compressed: {', '.join(COMPRESSED)}"
 TEXT = ("csv", "tsv", "jsonl")
 MAGIC = {
     b"PAR1": "parquet",
@@ -257,8 +259,7 @@ class File:
             return found
         if any(start.startswith(magic) for magic in FOREIGN_MAGIC):
             return "unknown"  # require_content raises the error
-        known = ", ".join(SUFFIXES)
-        msg = f"the format of {self.name} is unknown (known extensions: {known}). Pass --input-format"
+        msg = f"the format of {self.name} is unknown (known extensions: {KNOWN}). Pass --input-format"
         raise OptionError(msg)
 
     def sha256(self) -> str:
@@ -417,9 +418,8 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
     if not seen:
-        endings = ", ".join(SUFFIXES)
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"
-        msg += f" (hidden files and names that begin with _ are skipped; known extensions: {endings})"
+        msg += f" (hidden files and names that begin with _ are skipped; known extensions: {KNOWN})"
         raise FileError(msg)
     outer = _keys(PurePosixPath(wild.split(name)[0].rpartition("/")[0] if kind == "nothing" else name).parts)
     members = tuple(

@@ -78,7 +78,8 @@ class KeyIndex:
         known = self.keys.drop_null()
         example = known[0].as_py() if len(known) else None
         first = format_key(here, wanted)
-        message = f"{len(lost):,} of {len(places):,} rows are not in {self.name}, for example {first}"
+        verb = "is" if len(lost) == 1 else "are"
+        message = f"{len(lost):,} of {len(places):,} rows {verb} not in {self.name}, for example {first}"
         if example is None:
             return message
         return f"{message} (its keys look like {format_key(there, example)}){_lost_zeros(wanted, example)}"

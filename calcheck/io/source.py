@@ -15,7 +15,7 @@ from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, k
 from calcheck.io.columns.grouping import grouping_columns, only_increases
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns.options import SPREADS, ColumnOptions
 from calcheck.io.columns.roles import (
     FILE_ROLES,
     SHAPE_UNKNOWN,
@@ -35,7 +35,7 @@ from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_ke
 from calcheck.io.tables.formats import notes_of, open_table, read_batches
 from calcheck.io.tables.numpy import ArrayTable
 from calcheck.messages import Message
-from calcheck.predictions import Predictions, Source
+from calcheck.predictions import Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
 
 if TYPE_CHECKING:
@@ -274,6 +274,10 @@ class FileSource(Source):
             pa.default_memory_pool().release_unused()  # the rows were copied: free Arrow's memory
             return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), scan
 
+    def beginning(self, count: int) -> Predictions:
+        with self._named():
+            return first_rows(replace(self._pass(self._groupings()), embedding=None).batches(), count)
+
     def _groupings(self) -> tuple[str, ...] | None:
         """Return the columns of dates and keys, and of numbers that may be times; None if they are not read."""
         if not self.grouping:
@@ -282,8 +286,8 @@ class FileSource(Source):
         return tuple(name for name in self.roles.narrow if name in found)
 
     def _increasing(self) -> list[str]:
-        """Return the columns of numbers without a role that only increase over the first rows."""
-        used = self.used_columns().union(self.options.input_names if self.options.inputs else ())
+        """Return the columns of numbers that are inputs or have no role, and only increase over the first rows."""
+        used = self.used_columns().difference(self.roles.x, self.options.input_names)
         filters, schema = self.layout.filters, self.table.schema
         names = [name for name in self.roles.narrow if name not in used and is_number(schema.field(name).type)]
         for batch in read_batches(self.file, self.table, [*dict.fromkeys([*names, *filters.columns])]) if names else ():
@@ -471,7 +475,11 @@ class FileSource(Source):
 
     def column_name(self, role: str) -> str:
         """Return the name of a role with its column."""
-        column = self.roles.described_columns().get(role, role)
+        columns = self.roles.described_columns()
+        kind = next((kind for kind in SPREADS if kind in columns), role)
+        if role == SPREADS[0] != kind:
+            return f"{role} (column {columns[kind]}, as {kind})"
+        column = columns.get(role, role)
         return role if column == role else f"{role} (column {column})"
 
     def _named(self) -> AbstractContextManager[None]:

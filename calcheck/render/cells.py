@@ -47,8 +47,13 @@ def interval(result: Result, limit: Callable[[float | None], str] = short) -> st
 
 
 def p_value(result: Result) -> str:
-    """Return the p-value of a result."""
-    return ABSENT if result.p_value is None else f"{result.p_value:.2g}"
+    """Return the p-value of a result, unless it is wrong since rows depend on each other."""
+    return ABSENT if result.p_value is None or is_withheld(result) else f"{result.p_value:.2g}"
+
+
+def is_withheld(result: Result) -> bool:
+    """Return whether there is no verdict since it was noticed that rows depend on each other."""
+    return result.verdict == "none" and any(each.code == "dependent-rows" for each in result.warnings)
 
 
 def unit(result: Result) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from calcheck.dependence.notice import DesignEffect
 from calcheck.inference.verdict_basis import StatedShape
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
@@ -46,6 +47,7 @@ def write_state(path: str, state: State) -> None:
         "warnings": [asdict(each) for each in state.warnings],
         "replicates": state.replicates,
         "stated": asdict(state.shape),
+        "noticed": None if state.noticed is None else asdict(state.noticed),
     }
     arrays: dict[str, NDArray[Any]] = {}
     for each, sums in zip(state.metrics, state.sums, strict=True):
@@ -83,6 +85,7 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
         warnings=from_json(tuple[Message, ...], header["warnings"], "warnings"),
         replicates=from_json(int, header["replicates"], "replicates"),
         shape=from_json(StatedShape, header["stated"], "stated"),
+        noticed=from_json(DesignEffect | None, header.get("noticed"), "noticed"),
     )
 
 

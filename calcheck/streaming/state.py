@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from calcheck.dependence.notice import input_warnings, noticed_effect
 from calcheck.errors import DataError, ExtremeError, FileError, NumericalError, OptionError, RefusedError, ValuesError
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.dependence.notice import DesignEffect
     from calcheck.execution.context import Run
     from calcheck.messages import Message
     from calcheck.metrics.base import Metric
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[Any]]
 
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
+NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -77,6 +80,8 @@ class State:
         The number of replicates of the targets.
     shape : StatedShape
         How completely the distributions are specified.
+    noticed : DesignEffect, optional
+        By what the first rows seem to depend on each other.
     """
 
     input: Input
@@ -86,6 +91,7 @@ class State:
     warnings: tuple[Message, ...] = ()
     replicates: int = 0
     shape: StatedShape = field(default_factory=StatedShape)
+    noticed: DesignEffect | None = None
 
 
 @dataclass(eq=False)
@@ -208,6 +214,8 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
             skipped[metric.info.name] = found
         else:
             chosen.append(found)
+    beginning = source.beginning(NOTICED_ROWS)
+    noticed = noticed_effect(beginning)
     comparable = stream.first.y is not None and stream.first.predictive is not None
     work = BatchTask(tuple(chosen), run.for_worker(), count if comparable else 0)
     total = reduce_batches(source, work, run, stage="summing")
@@ -224,9 +232,10 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
         metrics=tuple(each for each, _ in computed),
         sums=tuple(sums for _, sums in computed),
         skipped=tuple(skipped[metric.info.name] for metric in metrics if metric.info.name in skipped),
-        warnings=data_warnings(source, stream.first.predictive),
+        warnings=data_warnings(source, stream.first.predictive) + (() if noticed else input_warnings(beginning)),
         replicates=work.replicates,
         shape=StatedShape.from_predictive(stream.first.predictive),
+        noticed=None if noticed is None else replace(noticed, streamed=True),
     )
 
 
@@ -282,6 +291,7 @@ def report_from_state(state: State, run: Run) -> Report:
     """
     from calcheck.version import __version__
 
+    noticed = state.noticed if state.replicates or run.resamples else None
     found, skipped = [], list(state.skipped)
     for each, sums in zip(state.metrics, state.sums, strict=True):
         try:
@@ -291,10 +301,18 @@ def report_from_state(state: State, run: Run) -> Report:
     return Report(
         calcheck=__version__,
         input=state.input,
-        settings=run_settings(run, subsample=None, replicates=state.replicates),
-        results=make_results([(each, {}) for each in found], run, state.warnings),
+        settings={
+            **({} if noticed is None else noticed.settings),
+            **run_settings(run, subsample=None, replicates=state.replicates),
+        },
+        results=make_results(
+            [(each, {}) for each in found],
+            run,
+            state.warnings + (() if noticed is None else (noticed.warning(),)),
+            unjudged="" if noticed is None else noticed.reason,
+        ),
         skipped=tuple(skipped),
-        overall=overall_verdict(found, run.confidence),
+        overall=overall_verdict(found, run.confidence, judged=noticed is None),
     )
 
 
@@ -346,6 +364,7 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
             n=total.input.n + other.input.n,
             dropped=total.input.dropped + other.input.dropped,
         )
+        total.noticed = max(filter(None, (total.noticed, other.noticed)), key=lambda each: each.ratio, default=None)
         total.warnings = tuple(dict.fromkeys([*total.warnings, *other.warnings]))
     return total
 

@@ -311,7 +311,9 @@ def _difference(
         details={**inferred.details, **({"ideal": list(ideal)} if ideal else {})},
         warnings=(
             *notes,
-            *dict.fromkeys(each for each in (*first.warnings, *second.warnings) if each.code == "dependent-rows"),
+            *dict.fromkeys(
+                each for each in (*first.warnings, *second.warnings) if each.code in ("dependent-rows", "ordered-rows")
+            ),
             *(Message("no-difference", f"no difference: {name} has no value") for name in absent),
             *inferred.warnings,
         ),

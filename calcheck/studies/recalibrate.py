@@ -43,6 +43,7 @@ JUDGES = ("zms", "ence", "cv", "ece", "coverage", "nll", "crps", "cce", "sharpne
 """The metrics before and after."""
 OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
 MIN_FOLDS, MOST_FOLDS = 2, 100
+OF_DEPENDENCE = ("dependent-rows", "ordered-rows")  # Codes of warnings that name a column and a size
 NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
 
@@ -188,7 +189,8 @@ def recalibrate(
         second = judge_map(other, found, metrics=metrics, run=study.run)
         judged.append(second)
         warnings += tuple(each for each in second.results[0].warnings if each.code == "outside-range")
-    results = [*study.score_results(), *(result for report in judged for result in report.results)]
+    dependent = dependent_rows(judged[0].results)
+    results = [*study.score_results(dependent), *(result for report in judged for result in report.results)]
     info = source.input_info()
     if other is not None:
         files = (replace(file, role="evaluation_points") for file in other.input_info().files)
@@ -297,8 +299,8 @@ class _Study:
             return None
         return validation.compare(candidate.scores, unchanged)
 
-    def score_results(self) -> Iterator[Result]:
-        """Yield the mean score of each method, and its difference from no change."""
+    def score_results(self, warnings: tuple[Message, ...]) -> Iterator[Result]:
+        """Yield the mean score of each method, and its difference from no change, with the warnings about rows."""
         validation, found = self._validated
         metric = _judge(validation.row_score.metric)
         for each in found:
@@ -314,6 +316,7 @@ class _Study:
                     high=paired.difference + reach,
                     interval="normal",
                     p_value=paired.p_value,
+                    warnings=warnings,
                 )
                 yield Result.from_inference(metric.result(paired.difference, {**subset, "minus": NONE}), difference)
 
@@ -332,10 +335,24 @@ def _judged(
 ) -> Iterator[Report]:
     """Yield the reports of rows before and after a correction; only one if nothing changed."""
     stages = {BEFORE: before, AFTER: after} if after is not before else {BEFORE: before}
+    noticed: tuple[Message, ...] = ()
     for stage, rows in stages.items():
         report = evaluate(InMemory(rows), metrics, run=run.prefixed(stage))
         subset: dict[str, Any] = {"rows": which, "stage": stage}
-        yield replace(report, results=tuple(replace(each, slice=subset) for each in report.results))
+        noticed = noticed or dependent_rows(report.results)
+        yield replace(report, results=tuple(_with_one_notice(each, noticed, subset) for each in report.results))
+
+
+def dependent_rows(results: Sequence[Result]) -> tuple[Message, ...]:
+    """Return the warnings that rows depend on each other."""
+    found = (each for result in results for each in result.warnings if each.code in OF_DEPENDENCE)
+    return tuple(dict.fromkeys(found))
+
+
+def _with_one_notice(result: Result, noticed: tuple[Message, ...], subset: dict[str, Any]) -> Result:
+    """Return a result of some rows, with the first warnings that these depend on each other in place of its own."""
+    others = (each for each in result.warnings if each.code not in OF_DEPENDENCE)
+    return replace(result, slice=subset, warnings=(*noticed, *others))
 
 
 def _with_warnings(results: Sequence[Result], warnings: tuple[Message, ...]) -> tuple[Result, ...]:

@@ -12,7 +12,14 @@ from calcheck.conclusion import unjudged_conclusion
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
 from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
-from calcheck.evaluation import adapt_metric, data_warnings, fitted_metric, noticed_dependence, run_settings
+from calcheck.evaluation import (
+    adapt_metric,
+    data_warnings,
+    fitted_metric,
+    noticed_dependence,
+    order_warnings,
+    run_settings,
+)
 from calcheck.execution.context import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.null_comparison import compare_with_null, without_verdict
@@ -271,7 +278,7 @@ class _Groups:
         adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
         warnings = (
             *data_warnings(self.source, self.rows.predictive),
-            *(() if self.noticed is None else (self.noticed.warning(),)),
+            *order_warnings(self.source, self.run, self.noticed),
             *(() if self.clusters is None else self.clusters.messages),
         )
         for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):

@@ -123,7 +123,7 @@ def test_inputs_of_an_array_replace_named_inputs(calcheck, tmp_path):
         assert_allclose(table["x"], points)
     np.save(tmp_path / "gap.npy", np.where(points == points[2], np.nan, points))
     error = calcheck("cce", path, "--inputs", "x", "--at", tmp_path / "gap.npy").refused()
-    assert "gap.npy: x must be finite numbers, but 1 of 7 rows are not (row 2" in error
+    assert "gap.npy: x must be finite numbers, but 1 of 7 rows is not (row 2" in error
     pairs = calcheck("cce", path, "--inputs", "x", "--at", tmp_path / "pairs.npy").refused()
     assert "the evaluation inputs have 2 columns, expected 1" in pairs
     numbers = calcheck("cce", path, "--inputs", "x,z", "--at", tmp_path / "numbers.npy").refused()

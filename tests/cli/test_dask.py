@@ -247,3 +247,14 @@ if __name__ == "__main__":
     assert (ended.returncode, ended.stderr) == (143, "")
     assert re.fullmatch(r"\d+\n", ended.stdout)
     assert not Path(f"/proc/{ended.stdout.strip()}").exists()
+
+
+def test_a_refused_connection_ends_at_once(calcheck, paths):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    start = time.monotonic()
+    ended = calcheck("evaluate", paths[0], "--dask", address)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"--dask {address}: no scheduler responds at this address (Connection refused)" in ended.err
+    assert time.monotonic() - start < 5  # distributed tries for 15 s

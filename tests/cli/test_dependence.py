@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -26,6 +27,15 @@ def series(tmp_path):
     rows = {"day": days, "y": errors, "mean": np.zeros(400), "std": np.ones(400), "station": station}
     inputs = {"a": np.arange(400) % 7, "b": rng.normal(size=400)}
     return write(tmp_path / "series.parquet", rows | inputs | {"patient": np.arange(400) // 8})
+
+
+@pytest.fixture
+def steps(tmp_path):
+    """Return the path of a series with a column of steps, which may be a time or an input."""
+    rng = np.random.default_rng(40)
+    y = autoregressive(rng, 300, 0.9)
+    rows = {"step": np.arange(300), "half": np.arange(300) % 2, "a": rng.normal(size=300), "y": y}
+    return write(tmp_path / "steps.csv", rows | {"mean": np.zeros(300), "std": np.full(300, 0.7)})
 
 
 @pytest.fixture
@@ -269,3 +279,61 @@ def test_pages_and_studies_refuse_contradicting_options(calcheck, series, tmp_pa
 
 def test_searches_of_regions_refuse_dependent_rows(calcheck, series):
     assert "name groups (--by)" in calcheck("slices", series, "--cluster", "patient").refused()
+
+
+BOTH = "pass --time step if rows are a series, or --inputs step if 'step' is an input"
+
+
+def test_an_order_that_may_be_an_input_has_both_remedies(report, steps):
+    found = report("evaluate", steps, "--metrics", "zms,pit", "--inputs", "a")
+    noticed = found["settings"]["dependence_noticed"]
+    assert noticed["alternative"] == "--inputs step"
+    assert noticed["reason"] == f"rows depend on each other by 'step': {BOTH}"
+    commands = found["conclusion"]["next"]
+    assert [each.partition(steps)[2] for each in commands] == [" --inputs a --time step", " --inputs a,step"]
+    groups = report("slices", steps, "--by", "half", "--metrics", "pit-bias")
+    assert [each.partition("--by half ")[2] for each in groups["conclusion"]["next"]] == [
+        "--time step",
+        "--inputs step",
+    ]
+
+
+@pytest.mark.parametrize("command", [("evaluate", "--metrics", "zms,pit"), ("slices", "--by", "half")])
+def test_an_input_by_which_rows_are_ordered_is_noted_and_verdicts_stay(report, steps, command):
+    name, *further = command
+    found = report(name, steps, *further, "--inputs", "step")
+    assert "dependence_noticed" not in found["settings"]
+    assert {each["verdict"] for each in found["results"]} & {"pass", "fail"}
+    texts = [each["text"] for each in found["results"][0]["warnings"] if each["code"] == "ordered-rows"]
+    assert texts == [
+        "rows are also in the order of 'step', with similar errors: if they are a series, pass --time step"
+    ]
+
+
+def test_pages_show_no_p_values_of_rows_that_depend_on_each_other(calcheck, steps):
+    """JSON keeps them."""
+    for command in (("evaluate", "--metrics", "zms,pit"), ("slices", "--by", "half", "--metrics", "zms")):
+        shown = calcheck(command[0], steps, *command[1:], *QUICK).out
+        assert not re.search(r"\bp 0|\b0\.0\d+ +none|\b\d\.\d+ +none", shown), shown
+        assert "metrics together: no verdict\n" in shown or command[0] == "slices"
+    assert calcheck("evaluate", steps, "--metrics", "zms,pit", *QUICK, "--format", "json").out.count('"p_value": 0.')
+
+
+def test_corrections_note_dependent_rows_once_and_show_no_p_values(calcheck, steps):
+    judged = ("--folds", "2", "--method", "scale")
+    shown = calcheck("recalibrate", steps, *judged, *QUICK).out
+    assert shown.count("depend on each other: the variance") == 1
+    (row,) = (line.split() for line in shown.splitlines() if line.startswith("scale"))
+    assert row[-1] == "–"
+
+
+def test_differences_of_dependent_rows_show_no_p_values(calcheck, steps, tmp_path):
+    wider = tmp_path / "wider.csv"
+    lines = Path(steps).read_text().replace("0.7\n", "0.9\n")
+    wider.write_text(lines)
+    shown = calcheck("compare", steps, wider, "--metrics", "crps", *QUICK).out
+    stated = calcheck("compare", steps, wider, "--metrics", "crps", "--time", "step", *QUICK).out
+    last = [next(line for line in text.splitlines() if "[" in line).split()[-1] for text in (shown, stated)]
+    assert last[0] == "–"
+    assert float(last[1]) <= 1
+    assert "depend on each other" in shown

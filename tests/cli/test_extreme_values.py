@@ -34,14 +34,14 @@ def test_one_tiny_standard_deviation_is_refused_by_every_command_with_its_row(ca
     columns["std"][7] = 1e-160
     path = write(tmp_path / "preds.parquet", columns)
     line = calcheck(command, path, *COMMANDS[command]).refused()
-    assert "std must be at least 1e-75 to be squared, but 1 of 60 rows are not (row 7, counted from 0)" in line
+    assert "std must be at least 1e-75 to be squared, but 1 of 60 rows is not (row 7, counted from 0)" in line
 
 
 def test_a_comparison_refuses_one_huge_target_with_its_row(calcheck, tmp_path, columns):
     columns["y"][7] = 1e200
     paths = [write(tmp_path / f"{name}.parquet", columns) for name in "ab"]
     line = calcheck("compare", *paths).refused()
-    assert "y must be at most 1e+75 in size to be squared, but 1 of 60 rows are not (row 7, counted from 0)" in line
+    assert "y must be at most 1e+75 in size to be squared, but 1 of 60 rows is not (row 7, counted from 0)" in line
 
 
 @pytest.mark.parametrize("command", ["evaluate", "slices", "zms"])

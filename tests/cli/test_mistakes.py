@@ -74,7 +74,7 @@ def folder(tmp_path_factory):
         ("point.csv", "there are only point forecasts, 'y_pred': no column was recognized as the std"),
         ("unclear.csv", "'uncertainty' may be a variance or a standard deviation: pass --var uncertainty or --std"),
         ("negative.csv", "std must be positive, but 40 of 40 rows are not (rows 0, 1, 2, …, counted from 0)"),
-        ("zero.csv", "1 of 40 rows are not (row 3, counted from 0). Pass --min-std X to raise them to X"),
+        ("zero.csv", "1 of 40 rows is not (row 3, counted from 0). Pass --min-std X to raise them to X"),
         ("gap.csv", "(row 7, counted from 0). Correct these values, or pass --nan-policy omit to drop these rows"),
         ("intervals.csv", "hold prediction intervals, but not their level. Pass --level, such as --level 0.9"),
         ("crossing.csv", "those of 40 of 40 rows do (rows 0, 1, 2, …, counted from 0), by up to 1"),

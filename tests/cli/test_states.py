@@ -20,6 +20,7 @@ from calcheck.streaming.state import accumulate
 from tests.files import columns, write
 from tests.schemas import validate
 from tests.shorthand import texts
+from tests.simulations import autoregressive
 
 FEW = ("--resamples", 100)
 OF_ALL_ROWS = (*DECOMPOSITIONS, "cce", "jmmd", "ammd", "cmmd", "fid", "tail", "pit-independence")
@@ -223,3 +224,23 @@ def test_a_checkpoint_is_resumed_only_by_the_same_run(calcheck, days, tmp_path, 
     checkpoint.write_bytes(checkpoint.read_bytes()[:500])
     assert "is damaged" in calcheck(*run, "--resume").refused()
     results(calcheck(*run))
+
+
+def test_states_of_dependent_rows_are_not_judged_nor_is_their_sum(calcheck, tmp_path):
+    """The sum of a series and of independent rows is not judged either, in any order."""
+    rng, states = np.random.default_rng(41), {}
+    for name, correlation in (("series", 0.9), ("right", 0.0)):
+        rows = {"step": np.arange(300), "y": autoregressive(rng, 300, correlation)}
+        path = write(tmp_path / f"{name}.csv", rows | {"mean": np.zeros(300), "std": np.full(300, 0.7)})
+        like = ("--settings-from", states["series"]) if states else ()
+        states[name] = tmp_path / f"{name}.state"
+        few = () if like else ("--metrics", "zms,coverage,bias", "--replicates", "39")
+        report, _ = results(calcheck("evaluate", path, *few, "--save-state", states[name], *like, "--format", "json"))
+        judged = {each["verdict"] for each in report["results"]}
+        assert judged == {"none"} if name == "series" else judged & {"pass", "fail"}
+    assert report["overall"]["verdict"] != "none"
+    for order in (("series",), ("series", "right"), ("right", "series")):
+        merged, _ = results(calcheck("merge", *(states[name] for name in order), "--format", "json"))
+        assert {each["verdict"] for each in (*merged["results"], merged["overall"])} == {"none"}
+        assert merged["conclusion"]["answer"] == "unclear"
+        assert "pass --time step without streaming" in merged["settings"]["dependence_noticed"]["reason"]

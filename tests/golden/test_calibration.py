@@ -667,7 +667,7 @@ def test_equal_draws_have_no_spread():
     assert Samples(np.full((1, 7), 0.1)).std().tolist() == [0.0]
     rows = Predictions(y=np.zeros(2), predictive=Samples(np.stack([np.full(7, 0.1), np.arange(7.0)])))
     report = evaluate(InMemory(rows), [METRICS["zms"]()])
-    assert "std must be positive, but 1 of 2 rows are not (row 0" in report.skipped[0].reason
+    assert "std must be positive, but 1 of 2 rows is not (row 0" in report.skipped[0].reason
 
 
 def test_coverage_of_all_or_no_rows_is_tested_by_its_probability():
@@ -701,7 +701,7 @@ def test_standard_deviations_that_cannot_be_squared_refuse_the_data_and_skip_no_
         rows = Predictions(y=np.ones(3), predictive=LogNormal(np.zeros(3), np.array([1, 1, sigma])))
         return evaluate(InMemory(rows), [METRICS["zms"](), METRICS["mae"]()], run=PLAIN)
 
-    with pytest.raises(DataError, match=r"to be squared, but 1 of 3 rows are not \(row 2, counted from 0\)"):
+    with pytest.raises(DataError, match=r"to be squared, but 1 of 3 rows is not \(row 2, counted from 0\)"):
         evaluated()
 
 

@@ -131,7 +131,7 @@ def test_deviations_equal_to_the_minimum_are_not_raised(tmp_path):
 
 def test_logarithms_that_overflow_are_refused(tmp_path):
     path = file(tmp_path, NORMAL | {"u": [0.0, 800.0]})
-    assert "must be logarithms of numbers up to 1e+75, but 1 of 2 rows are not (row 1" in refused(path, log_std="u")
+    assert "must be logarithms of numbers up to 1e+75, but 1 of 2 rows is not (row 1" in refused(path, log_std="u")
     narrow = file(tmp_path, NORMAL | {"u": [0.0, 340.0]})
     assert_allclose(read(narrow, log_var="u").predictions().predictive.std(), [1, np.exp(170)])
 

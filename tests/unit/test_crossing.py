@@ -97,7 +97,7 @@ def test_missing_quantiles_are_dropped_before_rows_are_counted(tmp_path):
     columns = CROSSED | {"q_0.5": [1.0, None, 0.0, 2.0, 3.5]}
     path = write(tmp_path / "q.parquet", pa.table(columns))
     assert "2 of 4 rows do (rows 3, 4" in refused(path, nan_policy="omit")
-    assert "must be finite numbers, but 1 of 5 rows are not (row 1" in refused(path, crossing="sort")
+    assert "must be finite numbers, but 1 of 5 rows is not (row 1" in refused(path, crossing="sort")
     assert len(read(path, nan_policy="omit", crossing="sort").predictions()) == 4
 
 

@@ -25,6 +25,7 @@ from calcheck.inference.cluster_sums import clustered
 from calcheck.inference.multiplier_null import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.render.pictures.metrics import metric_pictures
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.studies.dependent_groups import clusters_within
 from tests.simulations import autoregressive, sets
@@ -495,6 +496,14 @@ def test_nothing_is_judged_without_the_option():
         [f"nothing is judged, since {reason}"],
     )
     assert "none" not in {each.verdict for each in report(rows, ("zms", "pit"), time="time").results}
+
+
+def test_pictures_state_no_p_values_of_rows_that_depend_on_each_other():
+    rows = series(np.random.default_rng(29), 300, 0.8)
+    for options, expected in (({}, False), ({"time": "time"}, True)):
+        run = Run(replicates=39, resamples=200, curves=True, dependence=RowDependence(**options))
+        pictures = metric_pictures(evaluate(InMemory(rows), [METRICS["pit"](), METRICS["coverage"]()], run=run))
+        assert [", p " in str(each) for each in pictures] == [expected] * 2
 
 
 def test_groups_and_regions_are_not_judged_without_the_option_and_differences_note_it():

@@ -96,7 +96,7 @@ def test_target_types_are_treated_as_targets(tmp_path):
 
 def test_units_without_a_target_are_dropped_on_request(tmp_path):
     path = write(tmp_path / "gap.csv", pa.table(scores(observed=[0.0, 0.0, None, None, 2.0, 2.0])))
-    assert "y must be finite numbers, but 1 of 3 rows are not (row 2, counted from 0" in refused(path)
+    assert "y must be finite numbers, but 1 of 3 rows is not (row 2, counted from 0" in refused(path)
     source = read(path, nan_policy="omit")
     assert_array_equal(source.predictions().y, [0, 2])
     assert source.n_dropped == 1

@@ -128,7 +128,7 @@ def test_an_infinite_value_remains_after_adjustment():
     report = evaluate(InMemory(rows_of(1)), metrics, run=Run(resamples=100, replicates=19))
     assert nll_of(report).p_value_adjusted > 0.05
     text = Overall(verdict="fail", p_value=0.05, method="", replicates=19, metrics=("nll", "pit"), leading="nll")
-    shown = describe_overall(text, [nll_of(report)], 0.95)
+    shown = describe_overall(text, replace(report, results=(nll_of(report),)))
     assert shown.endswith("led by nll; every failure remains after adjustment for their number")
 
 

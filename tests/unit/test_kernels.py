@@ -200,7 +200,7 @@ def test_normalization_uses_statistics_of_the_fitted_rows():
 
 def test_zero_embeddings_are_refused():
     x = np.array([[0.0, 0.0], [0.0, 2.0]])
-    with pytest.raises(DataError, match=r"x must be nonzero, but 1 of 2 rows are not \(row 0.*--normalize"):
+    with pytest.raises(DataError, match=r"x must be nonzero, but 1 of 2 rows is not \(row 0.*--normalize"):
         fit_scaling(x, "l2", "polynomial")(x)
     with pytest.raises(DataError, match="evaluation inputs have 3 columns, expected 2"):
         fit_scaling(x, "none", "rbf")(np.zeros((1, 3)))

@@ -326,7 +326,7 @@ def test_repeated_column_names_and_rows_are_refused(tmp_path):
 def test_targets_in_another_file_are_joined_or_reported_as_missing(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     message = refused(path, truth=write(tmp_path / "few.csv", pa.table(truth(UNITS[1:]))))
-    assert "1 of 6 rows are not in" in message
+    assert "1 of 6 rows is not in" in message
     assert "location='01', target_end_date='2026-01-03'" in message
     source = read(path, truth=str(tmp_path / "few.csv"), nan_policy="omit")
     assert len(source.predictions()) == 5
@@ -374,7 +374,7 @@ def test_filters_keep_row_numbers_and_refuse_unknown_values(tmp_path):
     }
     path = write(tmp_path / "preds.csv", pa.table(columns))
     assert read(path, filter=("split=b", "fold=2")).predictions().row.tolist() == [1]
-    assert "1 of 2 rows are not (row 2, counted from 0)" in refused(path, filter=("split=b",))
+    assert "1 of 2 rows is not (row 2, counted from 0)" in refused(path, filter=("split=b",))
     assert "no row has split=c" in refused(path, filter=("split=c",))
     assert "no such column" in refused(path, filter=("nothing=c",))
     models = write(tmp_path / "models.csv", pa.table(columns | {"model": ["A", "A", "B"]}))
@@ -605,7 +605,7 @@ def test_gaps_in_another_file_are_reported_with_its_name(tmp_path):
 def test_na_is_a_missing_value_and_other_text_is_refused(tmp_path):
     path = tmp_path / "preds.csv"
     path.write_text("y,mean,std\n1,1,1\nNA,1,1\n-,1,1\n")
-    assert "must be numbers, but 1 of 3 rows are not (row 2, counted from 0). The first is '-'" in refused(path)
+    assert "must be numbers, but 1 of 3 rows is not (row 2, counted from 0). The first is '-'" in refused(path)
 
 
 def test_rows_without_a_level_are_counted(tmp_path):

@@ -122,7 +122,7 @@ def test_numbers_of_every_dtype_are_numbers(frame, std):
 @pytest.mark.parametrize("dtype", ["float64", "Float64", "object"])
 def test_missing_numbers_are_refused_or_omitted_as_in_files(frame, dtype):
     gaps = frame.assign(std=frame["std"].astype(dtype).where(frame.index != 3, pd.NA if dtype != "float64" else np.nan))
-    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows are not \(row 3, .*nan_policy omit"):
+    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows is not \(row 3, .*nan_policy omit"):
         value(gaps)
     report = calcheck.evaluate(gaps, "zms", nan_policy="omit", **BARE)
     assert report.results[0].value == value(frame.drop(index=3))
@@ -140,7 +140,7 @@ def test_a_missing_list_is_refused_or_omitted(frame):
 
 def test_text_among_numbers_is_refused_with_its_row(frame):
     frame["std"] = pd.Series([1, "one"] + [1] * (N - 2), dtype=object)
-    with pytest.raises(DataError, match=r"column 'std' must be numbers, but 1 of 60 rows are not \(row 1, .*'one'"):
+    with pytest.raises(DataError, match=r"column 'std' must be numbers, but 1 of 60 rows is not \(row 1, .*'one'"):
         value(frame)
 
 

@@ -546,7 +546,7 @@ def test_arrays_of_json_records_are_read(tmp_path):
         assert_same(read(str(path)).predictions())
     for text, message in (
         (json.dumps(records) * 2, "Extra data"),
-        (json.dumps(records)[:-9], "not a readable jsonl file"),
+        (json.dumps(records)[:-9], "not a readable JSON file"),
         ("[1, 2]", "an array must hold records"),
         ('[{"y": 1, "y": 2}]', "'y' twice"),
     ):
@@ -599,10 +599,58 @@ def test_rows_are_counted_from_the_start_of_the_file_and_not_of_a_batch(tmp_path
             source.predictions()
         return str(error.value)
 
-    assert "1 of the first 10 rows are not (row 7, counted from 0)" in message("preds.parquet", [7])
-    assert f"1 of {N} rows are not (row 11, counted from 0)" in message("preds.parquet", [11])
+    assert "1 of the first 10 rows is not (row 7, counted from 0)" in message("preds.parquet", [7])
+    assert f"1 of {N} rows is not (row 11, counted from 0)" in message("preds.parquet", [11])
     (tmp_path / "many").mkdir()
     write(tmp_path / "many" / "a.parquet", PARTS)
     message("many/b.parquet", [7])
-    with pytest.raises(DataError, match=r"b\.parquet: std .* 1 of the first 10 rows are not \(row 7"):
+    with pytest.raises(DataError, match=r"b\.parquet: std .* 1 of the first 10 rows is not \(row 7"):
         limited(read(str(tmp_path / "many")), batch_bytes=1, batch_rows=5).predictions()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_numbers_as_texts_are_read_and_other_texts_refused_alike(tmp_path, kind):
+    """Also if the texts are categories."""
+    good, bad = (pa.array(texts).cast(kind) for texts in (["1.5", "0.5"] * 6, ["1.5", "low"] * 6))
+    parts = {"y": np.arange(12.0), "mean": np.arange(12.0)}
+    path = write(tmp_path / "good.parquet", pa.table(parts | {"std": good}))
+    assert read(path).predictions().predictive.std().tolist() == [1.5, 0.5] * 6
+    path = write(tmp_path / "bad.parquet", pa.table(parts | {"std": bad}))
+    with pytest.raises(DataError, match=r"column 'std' must be numbers, but 6 of 12 rows are not .*'low'"):
+        read(path).predictions()
+
+
+@pytest.mark.parametrize(
+    ("values", "contents"),
+    [
+        (pa.array([{"a": 1}] * 12), "records"),
+        (pa.array(np.array(["2026-01-02"] * 12, "M8[D]")), "dates or times (first value: '2026-01-02')"),
+        (pa.array(np.array([5] * 12, "m8[s]")), "durations (first value: '5')"),
+        (pa.array([b"1"] * 12), "bytes"),
+    ],
+)
+def test_columns_of_other_values_are_refused_in_words(tmp_path, values, contents):
+    parts = {"y": np.arange(12.0), "mean": np.arange(12.0), "std": values}
+    path = write(tmp_path / "preds.parquet", pa.table(parts))
+    with pytest.raises(DataError) as error:
+        read(path, std="std").predictions()
+    assert str(error.value).endswith(f"column 'std' holds {contents}, not numbers")
+
+
+def test_arrow_streams_have_an_ending_of_their_own(tmp_path):
+    path = tmp_path / "preds.arrows"
+    Path(write(tmp_path / "preds.arrow", PARTS)).rename(path)
+    assert_same(read(str(path)).predictions())
+
+
+def test_messages_about_unknown_formats_list_all_that_are_known(tmp_path):
+    (tmp_path / "preds.dat").write_text("y")
+    with pytest.raises(OptionError, match=r"\.arrows, .*\.nc, \.json; also compressed: \.gz, \.bz2, \.xz, \.zst\)"):
+        read(str(tmp_path / "preds.dat")).predictions()
+
+
+def test_a_spread_that_another_column_gives_is_named_with_that_column(tmp_path):
+    parts = {"y": np.zeros(30), "mean": np.zeros(30), "lv": np.append(np.zeros(29), -400.0)}
+    path = write(tmp_path / "preds.csv", parts)
+    with pytest.raises(DataError, match=r"std \(column lv, as log_var\) must be at least .* 1 of 30 rows is not"):
+        calcheck.evaluate(path, ["zms"], log_var="lv")

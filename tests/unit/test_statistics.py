@@ -177,7 +177,7 @@ def test_row_quantities_by_hand():
 
 def test_standard_deviations_of_0_are_refused():
     rows = Predictions(y=np.zeros(2), predictive=Samples(np.array([[1.0, 1.0], [1.0, 2.0]])))
-    with pytest.raises(DataError, match="std must be positive, but 1 of 2 rows are not"):
+    with pytest.raises(DataError, match="std must be positive, but 1 of 2 rows is not"):
         uncertainties(rows)
 
 

@@ -112,7 +112,7 @@ def test_a_zero_input_is_reported_by_its_row_in_its_own_sample():
     good = InMemory(Predictions(x=rng.normal(size=(12, 3)), y=rng.normal(size=12)))
     for first, second in ((bad, good), (good, bad)):
         report = two_samples(first, second, Mcmd(), run=PLAIN)
-        assert "1 of 10 rows are not (row 107, counted from 0)" in report.skipped[0].reason
+        assert "1 of 10 rows is not (row 107, counted from 0)" in report.skipped[0].reason
 
 
 def test_the_value_does_not_depend_on_row_order_and_units_of_targets():

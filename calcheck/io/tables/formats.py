@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from calcheck.errors import FileError
 from calcheck.io.arrow_arrays import is_text, plain_columns
-from calcheck.io.files import TEXT, File, file_named
+from calcheck.io.files import ANY_JSON, TEXT, File, file_named, suffix_of
 from calcheck.io.frames import TableInMemory
 from calcheck.io.tables import arrow as ipc
 from calcheck.io.tables import csv as delimited
@@ -116,7 +116,8 @@ def _readable(name: str, reading: str) -> Iterator[None]:
         lines = str(error).strip().splitlines()
         reason = lines[0].rstrip(".")[:MAX_REASON] if lines else type(error).__name__
         hint = "" if reading in TEXT else ". Is it truncated, or of another format?"
-        msg = f"{name} is not a readable {reading} file ({reason}){hint}"
+        called = "JSON" if suffix_of(name) == ANY_JSON else reading
+        msg = f"{name} is not a readable {called} file ({reason}){hint}"
         raise FileError(msg) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.render.cells import ABSENT, interval, name_with_unit, number, p_value, short
+from calcheck.render.cells import ABSENT, interval, is_withheld, name_with_unit, number, p_value, short
 from calcheck.render.document import Cell, Column, Table, row_of
 
 if TYPE_CHECKING:
@@ -48,5 +48,5 @@ def _row(result: Result) -> tuple[Cell, ...]:
 
 
 def adjusted(result: Result) -> str:
-    """Return the adjusted p-value of a result."""
-    return ABSENT if result.p_value_adjusted is None else f"{result.p_value_adjusted:.2g}"
+    """Return the adjusted p-value of a result, unless it is wrong since rows depend on each other."""
+    return ABSENT if result.p_value_adjusted is None or is_withheld(result) else f"{result.p_value_adjusted:.2g}"

@@ -33,7 +33,7 @@ ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecid
 FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
-DOUBTS = ("dependent-rows", "few-clusters")  # Codes of notes that a brief report has, too
+DOUBTS = ("dependent-rows", "ordered-rows", "few-clusters")  # Codes of notes that a brief report has, too
 FEW_ROWS = 200  # with fewer rows, an answer of yes is qualified
 SHOWN_POINTS, MOST_POINTS = 9, 12  # Points of a longer curve in a table, and of a curve that is shown in full
 NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
@@ -64,7 +64,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     if report.gates:
         yield gates_table(report.gates)
     if report.overall is not None:
-        yield Paragraph(describe_overall(report.overall, report.results, report.settings["confidence"]))
+        yield Paragraph(describe_overall(report.overall, report))
     results = [result for result in report.results if "group" not in result.slice]
     if results:
         yield overview(results)
@@ -99,10 +99,14 @@ def answer(conclusion: Conclusion, n: int) -> Answer:
     return Answer(QUESTION, told, findings, conclusion.next)
 
 
-def describe_overall(overall: Overall, results: Sequence[Result], confidence: float) -> str:
+def describe_overall(overall: Overall, report: Report) -> str:
     """Return the overall verdict in a sentence, with the failures that remain if adjusted for the number of metrics."""
+    results, confidence = report.results, report.settings["confidence"]
     verdict = "no verdict" if overall.verdict == "none" else overall.verdict
-    text = f"{len(overall.metrics)} metrics together: {verdict}, p {overall.p_value:.2g}"
+    text = f"{len(overall.metrics)} metrics together: {verdict}"
+    if "dependence_noticed" in report.settings:
+        return text
+    text += f", p {overall.p_value:.2g}"
     if overall.verdict == "fail":
         text += f", led by {overall.leading}"
     failed = [each for each in results if each.verdict == "fail"]

@@ -22,7 +22,7 @@ from calcheck.charts.picture import (
     Rule,
 )
 from calcheck.metrics import TWO_SAMPLE_METRICS
-from calcheck.render.cells import name_with_unit, number, p_value
+from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.render.pictures.parts import NAN, numbers
 from calcheck.report import SPREAD, WIDTH
 
@@ -64,6 +64,8 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
         return None
     band = f"{100 * report.settings['confidence']:.4g} % of {_compared(result)}"
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
+    if is_withheld(result):
+        curves = tuple(replace(curve, p_value=None) for curve in curves)
     result = replace(result, curves=curves)
     panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
     title = _title(result)
@@ -106,7 +108,7 @@ def _with_input_names(curve: Curve, read: Input) -> Curve:
 def _title(result: Result) -> str:
     """Return the value with its reference, p-value and verdict, as far as they are known."""
     expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
-    p = [] if result.p_value is None else [f"p {p_value(result)}"]
+    p = [] if p_value(result) == ABSENT else [f"p {p_value(result)}"]
     verdict = [] if result.verdict == "none" else [result.verdict]
     return ", ".join([f"{name_with_unit(result)}: {number(result.number)}", *expected, *p, *verdict])
 
