@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from calcheck.details import ValidBin, ValidBinsDetails
     from calcheck.execution.context import Run
+    from calcheck.inference.intervals import Bca
     from calcheck.statistics.bins import Bins
 
     Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
@@ -288,14 +289,17 @@ def _bin(
     left = statistic.leave_one_out()
     found, accel = BinInterval(rows, estimate, effective_rows(left)), acceleration(left)
     if run.resamples is None and len(share) >= MANY_ROWS and abs(accel) <= SMALL_ACCELERATION:
-        limits = abc(statistic, run.confidence)
-        return found._replace(low=limits.low, high=limits.high)
+        return _within(found, abc(statistic, run.confidence))
     replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
     replicates.draw(run.resamples or RESAMPLES)
     values, _, reason = check_replicates(replicates.values[0], estimate)
     if reason:
         return found
-    limits = bca(values, estimate, accel, run.confidence)
+    return _within(found, bca(values, estimate, accel, run.confidence))
+
+
+def _within(found: BinInterval, limits: Bca) -> BinInterval:
+    """Return a bin with limits; without, if they are undefined."""
     finite = np.isfinite([limits.low, limits.high]).all()
     return found._replace(low=limits.low, high=limits.high) if finite else found
 

@@ -277,13 +277,13 @@ def test_a_metric_that_does_not_apply_is_skipped():
     assert [each.metric for each in report.skipped] == ["nll"]
 
 
-def test_infinite_values_are_missing():
+def test_infinite_values_are_named():
     """An impossible target makes the mean infinite."""
     rows = Predictions(y=np.array([1.0, -1.0, 1.0]), predictive=LogNormal(np.zeros(3), np.array([1, 0.5, 0.25])))
     report = results_of(rows, "nll", by=["std"], steps=RejectionGrid(30, 60), run=FAST)
     first, *_ = report["nll", "std"]
     assert first.value is None
-    assert any("no value" in note for note in texts(first.warnings))
+    assert any("the value is infinite" in note for note in texts(first.warnings))
 
 
 def test_few_rows_give_a_warning_and_a_single_row_has_no_interval():
