@@ -76,14 +76,14 @@ def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
 
 
 class Interrupted(Batches):
-    """Rows whose third pass is interrupted in the middle: the first inspects them, the second samples them."""
+    """Rows whose fourth pass is interrupted: the others inspect them, look for dependence, and sample them."""
 
     readings = 0
 
     def batches(self):
         type(self).readings += 1
         for number, batch in enumerate(super().batches()):
-            if self.readings == 3 and number == 4:
+            if self.readings == 4 and number == 4:
                 raise KeyboardInterrupt
             yield batch
 
