@@ -77,6 +77,8 @@ def loss(
     --------
     >>> loss("smaller", 0.5, None), loss("larger", 0.5, None), loss("zero", -0.5, None), loss("reference", 0.5, 1.0)
     (0.5, -0.5, 0.5, 0.5)
+    >>> loss("reference", 0.5, 1.0, "less"), loss("reference", 1.5, 1.0, "less")
+    (0.5, 0.0)
     """
     if value is None or orientation == "none":
         return None

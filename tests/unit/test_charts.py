@@ -158,6 +158,14 @@ def test_marks_are_drawn_where_their_numbers_are():
     assert (points.get("cx"), points.get("cy")) == ("110", "110")
 
 
+def test_bars_extend_from_their_start_to_their_stop():
+    """In a panel of 440 pixels with limits 0 to 1, a bar from 0.25 to 0.75 is 220 pixels wide."""
+    unit = Axis(low=0, high=1)
+    drawn = ET.fromstring(svg(picture_of(Bars([0.25], [0.75], [0.0], [0.5], "a"), x=unit, y=unit)))  # noqa: S314 - our own
+    paths = [each.get("d", "") for each in drawn.iter(f"{SVG}path")]
+    assert any(path.startswith("M110,110h220v110h-220Z") for path in paths), paths
+
+
 def test_a_picture_of_too_many_marks_is_refused():
     many = [0.0] * (MAX_MARKS // 2 + 1)
     with pytest.raises(ValueError, match="20,002 marks"):

@@ -170,6 +170,24 @@ def test_columns_with_numbers_as_names_are_quantiles():
 # the index
 
 
+def test_worst_and_best_rows_and_subsamples_are_counted(frame):
+    report = calcheck.evaluate(frame, "zms", worst=3, best=2, subsample=40, **BARE)
+    details = report.results[0].details
+    assert (report.input.n, len(details["worst"]), len(details["best"])) == (40, 3, 2)
+
+
+def test_rows_keep_their_columns_if_others_are_dropped(frame):
+    """In the frame with a gap in row 3, rows after it are one place earlier than their numbers."""
+    gaps = frame.assign(kind=[f"k{row}" for row in range(N)], std=frame["std"].where(frame.index != 3))
+    rows = calcheck.evaluate(gaps, "zms", nan_policy="omit", **BARE).rows("zms")
+    assert rows["kind"].tolist() == [f"k{row}" for row in rows.index]
+
+
+def test_the_level_of_an_alarm_is_its_threshold(frame):
+    dated = frame.assign(day=pd.date_range("2026-01-01", periods=N))
+    assert calcheck.monitor(dated, "day", alarm_level=0.01).monitor.threshold == pytest.approx(100)
+
+
 def test_a_named_index_identifies_rows(frame):
     names = pd.Index([f"p{row}" for row in range(N)], name="patient")
     source = calcheck.read(frame.set_index(names))
@@ -770,6 +788,7 @@ def test_rejection_on_new_rows_takes_a_frame(frame, tmp_path):
     path = tmp_path / "new.parquet"
     reports = [calcheck.reject(frame, new=rows, **options) for rows in (path, new, calcheck.read(new, inputs=["x"]))]
     assert reports[0].results == reports[1].results == reports[2].results
+    assert reports[0].results != calcheck.reject(frame, **options).results
     with pytest.raises(DataError, match="predictions are a path, a DataFrame"):
         calcheck.reject(frame, new=[1.0], **options)
     with pytest.raises(OptionError, match="means of errors over rows"):
