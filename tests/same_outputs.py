@@ -32,15 +32,15 @@ QUANTILES, INTERVALS = (
     ROOT / "examples" / "diabetes_quantiles.parquet",
     ROOT / "examples" / "diabetes_intervals.parquet",
 )
-FEW = "--replicates 39 --resamples 200"
+FEW, NULL = "--replicates 39 --resamples 200", "--replicates 39"
 JSON = "--format json"
 SCENARIOS = {
     # evaluate and metrics
     "evaluate": f"evaluate {GP} {JSON}",
     "evaluate-inputs": f"evaluate {GP} {X} {FEW} {JSON}",
     "evaluate-conditional": f"evaluate {LINEAR} {X} {FEW} --metrics cce,jmmd,ammd,cmmd,fid {JSON}",
-    "evaluate-quantiles": f"evaluate {QUANTILES} {FEW}",
-    "evaluate-intervals": f"evaluate {INTERVALS} {FEW}",
+    "evaluate-quantiles": f"evaluate {QUANTILES} --crossing sort {FEW}",
+    "evaluate-intervals": f"evaluate {INTERVALS} --level 0.9 {FEW}",
     "evaluate-lognormal": f"evaluate mixed.parquet --dist lognormal:scipy {FEW} {JSON}",
     "evaluate-poisson": f"evaluate counts.parquet --dist poisson {FEW} {JSON}",
     "evaluate-nbinom": "evaluate counts.parquet --dist nbinom:scipy --param n=n --param p=q"
@@ -61,19 +61,19 @@ SCENARIOS = {
         for form in ("csv", "markdown", "html", "latex", "jsonl")
     },
     "evaluate-pointwise": f"evaluate {GP} {X} {FEW} --pointwise rows.csv {JSON}",
-    "cce-rows": f"cce {GP} {X} --worst 3 --best 2 {FEW} {JSON}",
-    "cce-trials": f"cce {GP} {X} --trials 3 --draws 5 {FEW} {JSON}",
-    "cce-rbf": f"cce {GP} {X} --lambda 0.01 --kernel-x rbf --gamma-x median --estimator unbiased {FEW} {JSON}",
-    "cce-landmarks": f"cce {GP} {X} --solver nystroem --landmarks 60 {FEW} {JSON}",
-    "cce-leverage": f"cce {GP} {X} --solver nystroem --landmarks 50 --landmark-sampling leverage {FEW} {JSON}",
-    "cce-at": f"cce {GP} {X} --at {LINEAR} {FEW} {JSON}",
-    "coverage-level": f"coverage {QUANTILES} --level 0.5",
+    "cce-rows": f"cce {GP} {X} --worst 3 --best 2 {NULL} {JSON}",
+    "cce-trials": f"cce {GP} {X} --trials 3 --draws 5 {NULL} {JSON}",
+    "cce-rbf": f"cce {GP} {X} --lambda 0.01 --kernel-x rbf --gamma-x median --estimator unbiased {NULL} {JSON}",
+    "cce-landmarks": f"cce {GP} {X} --solver nystroem --landmarks 60 {NULL} {JSON}",
+    "cce-leverage": f"cce {GP} {X} --solver nystroem --landmarks 50 --landmark-sampling leverage {NULL} {JSON}",
+    "cce-at": f"cce {GP} {X} --at {LINEAR} {NULL} {JSON}",
+    "coverage-level": f"coverage {QUANTILES} --crossing sort --level 0.5",
     # pictures
     **{
-        f"plot-{name}": f"{name} {GP} {FEW} --plot {name}.svg"
+        f"plot-{name}": f"{name} {GP} {NULL} --plot {name}.svg"
         for name in ("zms", "ece", "pit", "coverage", "ence", "lzms", "confidence-curve", "crps", "mean-miscalibration")
     },
-    "plot-cce": f"cce {GP} {X} {FEW} --plot cce.svg",
+    "plot-cce": f"cce {GP} {X} {NULL} --plot cce.svg",
     "plot-inspect": f"inspect {GP} --plot rows.svg",
     "plot-compare": f"compare {GP} {LINEAR} {FEW} --plot models.svg",
     "plot-slices": f"slices {GP} --by sex {FEW} --plot groups.svg",
@@ -86,7 +86,7 @@ SCENARIOS = {
     "slices": f"slices {GP} --columns age,sex,bmi {FEW}",
     "slices-by": f"slices {GP} --by sex,age:2 {FEW} {JSON}",
     "slices-tree": f"slices {GP} --columns age,sex,bmi --depth 2 {FEW} {JSON}",
-    "recalibrate": f"recalibrate {GP} --to {LINEAR} -o mended.parquet --save-map map.json",
+    "recalibrate": "recalibrate first.parquet --to second.parquet -o mended.parquet --save-map map.json",
     "recalibrate-by": f"recalibrate {GP} --method scale --by sex --plot scale.svg {JSON}",
     "recalibrate-map": f"recalibrate {GP} --method scale --save-map map.json"
     f" ; recalibrate {LINEAR} --map map.json -o m.csv",
@@ -94,12 +94,12 @@ SCENARIOS = {
     "monitor-state": "monitor first.parquet --time day --save-state m.npz ; monitor m.npz second.parquet",
     "prune": f"prune {GP} {FEW} {JSON}",
     "reject": f"reject {GP} --new {LINEAR} {X} --metrics mae --coverage 0.6 {JSON}",
-    "sweep": f"sweep {GP} {LINEAR} --inputs bmi,bp --vary lambda=0.01,0.1 --vary draws=1,5 {FEW} {JSON}",
+    "sweep": f"sweep {GP} {LINEAR} --inputs bmi,bp --vary lambda=0.01,0.1 --vary draws=1,5 {JSON}",
     "validity": "validity --nu 6 --rows 100 --sets 20 --resamples 200",
     "mcmd": f"mcmd {GP} {LINEAR} --inputs bmi,bp --target y --permutations 39 {JSON}",
     "mmd": f"mmd {GP} {LINEAR} --target y --permutations 39 {JSON}",
     **{
-        f"{name}-two": f"{name} {GP} {LINEAR} --inputs bmi,bp --target y --permutations 39 {JSON}"
+        f"{name}-two": f"{name} {GP} {LINEAR} --inputs bmi,bp --target y {NULL} {JSON}"
         for name in ("jmmd", "cmmd", "fid")
     },
     "check": f"check {GP} {FEW} --fail-on 'zms > 0.5' --warn-on 'ece < 1'",
@@ -128,7 +128,7 @@ AGAIN = {
     "old-states": f"merge OLD/state-merge/a.npz OLD/state-merge/b.npz {JSON}",
     "old-monitor": f"monitor OLD/monitor-state/m.npz second.parquet {JSON}",
     "old-report": "diff OLD/diff/old.json OLD/diff/new.json",
-    "old-map": f"recalibrate {LINEAR} --map OLD/recalibrate/map.json -o m.csv",
+    "old-map": "recalibrate second.parquet --map OLD/recalibrate/map.json -o m.csv",
 }
 """Scenarios that read recorded files."""
 
