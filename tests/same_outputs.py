@@ -1,9 +1,10 @@
-"""Whether a change of the code changed no output: `python -m tests.same_outputs record|compare FOLDER`.
+"""Whether a change of the code changed no output: `python -m tests.same_outputs record|compare FOLDER [NAME…]`.
 
 `record` runs scenarios on a fixed set of files, each of one or several commands, and stores what they print, their exit
 codes and the files that they write; and the surface of the program: every help, the schemas, the signatures of the
 Python functions. `compare` does the same again, and reports the outputs that are not equal byte for byte, and whether
-at least all numbers are. States and reports that were recorded are read again.
+at least all numbers are. States and reports that were recorded are read again. Names restrict both to the scenarios
+that begin with one of them; "surface" is one.
 """
 
 import difflib
@@ -227,21 +228,24 @@ def difference(old, new):
     return f"differs in {len(changed)} lines{', not in numbers' if numbers(old) == numbers(new) else ''}{shown}"
 
 
-def main(action, folder):
+def main(action, folder, *names):
     """Record or compare; return the number of outputs that differ."""
     recorded = Path(folder).resolve()
     recorded.mkdir(parents=True, exist_ok=True)
-    scenarios = SCENARIOS | (AGAIN if action == "compare" else {})
-    with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(scenarios, pool.map(lambda each: outputs_of(each, recorded), scenarios.values()), strict=True))
-    found["surface"] = surface()
     if action == "record":
-        record(found, recorded)
-        with ThreadPoolExecutor(2) as pool:
-            again = pool.map(lambda each: outputs_of(each, recorded), AGAIN.values())
-            record(dict(zip(AGAIN, again, strict=True)), recorded)
+        record(outputs(SCENARIOS | {"surface": ""}, recorded, names), recorded)
+        record(outputs(AGAIN, recorded, names), recorded)
         return 0
-    return sum(compare(name, outputs, recorded / name) for name, outputs in found.items())
+    found = outputs(SCENARIOS | AGAIN | {"surface": ""}, recorded, names)
+    return sum(compare(name, each, recorded / name) for name, each in found.items())
+
+
+def outputs(scenarios, recorded, names):
+    """Return the outputs of the scenarios that begin with one of the names, or of all."""
+    chosen = {name: commands for name, commands in scenarios.items() if name.startswith(names or "")}
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda name: outputs_of(chosen[name], recorded) if chosen[name] else surface(), chosen)
+        return dict(zip(chosen, found, strict=True))
 
 
 def record(found, folder):
