@@ -103,13 +103,19 @@ def _model(
 def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
     """Return what the page shows of a model, with a correction that is fitted to validation rows."""
     from calcheck.cli.recalibrate import recalibration_options
+    from calcheck.render.builders.recalibration import recalibration_tables
+    from calcheck.render.pages.blocks import Row
+    from calcheck.render.pages.figures import figure
+    from calcheck.render.pictures.recalibration import recalibration_picture
     from calcheck.studies.recalibrate import judges, recalibrate
 
     options = recalibration_options(given)
     fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)
     other = replace(source, also=options.columns)
     with run_context(given, fitted) as run:
-        return replace(model, recalibration=recalibrate(fitted, options=options, other=other, run=run))
+        report, found = recalibrate(fitted, options=options, other=other, run=run)
+        picture = Row((figure(recalibration_picture(report, found)),))
+        return replace(model, recalibration=(*recalibration_tables(report), picture))
 
 
 def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> Predictions:

@@ -108,7 +108,8 @@ def _sweep_samples(files: list[str], metric: Metric[Any], varied: list[SweptSett
     """Show how a metric of two samples changes with its settings."""
     from calcheck.render.builders.sweep import sweep_document
     from calcheck.render.pictures.sweep import require_few_panels, sweep_picture
-    from calcheck.studies.two_samples import PooledSamples, sweep_two_samples
+    from calcheck.studies.sweep import sweep_two_samples
+    from calcheck.studies.two_samples import PooledSamples
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from calcheck.report import Gate, Input, Report, Result, Skipped
 
@@ -156,3 +156,11 @@ def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
     for each in skipped:
         found.setdefault(each.reason, []).append(each.metric)
     return [(", ".join(names), reason) for reason, names in found.items()]
+
+
+def results_by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
+    """Return results grouped by their metric, or by an entry of their subset."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.metric if name == "metric" else str(result.slice[name]), []).append(result)
+    return found

@@ -18,10 +18,12 @@ from calcheck.metrics.base import Conditional, SharesFit, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.studies.align import align_models, incomparable_reason
+from calcheck.studies.align import Model, align_models, incomparable_reason
 from calcheck.studies.compare import comparison_input
+from calcheck.studies.grid import grid_of, require_grid
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep_settings import points
+from calcheck.studies.two_samples import GRID
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.results import RowResults
-    from calcheck.studies.align import Model
     from calcheck.studies.sweep_settings import SweepPoint, SweptSetting
+    from calcheck.studies.two_samples import PooledSamples
 
     AnyMetric = Metric[Any]
     Ranking = list[int | None]
@@ -293,3 +295,40 @@ def _changes(
 
 def _some(texts: Sequence[str]) -> str:
     return "; ".join(texts[:MOST_NAMED]) + ("; …" if len(texts) > MOST_NAMED else "")
+
+
+def sweep_two_samples(
+    samples: PooledSamples,
+    metric: Metric[Any],
+    varied: Sequence[SweptSetting],
+    *,
+    all_combinations: bool = False,
+    subsets: int = REPEATS,
+    grid: int | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return a metric of two samples with one setting varied at a time, or with all combinations of settings.
+
+    Parameters
+    ----------
+    samples : PooledSamples
+        Both samples.
+    metric, varied, all_combinations, subsets, run
+        As for :func:`sweep`.
+    grid : int, optional
+        As for :func:`two_samples`; for inputs with several dimensions, the metric is evaluated at all rows.
+    """
+    require_grid(grid, at=False)
+    x = samples.predictions().x
+    single = metric.info.conditional and x is not None and x.shape[1] == 1
+    name = samples.first.input_info().columns.get("x", "x")
+    at = grid_of(samples, grid or GRID, name) if single or grid is not None else None
+    return sweep(
+        [Model("samples", samples)],
+        metric,
+        varied,
+        all_combinations=all_combinations,
+        subsets=subsets,
+        at=at,
+        run=run,
+    )

@@ -16,12 +16,10 @@ from calcheck.inference.null_distribution import REPLICATES
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.mmd.samples import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.studies.align import Model
 from calcheck.studies.grid import grid_of, require_grid
-from calcheck.studies.sweep import REPEATS, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from calcheck.messages import Message
     from calcheck.metrics.base import Metric
     from calcheck.report import Input, Report
-    from calcheck.studies.sweep_settings import SweptSetting
 
 GRID = 200  # default number of evaluation points
 
@@ -103,43 +100,6 @@ def _appended(what: str, parts: list[NDArray[Any] | None]) -> NDArray[Any] | Non
         msg = f"the {what} of the two samples have {widths[0]} and {widths[1]} columns: both must have the same columns"
         raise DataError(msg)
     return np.concatenate([part.reshape(len(part), -1) for part in (first, second)])
-
-
-def sweep_two_samples(
-    samples: PooledSamples,
-    metric: Metric[Any],
-    varied: Sequence[SweptSetting],
-    *,
-    all_combinations: bool = False,
-    subsets: int = REPEATS,
-    grid: int | None = None,
-    run: Run | None = None,
-) -> Report:
-    """Return a metric of two samples with one setting varied at a time, or with all combinations of settings.
-
-    Parameters
-    ----------
-    samples : PooledSamples
-        Both samples.
-    metric, varied, all_combinations, subsets, run
-        As for :func:`calcheck.studies.sweep.sweep`.
-    grid : int, optional
-        As for :func:`two_samples`; for inputs with several dimensions, the metric is evaluated at all rows.
-    """
-    require_grid(grid, at=False)
-    x = samples.predictions().x
-    single = metric.info.conditional and x is not None and x.shape[1] == 1
-    name = samples.first.input_info().columns.get("x", "x")
-    at = grid_of(samples, grid or GRID, name) if single or grid is not None else None
-    return sweep(
-        [Model("samples", samples)],
-        metric,
-        varied,
-        all_combinations=all_combinations,
-        subsets=subsets,
-        at=at,
-        run=run,
-    )
 
 
 def metric_of_samples(metric: Metric[Any]) -> Metric[Any]:

@@ -11,6 +11,7 @@ from calcheck.render.cells import (
     notes,
     number,
     p_value,
+    results_by,
 )
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 
@@ -82,14 +83,6 @@ def _thresholds(results: Sequence[Result]) -> Table:
         rows.append(row_of(criterion, *texts, *(number(result.number) for result in own)))
     numbers = ("threshold", "retained", "rejected", *results_by(results, "metric"))
     return _table("thresholds", ("by",), numbers, rows, keys=1)
-
-
-def results_by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
-    """Return results grouped by their metric, or by an entry of their subset."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(result.metric if name == "metric" else str(result.slice[name]), []).append(result)
-    return found
 
 
 def curve_results(results: Sequence[Result]) -> list[Result]:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from calcheck.render.builders.groups import ADJUSTED_LEGEND, adjusted, group_table
 from calcheck.render.builders.parts import note_blocks, source
-from calcheck.render.builders.rejection import results_by
 from calcheck.render.builders.report import ANSWERS, EXPECTED_LEGEND, FINDINGS
 from calcheck.render.builders.tree import TREE_LEGEND, tree_table
-from calcheck.render.cells import ABSENT, name_with_unit, notes, number
+from calcheck.render.cells import ABSENT, name_with_unit, notes, number, results_by
 from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Table, row_of
 
 if TYPE_CHECKING:

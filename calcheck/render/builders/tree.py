@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.builders.groups import adjusted
-from calcheck.render.builders.rejection import results_by
-from calcheck.render.cells import interval, name_with_unit, number
+from calcheck.render.cells import interval, name_with_unit, number, results_by
 from calcheck.render.document import Cell, Column, Emphasis, Table, row_of
 
 if TYPE_CHECKING:

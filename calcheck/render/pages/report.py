@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.metrics import METRICS
 from calcheck.render.builders.parts import note_blocks, source
-from calcheck.render.builders.recalibration import recalibration_tables
 from calcheck.render.builders.report import answer, legend_lines, listed, overview
 from calcheck.render.cells import notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
@@ -18,12 +17,10 @@ from calcheck.render.pages.figures import figure
 from calcheck.render.pages.regions import group_picture, group_table, linked_map
 from calcheck.render.pictures.metrics import metric_picture
 from calcheck.render.pictures.predictions import predictions_picture
-from calcheck.render.pictures.recalibration import recalibration_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from calcheck.recalibration.recalibration_map import RecalibrationMap
     from calcheck.region_maps.grid import RegionMap
     from calcheck.region_maps.groups import ColumnGroups
     from calcheck.render.pages.blocks import PageBlock
@@ -67,7 +64,7 @@ class ModelReport:
         Intervals of some rows.
     worst : list of dict
         Rows with the largest errors for their uncertainties.
-    recalibration : tuple of (Report, RecalibrationMap), optional
+    recalibration : tuple of blocks
         A correction that was fitted to other rows, with its report.
     """
 
@@ -78,7 +75,7 @@ class ModelReport:
     groups: tuple[ColumnGroups, ...] = ()
     predictions: RowIntervals | None = None
     worst: Sequence[dict[str, Any]] = ()
-    recalibration: tuple[Report, RecalibrationMap] | None = None
+    recalibration: tuple[PageBlock, ...] = ()
 
 
 def page_of(models: Sequence[ModelReport], *, command: str = "") -> Page:
@@ -181,11 +178,7 @@ def _is_dependent(model: ModelReport) -> bool:
 
 
 def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
-    """Yield the correction, its picture, and metrics before and after."""
-    if model.recalibration is not None:
-        report, _ = model.recalibration
-        yield from recalibration_tables(report)
-        yield Row((figure(recalibration_picture(*model.recalibration)),))
+    yield from model.recalibration
 
 
 def _predictions(model: ModelReport) -> Iterator[PageBlock]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.render.builders.monitor import results_of
-from calcheck.render.builders.rejection import results_by
-from calcheck.render.cells import name_with_unit
+from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures.parts import numbers
 
 if TYPE_CHECKING:

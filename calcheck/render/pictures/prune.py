@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Panel, Picture
-from calcheck.render.builders.rejection import results_by
-from calcheck.render.cells import name_with_unit
+from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures.parts import curve, expected_marks, numbers
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
-from calcheck.render.builders.rejection import RANDOM, curve_results, results_by
-from calcheck.render.cells import name_with_unit
+from calcheck.render.builders.rejection import RANDOM, curve_results
+from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures.parts import curve, numbers
 
 if TYPE_CHECKING:

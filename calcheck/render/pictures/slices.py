@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Cells, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.render.builders.rejection import results_by
 from calcheck.render.builders.slices import is_search
-from calcheck.render.cells import name_with_unit
+from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures.parts import numbers
 from calcheck.render.pictures.regions import CLEAR
 

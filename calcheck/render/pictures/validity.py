@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Panel, Picture
 from calcheck.errors import OptionError
-from calcheck.render.builders.rejection import results_by
+from calcheck.render.cells import results_by
 from calcheck.render.pictures.parts import curve, numbers
 
 if TYPE_CHECKING:
