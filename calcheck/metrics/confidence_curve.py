@@ -98,14 +98,13 @@ class ConfidenceCurve(OrderedMetric):
         return self._curve(self.sort_keys(rows), by_std)
 
     def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
-        from calcheck.statistics.tie_groups import CutTieGroups
+        from calcheck.statistics.groups import CutTieGroups
 
         return self._curve(columns, CutTieGroups(columns["std"], self._remaining_shares()))
 
     def _curve(self, columns: dict[str, NDArray[np.float64]], by_std: Groups) -> RowResults:
         """Return the columns of each row, given its group of equal standard deviations."""
-        from calcheck.statistics.groups import Averages, MeanTerm
-        from calcheck.statistics.tie_groups import CutTieGroups
+        from calcheck.statistics.groups import Averages, CutTieGroups, MeanTerm
 
         error, std = columns["absolute_error"], columns["std"]
         loss = error if self.score == "mae" else error**2

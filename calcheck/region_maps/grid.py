@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.region_maps.sums import Membership, group_sums
-from calcheck.statistics.digitize import digitize
+from calcheck.statistics.groups import digitize
 from calcheck.validation import LARGEST
 
 if TYPE_CHECKING:

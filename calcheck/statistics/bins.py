@@ -10,8 +10,7 @@ import numpy as np
 from calcheck.errors import DataError, named_some
 from calcheck.messages import AT_QUANTILES, Message
 from calcheck.statistics.coverage import nearest_share
-from calcheck.statistics.digitize import digitize
-from calcheck.statistics.groups import Groups, MeanTerm
+from calcheck.statistics.groups import Groups, MeanTerm, digitize
 from calcheck.statistics.moments import errors, uncertainties
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from calcheck.errors import DataError
 from calcheck.metric_info import BINS
 from calcheck.report import SPREAD, WIDTH, Curve
 from calcheck.statistics.cache import cached
-from calcheck.statistics.digitize import digitize
-from calcheck.statistics.groups import Groups, Means
+from calcheck.statistics.groups import Groups, Means, digitize
 from calcheck.statistics.moments import interval_widths, spreads
 from calcheck.statistics.sort_keys import DATES, NUMBERS, make_bins, sort_keys
 

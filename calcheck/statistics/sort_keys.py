@@ -11,8 +11,8 @@ from calcheck.errors import DataError, listed_columns
 from calcheck.metric_info import BINS
 from calcheck.statistics.bins import Bins, category_bins, equal_count_bins, value_bins
 from calcheck.statistics.cache import cached
+from calcheck.statistics.groups import CutTieGroups
 from calcheck.statistics.moments import spreads
-from calcheck.statistics.tie_groups import CutTieGroups
 from calcheck.validation import finite_rows, require, require_finite
 
 if TYPE_CHECKING:
