@@ -10,10 +10,10 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.metric_info import BINS
 from calcheck.report import SPREAD, WIDTH, Curve
+from calcheck.statistics.bins import DATES, NUMBERS, make_bins, sort_keys
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Groups, Means, digitize
 from calcheck.statistics.moments import interval_widths, spreads
-from calcheck.statistics.sort_keys import DATES, NUMBERS, make_bins, sort_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

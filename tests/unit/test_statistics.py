@@ -17,12 +17,11 @@ from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import cache as cache_module
-from calcheck.statistics.bins import FEW_ROWS, bin_warnings, equal_count_bins
+from calcheck.statistics.bins import FEW_ROWS, bin_warnings, bins_of, equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, TieGroups, cumulative_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
-from calcheck.statistics.sort_keys import bins_of
 from tests.shorthand import rows_of, texts
 
 
