@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Groups
 
     Values = NDArray[np.float64]
 
@@ -130,38 +131,14 @@ def _totals(*sums: Values | None) -> Iterator[Any]:
     yield from (None if each is None else each.sum(axis=0, keepdims=True) for each in sums)
 
 
-@dataclass(frozen=True, eq=False)
-class Membership:
-    """The group of each row.
-
-    Parameters
-    ----------
-    labels : (n,)
-        Group of each row, 0 to g - 1.
-    count : int
-        Number of groups, g.
-    """
-
-    labels: NDArray[np.intp]
-    count: int
-
-    def sizes(self) -> NDArray[np.intp]:
-        """Return the number of rows of each group, (g,)."""
-        return np.bincount(self.labels, minlength=self.count)
-
-    def sums(self, values: Values) -> Values:
-        """Return the sum over the rows of each group, (g,)."""
-        return np.asarray(np.bincount(self.labels, values, minlength=self.count), dtype=np.float64)
-
-
-def group_sums(rows: Predictions, groups: Membership, run: Run, *, level: float | None = None) -> GroupSums:
+def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | None = None) -> GroupSums:
     """Return the sums over the rows of each group.
 
     Parameters
     ----------
     rows : Predictions
         n rows with one target and one distribution each.
-    groups : Membership
+    groups : Groups
         The group of each row.
     run : Run
         The seed; with 0 replicates, what needs replicates is None.
@@ -171,7 +148,7 @@ def group_sums(rows: Predictions, groups: Membership, run: Run, *, level: float 
     metric = Coverage(level).with_defaults(rows)
     replicates = _replicates(rows, run)
     return GroupSums(
-        n=groups.sizes(),
+        n=groups.counts,
         level=metric.level_of(rows.predictive),
         coverage=None if inapplicable_reason(Coverage, rows) else _coverage_sums(rows, groups, metric),
         squares=None if inapplicable_reason(Zms, rows) else _square_sums(rows, groups, replicates),
@@ -185,13 +162,13 @@ def _replicates(rows: Predictions, run: Run) -> NullSimulator:
     return NullSimulator(rows, run, numbers=range(0 if run.replicates == 0 else few))
 
 
-def _coverage_sums(rows: Predictions, groups: Membership, metric: Coverage) -> CoverageSums:
+def _coverage_sums(rows: Predictions, groups: Groups, metric: Coverage) -> CoverageSums:
     found = metric.compute(rows)
     expected = None if found.reference is None else groups.sums(found.columns["expected"])
     return CoverageSums(groups.sums(found.columns["covered"]), expected)
 
 
-def _square_sums(rows: Predictions, groups: Membership, replicates: NullSimulator) -> SquareSums | None:
+def _square_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> SquareSums | None:
     try:
         total = groups.sums(z_scores(rows) ** 2)
         return SquareSums(total, *_expected_squares(rows, groups, replicates))
@@ -200,13 +177,13 @@ def _square_sums(rows: Predictions, groups: Membership, replicates: NullSimulato
 
 
 def _expected_squares(
-    rows: Predictions, groups: Membership, replicates: NullSimulator
+    rows: Predictions, groups: Groups, replicates: NullSimulator
 ) -> tuple[Values, Values] | tuple[None, None]:
     """Return the mean and the variance of the sums of squared z-scores if the distributions are right, (g,) each.
 
     The variance contains that of a mean that is estimated from the replicates; it is NaN if these do not vary.
     """
-    n = groups.sizes().astype(np.float64)
+    n = groups.counts.astype(np.float64)
     if rows.distributions().normal() is not None:
         return n, NORMAL_VARIANCE * n
     if not len(replicates):
@@ -222,19 +199,19 @@ def _expected_squares(
     return expected, np.where(variance > NEGLIGIBLE * expected**2, variance * estimated, np.nan)
 
 
-def _pit_sums(rows: Predictions, groups: Membership, replicates: NullSimulator) -> PitSums:
+def _pit_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> PitSums:
     counts = np.stack([groups.sums(share) for share in _shares_in_bins(*pit(rows))], axis=1)
     return PitSums(counts, _pit_variance(rows, groups, replicates))
 
 
-def _pit_variance(rows: Predictions, groups: Membership, replicates: NullSimulator) -> Values | None:
+def _pit_variance(rows: Predictions, groups: Groups, replicates: NullSimulator) -> Values | None:
     """Return the variance of the counts if the distributions are right, (g, 20)."""
     left, right = pit(rows)
     if left is right:
-        return np.repeat(groups.sizes()[:, None] * (1 - 1 / BINS) / BINS, BINS, axis=1)
+        return np.repeat(groups.counts[:, None] * (1 - 1 / BINS) / BINS, BINS, axis=1)
     if not len(replicates):
         return None
-    found = np.zeros((groups.count, BINS))
+    found = np.zeros((groups.classes, BINS))
     for replicate in replicates:
         for place, share in enumerate(_shares_in_bins(*pit(replicate))):
             found[:, place] += groups.sums((share - 1 / BINS) ** 2)

@@ -222,6 +222,18 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
 
 
+def edge_bins(values: NDArray[np.float64], edges: NDArray[np.float64]) -> Bins:
+    """Return the bins between edges (k + 1,): an edge belongs to the bin above, and values beyond to the outer bins."""
+    cuts = edges[1:-1]
+    return Bins(digitize(values, cuts, equal=True), len(edges) - 1, low=edges[:-1], high=edges[1:], cuts=cuts)
+
+
+def middle_range(values: NDArray[np.float64], tail: float) -> tuple[float, float]:
+    """Return the range of values (n,) without a share of them on each side, or with all if it is a single value."""
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return (low, high) if low < high else (values.min(), values.max())
+
+
 def value_bins(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> ValueBins:
     """Return one bin per distinct value, given these in ascending order, (k,)."""
     cuts = _between(distinct[:-1], distinct[1:])

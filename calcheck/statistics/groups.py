@@ -66,6 +66,10 @@ class Groups:
         """Return the sums of values (n,), or the counts of rows, by group, (k,)."""
         return self.of_classes(self.by_class(values))
 
+    def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the means of values (n,) by group, (k,)."""
+        return self.of_classes(self.by_class(values, block=len(values))) / self.sums(None)
+
     def by_class(self, values: NDArray[np.float64] | None, *, block: int = PART) -> NDArray[np.float64]:
         """Return the sums of values (n,), or the counts of rows, by class, (c,), computed in blocks of rows."""
         if self.label is None:
@@ -118,6 +122,19 @@ class Groups:
         counts = self.counts
         present = np.flatnonzero(counts)
         return (np.cumsum(counts) - counts)[present], present
+
+
+def group_by(values: NDArray[Any]) -> tuple[NDArray[Any], Groups]:
+    """Return the distinct values, ascending, and the groups of the rows that have them."""
+    distinct, label = np.unique(values, return_inverse=True)
+    return distinct, Groups(label, len(distinct))
+
+
+def cells(*groups: Groups) -> tuple[Groups, tuple[NDArray[np.intp], ...]]:
+    """Return the groups of the rows that several groupings have in common, and their places in these, (g,) each."""
+    sizes = [each.classes for each in groups]
+    found, common = group_by(np.ravel_multi_index([np.asarray(each.label) for each in groups], sizes))
+    return common, np.unravel_index(found, sizes)
 
 
 class TieGroups(Groups):

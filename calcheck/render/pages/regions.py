@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.region_maps import grid
-    from calcheck.region_maps.grid import RegionMap
-    from calcheck.region_maps.groups import ColumnGroups
+    from calcheck.region_maps.grid import ColumnGroups, RegionMap
     from calcheck.region_maps.sums import GroupSums, SquareSums
 
     Values = NDArray[np.float64]
