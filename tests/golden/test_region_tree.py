@@ -36,9 +36,9 @@ def binnings(n=80, seed=1):
 def naive_parts(binning, inside):
     """Return the allowed two-part splits of some rows by a column, as sets of rows."""
     ordered, k = binning.ordered, len(binning.bins)
-    found = [binning.codes == bin_ for bin_ in range(ordered, k)]
-    if not (inside & (binning.codes >= ordered)).any():
-        found += [binning.codes <= place for place in range(ordered - 1)]
+    found = [binning.label == bin_ for bin_ in range(ordered, k)]
+    if not (inside & (binning.label >= ordered)).any():
+        found += [binning.label <= place for place in range(ordered - 1)]
     return found
 
 
