@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.lazy_inputs import load
+from calcheck.linalg.principal_components import principal_components
 from calcheck.region_maps.sums import group_sums
 from calcheck.statistics.bins import edge_bins, middle_range
-from calcheck.statistics.groups import cells, group_by
+from calcheck.statistics.groups import Groups, cells
 from calcheck.validation import LARGEST, finite_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
     from calcheck.region_maps.sums import GroupSums
-    from calcheck.statistics.groups import Groups
 
     Values = NDArray[np.float64]
 
@@ -28,6 +31,7 @@ ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larg
 MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
 TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
 LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
+HALF = 0.5  # Level of intervals of distributions without moments
 MAX_GROUPS = 20  # Number of categories of a column with groups
 MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories
 CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
@@ -106,6 +110,78 @@ class RegionMap:
         return self.sums if self.independent else self.sums.without_limits()
 
 
+def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
+    """Return two columns of numbers.
+
+    Raises
+    ------
+    OptionError
+        There are not two names.
+    DataError
+        A column is absent, or does not hold finite numbers.
+    """
+    if len(names) != 2 or len(set(names)) < 2:  # noqa: PLR2004 - of a map
+        msg = f"--plot-by needs two different columns, got {','.join(names)!r}"
+        raise OptionError(msg)
+    x, y = (Variable(name, _numbers(rows, name)) for name in names)
+    return x, y
+
+
+def _numbers(rows: Predictions, name: str) -> NDArray[np.float64]:
+    if name not in rows.columns:
+        msg = f"there is no column {name!r} for the map (--plot-by) {listed_columns(rows.columns, name)}"
+        raise DataError(msg)
+    values = rows.columns[name]
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all():
+        msg = f"column {name!r} must hold finite numbers for the map (--plot-by)"
+        raise DataError(msg)
+    return values.astype(np.float64)
+
+
+def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
+    """Return the first two inputs, the first two principal components of an embedding, or what is predicted.
+
+    Parameters
+    ----------
+    rows : Predictions
+        n rows.
+    names : sequence of str
+        Names of the inputs, one per feature, if they are columns of numbers; else ignored.
+    """
+    if rows.x is None:
+        return _stated(rows)
+    x = rows.lazy_inputs()
+    if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
+        scores, shares = principal_components(x, 2)
+        first, second = (f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
+        return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
+    called = names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
+    inputs = load(x).astype(np.float64, copy=False)
+    if rows.width == 1:
+        return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
+    return Variable(called[0], inputs[:, 0]), Variable(called[1], inputs[:, 1])
+
+
+def _stated(rows: Predictions) -> tuple[Variable, Variable]:
+    """Return the predicted mean and standard deviation, or middles and widths of intervals if there are no moments."""
+    predictive = rows.distributions()
+    if predictive.interval_levels is not None:
+        return _interval(predictive, float(predictive.interval_levels[0]))
+    try:
+        mean, std = predictive.mean(), predictive.std()
+    except DataError:  # Of Cauchy distributions
+        return _interval(predictive, HALF)
+    if not np.isfinite(mean + std).all():
+        return _interval(predictive, HALF)
+    return Variable("predicted mean", mean), Variable("predicted std", std)
+
+
+def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]:
+    low, high = predictive.central_interval(level)
+    called = f"of the {100 * level:.4g} % interval"
+    return Variable(f"middle {called}", (low + high) / 2), Variable(f"width {called}", high - low)
+
+
 def make_map(
     rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None, independent: bool = True
 ) -> RegionMap:
@@ -126,9 +202,9 @@ def make_map(
     """
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
     axes = make_axis(x, bins), make_axis(y, bins)
-    groups, places = cells(*(edge_bins(each.values, axis.edges) for each, axis in zip((x, y), axes, strict=True)))
-    sums = group_sums(rows, groups, run, level=level)
-    return RegionMap(*axes, *places, sums, run.confidence, independent=independent)
+    label, (x_bin, y_bin) = cells(*(edge_bins(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
+    sums = group_sums(rows, Groups(label, len(x_bin)), run, level=level)
+    return RegionMap(*axes, x_bin, y_bin, sums, run.confidence, independent=independent)
 
 
 def make_axis(variable: Variable, bins: int) -> Axis:
@@ -224,9 +300,9 @@ def _categories(rows: Predictions, without: Collection[str]) -> Iterator[tuple[s
         if column in without or values.dtype.kind not in CATEGORIES + WHOLE_NUMBERS:
             continue
         most = MAX_NUMBERS if values.dtype.kind in WHOLE_NUMBERS else MAX_GROUPS
-        names, groups = group_by(_texts(values))
+        names, label = np.unique(_texts(values), return_inverse=True)
         if 2 <= len(names) <= most:  # noqa: PLR2004 - one group is all rows
-            yield column, tuple(names.tolist()), groups
+            yield column, tuple(names.tolist()), Groups(label, len(names))
 
 
 def _texts(values: NDArray[np.generic]) -> NDArray[np.str_]:

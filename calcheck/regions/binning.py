@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, OptionError
-from calcheck.statistics.groups import Groups, cells, group_by
+from calcheck.statistics.groups import Groups, cells
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -352,13 +352,13 @@ def _periods(column: str, values: Values, missing: NDArray[np.bool_], period: st
     if values.dtype.kind == "f":
         msg = f"column {column!r} holds numbers, not dates: it has no period {period!r} (periods: {known})"
         raise DataError(msg)
-    found, groups = group_by(periods.asi8)
+    found, codes = np.unique(periods.asi8, return_inverse=True)
     spans = pd.PeriodIndex.from_ordinals(found, freq=periods.freq)
     ends = zip(spans.start_time, (spans + 1).start_time, strict=True)
     bins: list[Conditions] = [
         (Condition(column, ">=", _moment(start)), Condition(column, "<", _moment(stop))) for start, stop in ends
     ]
-    return _with_missing(column, groups.label, bins, missing)
+    return _with_missing(column, codes, bins, missing)
 
 
 def _moment(time: Any) -> str:
@@ -459,9 +459,9 @@ def partitions(binnings: Sequence[Binning]) -> list[Binning]:
 
 def _crossed(binnings: Sequence[Binning]) -> Binning:
     """Return the combinations of bins that have rows."""
-    groups, places = cells(*binnings)
+    label, places = cells(*binnings)
     bins = [
         tuple(condition for each, bin_ in zip(binnings, line, strict=True) for condition in each.bins[bin_])
         for line in np.stack(places, axis=1)
     ]
-    return Binning.of(groups.label, bins)
+    return Binning.of(label, bins)

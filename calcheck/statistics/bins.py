@@ -348,23 +348,16 @@ def make_bins(keys: NDArray[Any], bins: int, by: str | None) -> Bins:
         There are fewer rows than bins or too many categories, or the number of bins is not the default for categories.
     """
     if keys.dtype.kind in CATEGORIES:
-        return _bins_by_category(keys, bins, by)
-    found = _bins_by_number(keys.astype(np.float64, copy=False), bins, by)
+        if bins != BINS:
+            msg = f"column {by!r} holds categories, each of which is a bin: omit --bins {bins}, or use numbers or dates"
+            raise DataError(msg)
+        return category_bins(keys, f"column {by!r}")
+    values = keys.astype(np.float64, copy=False)
+    distinct = values if by is None else np.unique(values)
+    found = value_bins(values, distinct) if len(distinct) <= bins < len(values) else equal_count_bins(values, bins)
     if keys.dtype.kind not in DATES:
         return found
     ends = np.stack([found.low, found.high]).astype("datetime64[us]")
     whole_days = (ends == ends.astype("datetime64[D]")).all()
     low, high = np.datetime_as_string(ends, unit="D" if whole_days else "s")
     return replace(found, low=low, high=high)
-
-
-def _bins_by_number(values: NDArray[np.float64], bins: int, by: str | None) -> Bins:
-    distinct = values if by is None else np.unique(values)
-    return value_bins(values, distinct) if len(distinct) <= bins < len(values) else equal_count_bins(values, bins)
-
-
-def _bins_by_category(keys: NDArray[Any], bins: int, by: str | None) -> Bins:
-    if bins != BINS:
-        msg = f"column {by!r} holds categories, each of which is a bin: omit --bins {bins}, or use numbers or dates"
-        raise DataError(msg)
-    return category_bins(keys, f"column {by!r}")

@@ -150,7 +150,8 @@ def cells_along(first: Values, second: Values, names: Sequence[str], rows_per_ce
     """Return the cells of a map, which are bins of two quantities, (n,) each; cells without rows are absent."""
     count = int(np.clip(np.sqrt(len(first) / rows_per_cell), LEAST_CELLS, MAX_CELLS))
     bins = [edge_bins(values, _edges(values, count)) for values in (first, second)]
-    groups, (across, up) = cells(*bins)
+    label, (across, up) = cells(*bins)
+    groups = Groups(label, len(across))
     counts = groups.sums(None)
     position = Curve(
         name="map",

@@ -124,17 +124,13 @@ class Groups:
         return (np.cumsum(counts) - counts)[present], present
 
 
-def group_by(values: NDArray[Any]) -> tuple[NDArray[Any], Groups]:
-    """Return the distinct values, ascending, and the groups of the rows that have them."""
-    distinct, label = np.unique(values, return_inverse=True)
-    return distinct, Groups(label, len(distinct))
-
-
-def cells(*groups: Groups) -> tuple[Groups, tuple[NDArray[np.intp], ...]]:
-    """Return the groups of the rows that several groupings have in common, and their places in these, (g,) each."""
+def cells(*groups: Groups) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], ...]]:
+    """Return the group of each row by what several groupings have in common, (n,), and its places in these, (g,)."""
     sizes = [each.classes for each in groups]
-    found, common = group_by(np.ravel_multi_index([np.asarray(each.label) for each in groups], sizes))
-    return common, np.unravel_index(found, sizes)
+    found, label = np.unique(
+        np.ravel_multi_index([np.asarray(each.label) for each in groups], sizes), return_inverse=True
+    )
+    return label, np.unravel_index(found, sizes)
 
 
 class TieGroups(Groups):

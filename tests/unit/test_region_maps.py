@@ -13,10 +13,15 @@ from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from calcheck.region_maps.grid import Variable, column_groups, make_axis, make_map
-from calcheck.region_maps.limits import binomial_quantiles, coverage_limits, histogram_limits, mean_square_limits
-from calcheck.region_maps.sums import _replicates, group_sums
-from calcheck.region_maps.variables import default_variables
+from calcheck.region_maps.grid import Variable, column_groups, default_variables, make_axis, make_map
+from calcheck.region_maps.sums import (
+    _replicates,
+    binomial_quantiles,
+    coverage_limits,
+    group_sums,
+    histogram_limits,
+    mean_square_limits,
+)
 from calcheck.render.pages.regions import group_picture
 from calcheck.statistics.bins import edge_bins
 from calcheck.statistics.groups import Groups

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Mark, Panel, Picture, Points
-from calcheck.region_maps.limits import coverage_limits, histogram_limits, mean_square_limits
+from calcheck.region_maps.sums import coverage_limits, histogram_limits, mean_square_limits
 from calcheck.render.cells import ABSENT, number
 from calcheck.render.document import Cell, Column, Table, row_of
 from calcheck.render.pages.blocks import LinkedMap
