@@ -185,14 +185,14 @@ def bin_column(column: str, raw: Values, cut: Cut) -> Binning:
     """
     values, missing = column_values(raw)
     if cut.period:
-        return _periods(column, values, missing, cut.period)
+        return _period_bins(column, values, missing, cut.period)
     if values.dtype.kind == "U":
         if cut.bins or cut.edges:
             msg = f"column {column!r} holds text, which is not cut into bins: pass --by {column}"
             raise DataError(msg)
-        return texts(column, values, missing, MOST_TEXTS)
+        return text_bins(column, values, missing, MOST_TEXTS)
     if cut.edges:
-        return _between(column, values, missing, _edges_of(column, values, cut.edges))
+        return _edge_bins(column, values, missing, _edges_of(column, values, cut.edges))
     return quantile_bins(column, values, missing, cut.bins or DEFAULT_BINS, few=0 if cut.bins else FEW_NUMBERS)
 
 
@@ -217,7 +217,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def texts(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
+def text_bins(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
     """Return a bin for each different text, and one for missing values.
 
     Parameters
@@ -260,10 +260,10 @@ def quantile_bins(column: str, values: Values, missing: NDArray[np.bool_], bins:
         last = np.unique(np.searchsorted(np.cumsum(counts), targets))
         last = last[last < len(distinct) - 1]
     edges = [_edge(distinct[place], distinct[place + 1]) for place in last]
-    return _between(column, values, missing, edges)
+    return _edge_bins(column, values, missing, edges)
 
 
-def _between(column: str, values: Values, missing: NDArray[np.bool_], edges: Sequence[str]) -> Binning:
+def _edge_bins(column: str, values: Values, missing: NDArray[np.bool_], edges: Sequence[str]) -> Binning:
     """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
     times = values.dtype.kind == "M"
     below, above = ("<", ">=") if times else ("<=", ">")
@@ -330,7 +330,7 @@ def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
     return list(edges)
 
 
-def _periods(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
+def _period_bins(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
     """Return a bin for each period that has rows.
 
     Raises
@@ -407,7 +407,7 @@ def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: in
 def _search_bins(name: str, raw: NDArray[Any], bins: int, fewest: int) -> Binning:
     values, missing = column_values(raw)
     if values.dtype.kind == "U":
-        return texts(name, values, missing, MOST_FREQUENT, max(2, fewest))
+        return text_bins(name, values, missing, MOST_FREQUENT, max(2, fewest))
     return quantile_bins(name, values, missing, bins)
 
 

@@ -15,7 +15,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics.bias import Bias
 from calcheck.metrics.zms import Zms
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut, column_values, quantile_bins, texts
+from calcheck.regions.binning import Cut, column_values, quantile_bins, text_bins
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import dispersion, factor_of_dispersion, normal_dispersion, row_scores
 from calcheck.studies.region_search import search_regions
@@ -83,14 +83,14 @@ def test_there_is_no_factor_for_a_score_above_all_factors():
 
 
 def small_scan():
-    """Return the scan of a column of numbers, one of texts and one with missing values, of 60 rows."""
+    """Return the scan of a column of numbers, one of text_bins and one with missing values, of 60 rows."""
     rng = np.random.default_rng(1)
     numbers = rng.integers(0, 6, 60).astype(float)
     kinds = np.array(["a", "b", "c", "c"])[rng.integers(0, 4, 60)]
     gaps = np.where(rng.random(60) < 0.3, np.nan, rng.random(60))
     binnings = (
         quantile_bins("x", *column_values(numbers), 4),
-        texts("kind", *column_values(kinds), 20, 5),
+        text_bins("kind", *column_values(kinds), 20, 5),
         quantile_bins("gaps", *column_values(gaps), 3),
     )
     return Scan(binnings, min_rows=7), rng.normal(size=(5, 60, 2))
@@ -140,7 +140,7 @@ def test_scores_of_many_replicates_are_read_in_blocks(monkeypatch):
 
 
 def right(family, rng, n):
-    """Return a right model, with columns that have ties, texts and missing values."""
+    """Return a right model, with columns that have ties, text_bins and missing values."""
     x = rng.normal(size=n)
     columns = {
         "x": x,
