@@ -83,7 +83,7 @@ def test_there_is_no_factor_for_a_score_above_all_factors():
 
 
 def small_scan():
-    """Return the scan of a column of numbers, one of text_bins and one with missing values, of 60 rows."""
+    """Return the scan of a column of numbers, one of texts and one with missing values, of 60 rows."""
     rng = np.random.default_rng(1)
     numbers = rng.integers(0, 6, 60).astype(float)
     kinds = np.array(["a", "b", "c", "c"])[rng.integers(0, 4, 60)]
@@ -140,7 +140,7 @@ def test_scores_of_many_replicates_are_read_in_blocks(monkeypatch):
 
 
 def right(family, rng, n):
-    """Return a right model, with columns that have ties, text_bins and missing values."""
+    """Return a right model, with columns that have ties, texts and missing values."""
     x = rng.normal(size=n)
     columns = {
         "x": x,

@@ -22,7 +22,7 @@ SETS = sets(240)
 
 
 def binnings(n=80, seed=1):
-    """Return the bins of a column of numbers, one of text_bins and one with missing values."""
+    """Return the bins of a column of numbers, one of texts and one with missing values."""
     rng = np.random.default_rng(seed)
     numbers, kinds = rng.integers(0, 6, n).astype(float), np.array(["a", "b", "c"])[rng.integers(0, 3, n)]
     gaps = np.where(rng.random(n) < 0.3, np.nan, rng.random(n))
