@@ -27,7 +27,7 @@ from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibrated_report import Recalibration
 from calcheck.recalibration.methods import AUTO
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.monitor import monitor_document
 from calcheck.render.builders.rejection import rejection_document

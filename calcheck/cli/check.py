@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.regions.cut import Cut
+    from calcheck.regions.binning import Cut
     from calcheck.report import Gate, Report
 
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"

@@ -28,7 +28,7 @@ from calcheck.cli.options import PlotOptions, PointwiseOptions, RefitOptions, Sl
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.studies.region_search import search_regions
 from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import GROUP_METRICS, by_groups, file_columns

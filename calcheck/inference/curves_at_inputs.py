@@ -9,8 +9,8 @@ import numpy as np
 
 from calcheck.inference.curve_bands import CurveBands
 from calcheck.linalg.principal_components import principal_components
+from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of
-from calcheck.statistics.sort_keys import NUMBERS, sort_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

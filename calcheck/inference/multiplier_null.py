@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.dependence.clusters import FEWEST, degrees_of_freedom, t_scales
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
-from calcheck.inference.cluster_sums import sums_of
+from calcheck.inference.bootstrap import sums_of
 from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates, implements
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
 from calcheck.predictions import InMemory

@@ -10,8 +10,7 @@ import numpy as np
 
 from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
-from calcheck.statistics.groups import Averages, Means, MeanTerm, cumulative_at
-from calcheck.statistics.tie_groups import TieGroups
+from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

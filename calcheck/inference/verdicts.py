@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from calcheck.inference.abc_intervals import abc
-from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.cluster_sums import clustered
+from calcheck.inference.bootstrap import Replicates, Statistic, clustered
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
 from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, implements
 from calcheck.messages import Message

@@ -364,7 +364,7 @@ class BinnedMetric(Metric["Bins"]):
 
     def sort_key(self, rows: Predictions) -> NDArray[Any]:
         """Return the values that rows are sorted by, (n,): predicted standard deviations, or the column."""
-        from calcheck.statistics.sort_keys import sort_keys
+        from calcheck.statistics.bins import sort_keys
 
         return sort_keys(rows, self.by)
 
@@ -387,7 +387,7 @@ class BinnedMetric(Metric["Bins"]):
 
     def make_bins(self, rows: Predictions) -> Bins:
         """Return bins of the rows by their sort key."""
-        from calcheck.statistics.sort_keys import bins_of
+        from calcheck.statistics.bins import bins_of
 
         return bins_of(rows, self.bins, self.by)
 

@@ -92,20 +92,19 @@ class ConfidenceCurve(OrderedMetric):
         return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.sort_keys import cut_spreads
+        from calcheck.statistics.bins import cut_spreads
 
         by_std = cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
         return self._curve(self.sort_keys(rows), by_std)
 
     def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
-        from calcheck.statistics.tie_groups import CutTieGroups
+        from calcheck.statistics.groups import CutTieGroups
 
         return self._curve(columns, CutTieGroups(columns["std"], self._remaining_shares()))
 
     def _curve(self, columns: dict[str, NDArray[np.float64]], by_std: Groups) -> RowResults:
         """Return the columns of each row, given its group of equal standard deviations."""
-        from calcheck.statistics.groups import Averages, MeanTerm
-        from calcheck.statistics.tie_groups import CutTieGroups
+        from calcheck.statistics.groups import Averages, CutTieGroups, MeanTerm
 
         error, std = columns["absolute_error"], columns["std"]
         loss = error if self.score == "mae" else error**2

@@ -123,7 +123,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return interval_widths(rows.distributions(), self.level_of(rows.predictive))
 
     def make_bins(self, rows: Predictions) -> Bins:
-        from calcheck.statistics.sort_keys import make_bins
+        from calcheck.statistics.bins import make_bins
 
         return make_bins(self.sort_key(rows), self.bins, self.by)
 

@@ -39,6 +39,7 @@ from calcheck.recalibration.steps import (
     design_matrix,
 )
 from calcheck.recalibration.z_scores import perfect_mean_square, require_single_target, z_scores
+from calcheck.statistics.bins import edge_bins
 from calcheck.statistics.pit import levels_of, pit
 
 if TYPE_CHECKING:
@@ -185,8 +186,7 @@ def fit_bin_scaling(rows: Predictions, options: FitOptions) -> BinScaling:
     inner = np.arange(1, options.bins) / options.bins
     edges = np.unique(np.quantile(spread, inner, method="higher"))
     edges = edges[edges > spread.min()]
-    place = np.searchsorted(edges, spread, side="right")
-    means = np.bincount(place, weights=squares, minlength=len(edges) + 1) / np.bincount(place)
+    means = edge_bins(spread, np.concatenate([[-np.inf], edges, [np.inf]])).means(squares)
     _require_spread_of_errors(float(means.min()))
     return BinScaling(edges=tuple(map(float, edges)), factors=tuple(map(float, np.sqrt(means))))
 

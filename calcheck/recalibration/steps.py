@@ -20,6 +20,7 @@ from calcheck.errors import DataError
 from calcheck.recalibration.features import Feature  # noqa: TC001 - stored steps are read by the types of fields
 from calcheck.recalibration.regression import LARGEST
 from calcheck.recalibration.z_scores import center
+from calcheck.statistics.groups import digitize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -291,7 +292,7 @@ class BinScaling(Step):
 
     def corrected(self, rows: Predictions) -> Predictive:
         predictive = rows.distributions().load()
-        place = np.searchsorted(self.edges, predictive.spread(), side="right")
+        place = digitize(predictive.spread(), np.array(self.edges), equal=True)
         return predictive.rescale(np.zeros(len(rows)), np.array(self.factors)[place])
 
     def describe(self) -> str:

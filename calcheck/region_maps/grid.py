@@ -1,4 +1,4 @@
-"""Maps of two variables cut into cells, with the sums over the rows of each cell."""
+"""Maps of two variables cut into cells, and groups of categories, with the sums over the rows of each."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.region_maps.sums import Membership, group_sums
-from calcheck.statistics.digitize import digitize
-from calcheck.validation import LARGEST
+from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.lazy_inputs import load
+from calcheck.linalg.principal_components import principal_components
+from calcheck.region_maps.sums import group_sums
+from calcheck.statistics.bins import edge_bins, middle_range
+from calcheck.statistics.groups import Groups, cells
+from calcheck.validation import LARGEST, finite_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
     from calcheck.region_maps.sums import GroupSums
@@ -24,6 +31,10 @@ ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larg
 MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
 TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
 LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
+HALF = 0.5  # Level of intervals of distributions without moments
+MAX_GROUPS = 20  # Number of categories of a column with groups
+MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories
+CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +77,6 @@ class Axis:
         """Number of bins, k."""
         return len(self.edges) - 1
 
-    def assign(self, values: Values) -> NDArray[np.intp]:
-        """Return the bin of each value, (n,), 0 to k - 1."""
-        return digitize(values, self.edges[1:-1], equal=True).astype(np.intp)
-
 
 @dataclass(frozen=True, eq=False)
 class RegionMap:
@@ -103,6 +110,78 @@ class RegionMap:
         return self.sums if self.independent else self.sums.without_limits()
 
 
+def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
+    """Return two columns of numbers.
+
+    Raises
+    ------
+    OptionError
+        There are not two names.
+    DataError
+        A column is absent, or does not hold finite numbers.
+    """
+    if len(names) != 2 or len(set(names)) < 2:  # noqa: PLR2004 - of a map
+        msg = f"--plot-by needs two different columns, got {','.join(names)!r}"
+        raise OptionError(msg)
+    x, y = (Variable(name, _numbers(rows, name)) for name in names)
+    return x, y
+
+
+def _numbers(rows: Predictions, name: str) -> NDArray[np.float64]:
+    if name not in rows.columns:
+        msg = f"there is no column {name!r} for the map (--plot-by) {listed_columns(rows.columns, name)}"
+        raise DataError(msg)
+    values = rows.columns[name]
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all():
+        msg = f"column {name!r} must hold finite numbers for the map (--plot-by)"
+        raise DataError(msg)
+    return values.astype(np.float64)
+
+
+def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
+    """Return the first two inputs, the first two principal components of an embedding, or what is predicted.
+
+    Parameters
+    ----------
+    rows : Predictions
+        n rows.
+    names : sequence of str
+        Names of the inputs, one per feature, if they are columns of numbers; else ignored.
+    """
+    if rows.x is None:
+        return _stated(rows)
+    x = rows.lazy_inputs()
+    if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
+        scores, shares = principal_components(x, 2)
+        first, second = (f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
+        return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
+    called = names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
+    inputs = load(x).astype(np.float64, copy=False)
+    if rows.width == 1:
+        return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
+    return Variable(called[0], inputs[:, 0]), Variable(called[1], inputs[:, 1])
+
+
+def _stated(rows: Predictions) -> tuple[Variable, Variable]:
+    """Return the predicted mean and standard deviation, or middles and widths of intervals if there are no moments."""
+    predictive = rows.distributions()
+    if predictive.interval_levels is not None:
+        return _interval(predictive, float(predictive.interval_levels[0]))
+    try:
+        mean, std = predictive.mean(), predictive.std()
+    except DataError:  # Of Cauchy distributions
+        return _interval(predictive, HALF)
+    if not np.isfinite(mean + std).all():
+        return _interval(predictive, HALF)
+    return Variable("predicted mean", mean), Variable("predicted std", std)
+
+
+def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]:
+    low, high = predictive.central_interval(level)
+    called = f"of the {100 * level:.4g} % interval"
+    return Variable(f"middle {called}", (low + high) / 2), Variable(f"width {called}", high - low)
+
+
 def make_map(
     rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None, independent: bool = True
 ) -> RegionMap:
@@ -123,10 +202,8 @@ def make_map(
     """
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
     axes = make_axis(x, bins), make_axis(y, bins)
-    cell = axes[0].assign(x.values) * axes[1].bins + axes[1].assign(y.values)
-    known, labels = np.unique(cell, return_inverse=True)
-    x_bin, y_bin = np.divmod(known, axes[1].bins)
-    sums = group_sums(rows, Membership(labels, len(known)), run, level=level)
+    label, (x_bin, y_bin) = cells(*(edge_bins(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
+    sums = group_sums(rows, Groups(label, len(x_bin)), run, level=level)
     return RegionMap(*axes, x_bin, y_bin, sums, run.confidence, independent=independent)
 
 
@@ -142,10 +219,8 @@ def make_axis(variable: Variable, bins: int) -> Axis:
     distinct = np.unique(values)
     if len(distinct) <= bins:
         return Axis(variable.name, _edges_between(distinct), is_log=False)
-    low, middle, high = np.quantile(values, [TAIL, 0.5, 1 - TAIL])
-    if not low < high:
-        low, high = distinct[0], distinct[-1]
-    is_log = _is_log(float(low), float(middle), float(high))
+    low, high = middle_range(values, TAIL)
+    is_log = _is_log(float(low), float(np.quantile(values, 0.5)), float(high))
     edges = np.geomspace(low, high, bins + 1) if is_log else np.linspace(low, high, bins + 1)
     return Axis(variable.name, edges, is_log)
 
@@ -165,3 +240,73 @@ def _edges_between(distinct: Values) -> Values:
         return np.array([distinct[0] - 0.5, distinct[0] + 0.5])
     middle = (distinct[1:] + distinct[:-1]) / 2
     return np.concatenate([[2 * distinct[0] - middle[0]], middle, [2 * distinct[-1] - middle[-1]]])
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGroups:
+    """The groups of rows by a column.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    names : tuple of str
+        Category of each group, (g,).
+    sums : GroupSums
+        Sums over the rows of each group.
+    confidence : float
+        Confidence of the limits.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    sums: GroupSums
+    confidence: float
+
+
+def column_groups(
+    rows: Predictions,
+    run: Run,
+    *,
+    without: Collection[str] = (),
+    level: float | None = None,
+    independent: bool = True,
+) -> tuple[ColumnGroups, ...]:
+    """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers.
+
+    Parameters
+    ----------
+    rows : Predictions
+        n rows with one target and one distribution each.
+    run : Run
+        Seed, confidence, and whether there are replicates.
+    without : collection of str
+        Names of columns that are no categories: targets, predictions and keys.
+    level : float, optional
+        Level of the intervals; by default, that of the metric coverage.
+    independent : bool
+        Whether rows are independent; if not, there are no limits.
+    """
+    found = []
+    for column, names, groups in _categories(rows, without):
+        sums = group_sums(rows, groups, run, level=level)
+        found.append(ColumnGroups(column, names, sums if independent else sums.without_limits(), run.confidence))
+    return tuple(found)
+
+
+def _categories(rows: Predictions, without: Collection[str]) -> Iterator[tuple[str, tuple[str, ...], Groups]]:
+    """Yield the columns of categories with their groups."""
+    for column, values in rows.columns.items():
+        if column in without or values.dtype.kind not in CATEGORIES + WHOLE_NUMBERS:
+            continue
+        most = MAX_NUMBERS if values.dtype.kind in WHOLE_NUMBERS else MAX_GROUPS
+        names, label = np.unique(_texts(values), return_inverse=True)
+        if 2 <= len(names) <= most:  # noqa: PLR2004 - one group is all rows
+            yield column, tuple(names.tolist()), Groups(label, len(names))
+
+
+def _texts(values: NDArray[np.generic]) -> NDArray[np.str_]:
+    """Return categories as text; absent ones are a category, too."""
+    if values.dtype.kind != "O":
+        return values.astype(str)
+    return np.where(finite_rows(values), values.astype(str), "(absent)")

@@ -1,53 +1,136 @@
-"""Bins of the values of a column: of numbers and times in order, and of texts, with the conditions that select them."""
+"""Bins of the values of columns, of numbers and times in order and of texts, with the conditions that select them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.conditions import DIFFERENT, EQUAL, Condition
-from calcheck.errors import DataError
-from calcheck.regions.cut import PERIODS
+from calcheck.errors import DataError, OptionError
+from calcheck.statistics.groups import Groups, cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from calcheck.regions.cut import Cut
+    from calcheck.predictions import Source
 
     Values = NDArray[Any]
     Conditions = tuple[Condition, ...]
+    Cuts = tuple[tuple[Condition, Condition], ...]
 
+PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
+"""Periods by name, with their names in pandas."""
+MOST_BINS = 1_000
 FEW_NUMBERS = 10  # Up to this many different numbers are not cut by default
 DEFAULT_BINS = 5
 MOST_TEXTS = 200  # Maximum number of different texts that are groups
 UNITS = ("D", "h", "m", "s", "ms", "us")
 DIGITS = 17  # Digits that state any number exactly
+MOST_GROUPS = 1_000
+MEAN, STD = "mean", "std"
+PREDICTED = (MEAN, STD)
+"""Columns of predicted means and standard deviations, which every file of distributions has."""
+COMPUTED = "predicted"  # Prefix of columns that the file does not have
+MOST_FREQUENT = 20  # Maximum number of texts that have a bin of their own in a search
 
 
-@dataclass(frozen=True, eq=False)
-class Binning:
-    """Bins of the rows by the values of one column; every row is in one bin.
+@dataclass(frozen=True)
+class Cut:
+    """How a column is cut into groups.
 
     Parameters
     ----------
     column : str
-        Name of the column.
-    codes : (n,)
-        Bin of each row, 0 to k - 1.
+        Name of the column; ``"mean"`` and ``"std"`` for the predicted ones.
+    bins : int, optional
+        Number of quantile bins.
+    edges : tuple of str
+        Edges of bins, which belong to the bins below them.
+    period : str
+        Name of a period in pandas, such as ``"M"``; empty if there is none.
+    text : str
+        The text that states the cut.
+    """
+
+    column: str
+    bins: int | None = None
+    edges: tuple[str, ...] = ()
+    period: str = ""
+    text: str = field(default="", compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Cut:
+        """Return the cut that a text states: a column, and how it is cut after the last colon.
+
+        The name of a column that contains a colon is followed by another one: ``a:b:``.
+
+        Raises
+        ------
+        OptionError
+            The column has no name.
+        """
+        column, colon, how = text.rpartition(":")
+        column, how = (column, how.strip()) if colon else (text, "")
+        if not column.strip():
+            msg = f"--by must be COLUMN, or COLUMN:HOW such as age:5, age:30/50/70 or date:month, got {text!r}"
+            raise OptionError(msg)
+        if how.isdecimal():
+            return cls(column, bins=int(how), text=text)
+        if "/" in how:
+            return cls(column, edges=tuple(edge.strip() for edge in how.split("/") if edge.strip()), text=text)
+        return cls(column, period=PERIODS.get(how, how), text=text)
+
+    def resolve(self, columns: Container[str]) -> Cut:
+        """Return the cut of a column of a table: the whole text, if it is the name of a column.
+
+        Raises
+        ------
+        OptionError
+            There are too few bins, or too many.
+        """
+        if self.text in columns:
+            return Cut(self.text, text=self.text)
+        if self.bins is not None and not 1 < self.bins <= MOST_BINS:
+            msg = (
+                f"--by {self.text}: the number of bins must be between 2 and {MOST_BINS:,}."
+                f" A single edge is {self.bins}/"
+            )
+            raise OptionError(msg)
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Binning(Groups):
+    """Bins of the rows by the values of one column, or of several; every row is in one bin.
+
+    Parameters
+    ----------
     bins : tuple of tuple of Condition
-        Conditions of each bin, k of them.
+        Conditions of each bin, k of them; none for all rows.
+    column : str
+        Name of the column; empty for several.
     cuts : tuple of (Condition, Condition)
         Conditions of the values below and above each cut between the bins that are in order, which are the first.
     """
 
-    column: str
-    codes: NDArray[np.intp]
-    bins: tuple[Conditions, ...]
-    cuts: tuple[tuple[Condition, Condition], ...] = ()
+    label: NDArray[np.intp]
+    bins: tuple[Conditions, ...] = ()
+    column: str = ""
+    cuts: Cuts = ()
+
+    @classmethod
+    def of(cls, label: NDArray[np.intp], bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Binning:
+        """Return the binning with a bin of each row, (n,), 0 to k - 1."""
+        return cls(label, len(bins), bins=tuple(bins), column=column, cuts=cuts)
+
+    @property
+    def names(self) -> list[str]:
+        """The bins in words."""
+        return [label_of(each) or "all rows" for each in self.bins]
 
     @property
     def ordered(self) -> int:
@@ -102,14 +185,14 @@ def bin_column(column: str, raw: Values, cut: Cut) -> Binning:
     """
     values, missing = column_values(raw)
     if cut.period:
-        return _periods(column, values, missing, cut.period)
+        return _period_bins(column, values, missing, cut.period)
     if values.dtype.kind == "U":
         if cut.bins or cut.edges:
             msg = f"column {column!r} holds text, which is not cut into bins: pass --by {column}"
             raise DataError(msg)
-        return texts(column, values, missing, MOST_TEXTS)
+        return text_bins(column, values, missing, MOST_TEXTS)
     if cut.edges:
-        return _between(column, values, missing, _edges_of(column, values, cut.edges))
+        return _edge_bins(column, values, missing, _edges_of(column, values, cut.edges))
     return quantile_bins(column, values, missing, cut.bins or DEFAULT_BINS, few=0 if cut.bins else FEW_NUMBERS)
 
 
@@ -134,7 +217,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def texts(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
+def text_bins(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
     """Return a bin for each different text, and one for missing values.
 
     Parameters
@@ -177,10 +260,10 @@ def quantile_bins(column: str, values: Values, missing: NDArray[np.bool_], bins:
         last = np.unique(np.searchsorted(np.cumsum(counts), targets))
         last = last[last < len(distinct) - 1]
     edges = [_edge(distinct[place], distinct[place + 1]) for place in last]
-    return _between(column, values, missing, edges)
+    return _edge_bins(column, values, missing, edges)
 
 
-def _between(column: str, values: Values, missing: NDArray[np.bool_], edges: Sequence[str]) -> Binning:
+def _edge_bins(column: str, values: Values, missing: NDArray[np.bool_], edges: Sequence[str]) -> Binning:
     """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
     times = values.dtype.kind == "M"
     below, above = ("<", ">=") if times else ("<=", ">")
@@ -207,13 +290,13 @@ def _with_missing(
     codes: NDArray[np.intp],
     bins: list[Conditions],
     missing: NDArray[np.bool_],
-    cuts: tuple[tuple[Condition, Condition], ...] = (),
+    cuts: Cuts = (),
 ) -> Binning:
     """Return a binning with a last bin for missing values, if there are any."""
     found = np.full(len(missing), len(bins), dtype=np.intp)
     found[~missing] = codes
     further: list[Conditions] = [(Condition(column, EQUAL, ""),)] if missing.any() else []
-    return Binning(column, found, (*bins, *further), cuts)
+    return Binning.of(found, (*bins, *further), column, cuts)
 
 
 def _edge(low: Any, high: Any) -> str:
@@ -247,7 +330,7 @@ def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
     return list(edges)
 
 
-def _periods(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
+def _period_bins(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
     """Return a bin for each period that has rows.
 
     Raises
@@ -282,3 +365,103 @@ def _moment(time: Any) -> str:
     """Return a time as text, without a midnight."""
     text: str = time.isoformat()
     return text.removesuffix("T00:00:00")
+
+
+def cut_columns(source: Source, cuts: Sequence[Cut]) -> list[Binning]:
+    """Return the bins of columns of a source.
+
+    Raises
+    ------
+    DataError
+        A column is missing or cannot be cut, or the predicted means of draws are not fixed by inputs.
+    """
+    return [bin_column(name_of(source, cut.column), values_of(source, cut.column), cut) for cut in cuts]
+
+
+def name_of(source: Source, column: str) -> str:
+    """Return the name of a column in conditions: for predicted means and deviations, that of their column."""
+    if column not in PREDICTED or column in source.predictions().columns:
+        return column
+    return source.input_info().columns.get(column, f"{COMPUTED} {column}")
+
+
+def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: int) -> list[Binning]:
+    """Return the bins of columns in which regions are searched.
+
+    Numbers and times have quantile bins, and texts a bin for each of the 20 most frequent, and one for the others.
+
+    Parameters
+    ----------
+    source : Source
+        Predictions and columns.
+    columns : sequence of str
+        Names of the columns.
+    bins : int
+        Number of quantile bins.
+    fewest : int
+        Minimum number of rows of a text that has a bin.
+    """
+    return [_search_bins(name_of(source, name), values_of(source, name), bins, fewest) for name in columns]
+
+
+def _search_bins(name: str, raw: NDArray[Any], bins: int, fewest: int) -> Binning:
+    values, missing = column_values(raw)
+    if values.dtype.kind == "U":
+        return text_bins(name, values, missing, MOST_FREQUENT, max(2, fewest))
+    return quantile_bins(name, values, missing, bins)
+
+
+def values_of(source: Source, column: str) -> NDArray[Any]:
+    """Return the values of a column, or the predicted means or standard deviations, (n,).
+
+    Raises
+    ------
+    DataError
+        There is no such column, or the distributions are given by draws.
+    """
+    rows = source.predictions()
+    if column in rows.columns:
+        return np.asarray(rows.columns[column])
+    if column not in PREDICTED:
+        msg = f"there is no column {column!r} with one value per row"
+        raise DataError(msg)
+    if rows.distributions().n_draws is not None:
+        msg = (
+            f"the {column} of draws does not form groups: it varies with the draws, with which targets are exchanged."
+            " Name columns of inputs"
+        )
+        raise DataError(msg)
+    return rows.distributions().mean() if column == MEAN else rows.distributions().spread()
+
+
+def one_bin(n: int) -> Binning:
+    """Return n rows as one bin."""
+    return Binning.of(np.zeros(n, dtype=np.intp), ((),))
+
+
+def partitions(binnings: Sequence[Binning]) -> list[Binning]:
+    """Return all rows as one group, then the groups of each column, then those of all combinations.
+
+    Raises
+    ------
+    DataError
+        There are too many groups.
+    """
+    found = [one_bin(len(binnings[0].label)), *(_crossed([each]) for each in binnings)]
+    if len(binnings) > 1:
+        found.append(_crossed(binnings))
+    count = sum(each.classes for each in found)
+    if count > MOST_GROUPS:
+        msg = f"there are {count:,} groups, at most {MOST_GROUPS:,} can be compared. Name fewer columns, or fewer bins"
+        raise DataError(msg)
+    return found
+
+
+def _crossed(binnings: Sequence[Binning]) -> Binning:
+    """Return the combinations of bins that have rows."""
+    label, places = cells(*binnings)
+    bins = [
+        tuple(condition for each, bin_ in zip(binnings, line, strict=True) for condition in each.bins[bin_])
+        for line in np.stack(places, axis=1)
+    ]
+    return Binning.of(label, bins)

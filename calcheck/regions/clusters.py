@@ -61,7 +61,7 @@ class EmbeddingClusters:
 
     def details(self, rows: Predictions) -> dict[str, Any]:
         """Return the number of clusters, their sizes, and the numbers of the rows nearest to their centers."""
-        sizes = np.bincount(self.binning.codes, minlength=len(self.central))
+        sizes = self.binning.counts
         central = rows.row_numbers()[self.central]
         return {"count": len(sizes), "rows": sizes.tolist(), "central_rows": central.tolist()}
 
@@ -99,7 +99,7 @@ def cluster_embedding(
     nearest = np.lexsort((distances, codes))
     central = nearest[np.searchsorted(codes[nearest], np.arange(len(found)))]
     bins = tuple((InCluster(EMBEDDING, EQUAL, str(number + 1)),) for number in range(len(found)))
-    return EmbeddingClusters(Binning(EMBEDDING, codes, bins), central)
+    return EmbeddingClusters(Binning.of(codes, bins, EMBEDDING), central)
 
 
 def _fit(sample: NDArray[np.floating[Any]], count: int, rng: Generator) -> Values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from calcheck.regions.binning import Binning
+from calcheck.regions.binning import Binning, one_bin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +77,7 @@ class Scan:
         """The columns, and one with a single bin if there is only one column."""
         if len(self.binnings) > 1:
             return self.binnings
-        return (*self.binnings, Binning("", np.zeros_like(self.binnings[0].codes), ((),)))
+        return (*self.binnings, one_bin(len(self.binnings[0].label)))
 
     @cached_property
     def selectors(self) -> list[Values]:
@@ -99,7 +99,7 @@ class Scan:
         found = []
         for first, second in self.pairs:
             shape = len(self.columns[first].bins), len(self.columns[second].bins)
-            cell = self.columns[first].codes * shape[1] + self.columns[second].codes
+            cell = self.columns[first].label * shape[1] + self.columns[second].label
             members = csr_array((np.ones(n), cell, np.arange(n + 1)), (n, shape[0] * shape[1]))
             found.append(np.asarray(members.T @ values).reshape(*shape, values.shape[1]))
         return found
@@ -131,7 +131,7 @@ class Scan:
         ----------
         Walther (2010), "Optimal and fast detection of spatial clusters with scan statistics", Annals of Statistics 38.
         """
-        found = excess_of(deviations, rows, len(self.columns[0].codes))
+        found = excess_of(deviations, rows, len(self.columns[0].label))
         return np.where(np.asarray(rows) >= self.min_rows, found, -np.inf)
 
     def deviations(self, scores: Iterable[Values]) -> Deviations:
@@ -148,7 +148,7 @@ class Scan:
         mean squares of each row over the data and all replicates: all data sets are treated alike, so the maxima
         stay exchangeable. Time O(n c) per pair of columns for c scores.
         """
-        n = len(self.columns[0].codes)
+        n = len(self.columns[0].label)
         squares, data, parts = np.zeros((n, 2)), np.empty((n, 0)), []
         for block in _blocks(scores, max(1, BLOCK // (2 * n))):
             data = data if data.size else block[:, 0]
@@ -172,11 +172,11 @@ class Scan:
 
     def mask(self, region: Region) -> NDArray[np.bool_]:
         """Return which rows are in a region, (n,)."""
-        inside = np.ones(len(self.columns[0].codes), dtype=np.bool_)
+        inside = np.ones(len(self.columns[0].label), dtype=np.bool_)
         for column, run in ((region.first, region.first_run), (region.second, region.second_run)):
             if run is not None:
-                codes = self.columns[column].codes
-                inside &= (codes >= run[0]) & (codes <= run[1])
+                label = self.columns[column].label
+                inside &= (label >= run[0]) & (label <= run[1])
         return inside
 
 

@@ -6,7 +6,7 @@ import shlex
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from calcheck.regions.columns import COMPUTED
+from calcheck.regions.binning import COMPUTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -135,7 +135,7 @@ class Trees:
         columns = np.ascontiguousarray(values[rows].T)
         for number, (binning, sides) in enumerate(zip(self.binnings, self.sides, strict=True)):
             k = len(binning.bins)
-            cell = place * k + binning.codes[rows]
+            cell = place * k + binning.label[rows]
             sums = [np.bincount(cell, weights, count * k) for weights in (None, *columns)]
             by_bin = np.stack(sums, axis=1).astype(np.float64).reshape(count, k, 7)
             first = np.einsum("sk,mkc->msc", sides.astype(np.float64), by_bin)
@@ -168,7 +168,7 @@ class Trees:
             if split is not None:
                 inside = place == number
                 column, chosen = split[0]
-                found[inside] = ~self.sides[column][chosen][self.binnings[column].codes[rows[inside]]]
+                found[inside] = ~self.sides[column][chosen][self.binnings[column].label[rows[inside]]]
         return found
 
     def excess(self, nodes: Sequence[Node]) -> Values:
@@ -203,7 +203,7 @@ class Trees:
                 found.append(np.ones(len(self.variances), dtype=np.bool_))
                 continue
             column, place = node.split
-            first = self.sides[column][place][self.binnings[column].codes]
+            first = self.sides[column][place][self.binnings[column].label]
             found.append(found[node.parent] & (first == node.first))
         return found
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.bernoulli import Bernoulli, OpenBernoulli
 from calcheck.predictions import MappedSource
-from calcheck.statistics.digitize import digitize
+from calcheck.statistics.groups import digitize
 from calcheck.statistics.moments import covered, interval_mass
 from calcheck.statistics.pit import pit, share_below
 

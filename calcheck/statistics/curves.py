@@ -10,11 +10,10 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.metric_info import BINS
 from calcheck.report import SPREAD, WIDTH, Curve
+from calcheck.statistics.bins import DATES, NUMBERS, edge_bins, make_bins, middle_range, sort_keys
 from calcheck.statistics.cache import cached
-from calcheck.statistics.digitize import digitize
-from calcheck.statistics.groups import Groups, Means
+from calcheck.statistics.groups import Groups, Means, cells
 from calcheck.statistics.moments import interval_widths, spreads
-from calcheck.statistics.sort_keys import DATES, NUMBERS, make_bins, sort_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -150,20 +149,18 @@ def bins_along_values(keys: NDArray[Any], x_name: str, rows_per_bin: int = ROWS_
 def cells_along(first: Values, second: Values, names: Sequence[str], rows_per_cell: int) -> CurveBins:
     """Return the cells of a map, which are bins of two quantities, (n,) each; cells without rows are absent."""
     count = int(np.clip(np.sqrt(len(first) / rows_per_cell), LEAST_CELLS, MAX_CELLS))
-    edges = [_edges(values, count) for values in (first, second)]
-    places = [digitize(values, each[1:-1], equal=True) for values, each in zip((first, second), edges, strict=True)]
-    present, label = np.unique(places[0] * np.intp(MAX_CELLS) + places[1], return_inverse=True)
-    across, up = np.divmod(present, MAX_CELLS)
-    groups = Groups(label, len(present))
+    bins = [edge_bins(values, _edges(values, count)) for values in (first, second)]
+    label, (across, up) = cells(*bins)
+    groups = Groups(label, len(across))
     counts = groups.sums(None)
     position = Curve(
         name="map",
         x_name=names[0],
-        x=tuple(edges[0][across].tolist()),
-        stop=tuple(edges[0][across + 1].tolist()),
+        x=tuple(bins[0].low[across].tolist()),
+        stop=tuple(bins[0].high[across].tolist()),
         x2_name=names[1],
-        x2=tuple(edges[1][up].tolist()),
-        stop2=tuple(edges[1][up + 1].tolist()),
+        x2=tuple(bins[1].low[up].tolist()),
+        stop2=tuple(bins[1].high[up].tolist()),
         y=(),
         rows=tuple(counts.tolist()),
     )
@@ -178,9 +175,7 @@ def _along(bins: Bins, keys: NDArray[Any], x_name: str) -> CurveBins:
 
 def _edges(values: Values, count: int) -> Values:
     """Return edges of bins of equal width, of which the outer ones also contain extreme values."""
-    low, high = np.quantile(values, [EXTREME, 1 - EXTREME])
-    if low == high:
-        low, high = values.min(), values.max()
+    low, high = middle_range(values, EXTREME)
     edges = np.linspace(low, high, count + 1) if low < high else low + np.array([-0.5, 0.5])
     edges[[0, -1]] = min(edges[0], values.min()), max(edges[-1], values.max())
     return edges

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.polynomial import Legendre
 
 from calcheck.statistics.cache import cached
-from calcheck.statistics.digitize import PART, digitize
-from calcheck.statistics.groups import Groups, MeanTerm
+from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.moments import targets
-from calcheck.statistics.tie_groups import TieGroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.statistics.cache import cached
-from calcheck.statistics.digitize import PART
+from calcheck.statistics.groups import PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

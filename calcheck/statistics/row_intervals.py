@@ -9,8 +9,8 @@ import numpy as np
 
 from calcheck.errors import DataError
 from calcheck.lazy_inputs import load
+from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.moments import central_interval, medians
-from calcheck.statistics.sort_keys import NUMBERS, sort_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

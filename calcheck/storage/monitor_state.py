@@ -11,8 +11,8 @@ from calcheck.io.times import DATE_UNIT
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.monitoring.bets import DENSITIES
-from calcheck.monitoring.group_sums import GroupSums
 from calcheck.monitoring.history import History
+from calcheck.monitoring.windows import GroupSums
 from calcheck.report import Input, Skipped
 from calcheck.storage.archive_kinds import MONITOR_STATE
 from calcheck.storage.npz import damage_as_error, read_archive, write_archive

@@ -12,10 +12,9 @@ import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.results import NullDistribution, RowResults
-from calcheck.statistics.bins import Bins, bin_warnings
+from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import MeanTerm
 from calcheck.statistics.moments import uncertainties
-from calcheck.statistics.sort_keys import distinct_categories, make_bins
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
 
 if TYPE_CHECKING:

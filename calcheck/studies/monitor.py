@@ -16,12 +16,11 @@ from calcheck.io.times import parse_times, time_texts
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import RowMetric, inapplicable_reason
-from calcheck.monitoring.group_sums import Adder, GroupSums
 from calcheck.monitoring.history import MOST_STEPS, concatenate, summarize
+from calcheck.monitoring.windows import Adder, GroupSums, kept_window
 from calcheck.predictions import InMemory
 from calcheck.report import Skipped
 from calcheck.studies.monitor_state import MonitorOptions, MonitorState, file_name, join_states
-from calcheck.studies.monitor_windows import kept_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

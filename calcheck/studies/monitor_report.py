@@ -13,10 +13,10 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
 from calcheck.io.times import time_texts
 from calcheck.monitoring.e_process import change_point
+from calcheck.monitoring.windows import regroup, shown_window
 from calcheck.plain_text import LARGEST, exponential
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result
 from calcheck.statistics.pit import direction_of
-from calcheck.studies.monitor_windows import regroup, shown_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.metrics.base import Metric
-    from calcheck.monitoring.group_sums import GroupSums
     from calcheck.monitoring.history import History
+    from calcheck.monitoring.windows import GroupSums
     from calcheck.statistics.groups import Means
     from calcheck.studies.monitor_state import MonitorState
 

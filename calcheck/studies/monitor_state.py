@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import OptionError
 from calcheck.io.times import Window
 from calcheck.monitoring.history import concatenate
+from calcheck.monitoring.windows import kept_window, regroup
 from calcheck.options import option
-from calcheck.studies.monitor_windows import kept_window, regroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.messages import Message
     from calcheck.metrics.base import Metric
-    from calcheck.monitoring.group_sums import GroupSums
     from calcheck.monitoring.history import History
+    from calcheck.monitoring.windows import GroupSums
     from calcheck.report import Input, Skipped
 
 MAX_LEVEL = 0.5

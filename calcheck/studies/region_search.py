@@ -13,7 +13,7 @@ from calcheck.conclusion import unjudged_conclusion
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.inference.p_values import rejects
-from calcheck.regions.columns import name_of, values_of
+from calcheck.regions.binning import name_of, values_of
 from calcheck.regions.maps import region_map
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import factor_of_dispersion

@@ -22,9 +22,8 @@ from calcheck.io.source import FileSource
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.options import option
 from calcheck.predictions import InMemory
-from calcheck.regions.binning import label_of
+from calcheck.regions.binning import PREDICTED, label_of, search_columns
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
-from calcheck.regions.columns import PREDICTED, search_columns
 from calcheck.regions.scores import SCORES, row_scores
 from calcheck.regions.sentences import filter_options
 from calcheck.report import Result, Skipped
@@ -294,7 +293,7 @@ class SearchedRows:
         numbers = np.zeros(len(self.rows), dtype=np.intp)
         for number, rows in reversed(list(enumerate(regions, 1))):
             numbers[rows] = number
-        return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.binning.codes + 1})}
+        return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.binning.label + 1})}
 
     def results(self, region: FoundRegion, *, intervals: bool = False) -> Iterator[Result]:
         """Yield the metrics of a region; those of its fault have the p-value and the verdict."""

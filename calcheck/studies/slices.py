@@ -33,9 +33,8 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory
+from calcheck.regions.binning import PREDICTED, cut_columns, partitions
 from calcheck.regions.clusters import EMBEDDING
-from calcheck.regions.columns import PREDICTED, cut_columns
-from calcheck.regions.groups import partitions
 from calcheck.regions.sentences import filter_options
 from calcheck.report import Report, Result, Skipped
 from calcheck.results import IntervalInference, NullDistribution
@@ -56,8 +55,7 @@ if TYPE_CHECKING:
     from calcheck.inference.verdicts import MetricRows
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
-    from calcheck.regions.cut import Cut
-    from calcheck.regions.groups import Partition
+    from calcheck.regions.binning import Binning, Cut
     from calcheck.report import Inference, Verdict
     from calcheck.results import RowResults
 
@@ -248,7 +246,7 @@ class _Groups:
 
     def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
         """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
-        found = [[np.empty((len(each.groups), len(self.simulation))) for each in self.partitions] for _ in metrics]
+        found = [[np.empty((each.classes, len(self.simulation))) for each in self.partitions] for _ in metrics]
         quiet = self.run.quiet()
         for number, rows in enumerate(self.simulation):
             replicate = InMemory(rows)
@@ -379,18 +377,20 @@ def _is_mean(tested: FittedRows) -> bool:
     return isinstance(tested.metric, RowMetric) and bool(row_terms(found)) and not found.fixed
 
 
-def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
+def _groups_of(found: Sequence[Binning], number: int) -> Iterator[_Group]:
     """Yield the groups of a partition with their rows."""
     partition = found[number]
-    order = np.argsort(partition.codes, kind="stable")
-    parts = np.split(order, np.cumsum(partition.counts())[:-1])
-    for place, (conditions, label, rows) in enumerate(zip(partition.groups, partition.labels, parts, strict=True)):
+    order = np.argsort(partition.label, kind="stable")
+    parts = np.split(order, np.cumsum(partition.counts)[:-1])
+    for place, (conditions, label, rows) in enumerate(zip(partition.bins, partition.names, parts, strict=True)):
         yield _Group(number, place, conditions, label, rows)
 
 
-def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
+def _statistics(metric: Metric[Any], partition: Binning, columns: dict[str, Values]) -> Values:
     """Return what is compared with replicates, by group, (g,)."""
-    return _statistic(metric, Means(partition.means(columns), len(partition.codes)))
+    return _statistic(
+        metric, Means({name: partition.means(each) for name, each in columns.items()}, len(partition.label))
+    )
 
 
 def _statistic(metric: Metric[Any], means: Means) -> Values:

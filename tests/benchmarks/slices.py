@@ -29,7 +29,7 @@ from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.studies.region_search import search_regions
 from calcheck.studies.searched_rows import SearchOptions
 from calcheck.studies.slices import by_groups

@@ -17,7 +17,7 @@ from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.ence import Ence
 from calcheck.metrics.zms import Zms
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.studies.slices import by_groups
 from tests.naive import cce_squared_gaussian, input_kernel
 from tests.simulations import band, sets

@@ -19,7 +19,7 @@ from calcheck.messages import AT_QUANTILES
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices import by_groups
 from tests.benchmarks.models import RIGHT, rows_of

@@ -16,7 +16,7 @@ from calcheck.inference.binned_validity import share_by_abc
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.statistics.bins import Bins, equal_count_bins
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices import by_groups

@@ -15,8 +15,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics.bias import Bias
 from calcheck.metrics.zms import Zms
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import column_values, quantile_bins, texts
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut, column_values, quantile_bins, text_bins
 from calcheck.regions.scan import Scan
 from calcheck.regions.scores import dispersion, factor_of_dispersion, normal_dispersion, row_scores
 from calcheck.studies.region_search import search_regions
@@ -91,7 +90,7 @@ def small_scan():
     gaps = np.where(rng.random(60) < 0.3, np.nan, rng.random(60))
     binnings = (
         quantile_bins("x", *column_values(numbers), 4),
-        texts("kind", *column_values(kinds), 20, 5),
+        text_bins("kind", *column_values(kinds), 20, 5),
         quantile_bins("gaps", *column_values(gaps), 3),
     )
     return Scan(binnings, min_rows=7), rng.normal(size=(5, 60, 2))
@@ -113,7 +112,7 @@ def test_deviations_are_those_of_all_regions_one_by_one():
         if i >= j:
             continue
         for one, other in product(sides(first), sides(second)):
-            mask = np.isin(first.codes, list(one)) & np.isin(second.codes, list(other))
+            mask = np.isin(first.label, list(one)) & np.isin(second.label, list(other))
             if mask.sum() < scan.min_rows:
                 continue
             names = {(i, frozenset(one)), (j, frozenset(other))}

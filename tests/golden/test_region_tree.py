@@ -11,7 +11,7 @@ from calcheck.distributions import Gaussian
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import column_values, label_of, quantile_bins, texts
+from calcheck.regions.binning import column_values, label_of, quantile_bins, text_bins
 from calcheck.regions.scores import row_scores
 from calcheck.regions.tree import Trees
 from calcheck.studies.region_search import search_regions
@@ -28,7 +28,7 @@ def binnings(n=80, seed=1):
     gaps = np.where(rng.random(n) < 0.3, np.nan, rng.random(n))
     return (
         quantile_bins("x", *column_values(numbers), 4),
-        texts("kind", *column_values(kinds), 20, 5),
+        text_bins("kind", *column_values(kinds), 20, 5),
         quantile_bins("gaps", *column_values(gaps), 3),
     )
 
@@ -36,9 +36,9 @@ def binnings(n=80, seed=1):
 def naive_parts(binning, inside):
     """Return the allowed two-part splits of some rows by a column, as sets of rows."""
     ordered, k = binning.ordered, len(binning.bins)
-    found = [binning.codes == bin_ for bin_ in range(ordered, k)]
-    if not (inside & (binning.codes >= ordered)).any():
-        found += [binning.codes <= place for place in range(ordered - 1)]
+    found = [binning.label == bin_ for bin_ in range(ordered, k)]
+    if not (inside & (binning.label >= ordered)).any():
+        found += [binning.label <= place for place in range(ordered - 1)]
     return found
 
 
@@ -84,7 +84,7 @@ def test_a_tree_by_hand():
     The sum of squares within the parts is 2 (1 - 0)^2 + 2 (1 - 2)^2 = 4, and 8 are expected: the gain is 2 x 8 / 4.
     """
     x, kind = np.array([0.0, 0, 0, 0, 1, 1, 1, 1]), np.array(list("aabbaabb"))
-    bins = quantile_bins("x", *column_values(x), 4), texts("kind", *column_values(kind), 20)
+    bins = quantile_bins("x", *column_values(x), 4), text_bins("kind", *column_values(kind), 20)
     trees = Trees(bins, np.ones((8, 2)), depth=2, min_rows=2)
     scores = np.zeros((8, 2))
     scores[4:6, 1] = 2.0
@@ -148,7 +148,7 @@ def test_the_p_value_is_that_of_the_node_with_the_largest_excess_over_all_regrow
     columns = [
         quantile_bins(name, *column_values(rows.columns[name]), 4)
         if name != "kind"
-        else texts(name, *column_values(rows.columns[name]), 20, 20)
+        else text_bins(name, *column_values(rows.columns[name]), 20, 20)
         for name in ("a", "b", "kind")
     ]
     trees = Trees(tuple(columns), np.mean(np.square(all_scores), axis=0), depth=2, min_rows=20)

@@ -20,8 +20,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.inference import paired
-from calcheck.inference.bootstrap import Statistic
-from calcheck.inference.cluster_sums import clustered
+from calcheck.inference.bootstrap import Statistic, clustered
 from calcheck.inference.multiplier_null import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions

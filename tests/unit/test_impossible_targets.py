@@ -19,7 +19,7 @@ from calcheck.gate.rules import parse
 from calcheck.gate.verdicts import verdict_gates
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut
 from calcheck.render.builders.report import describe_overall, overview
 from calcheck.render.json import render
 from calcheck.report import Overall

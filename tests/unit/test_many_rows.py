@@ -15,11 +15,9 @@ from calcheck import METRICS, InMemory, Predictions, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.statistics.digitize import digitize
-from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
+from calcheck.statistics.groups import Averages, CutTieGroups, Groups, MeanTerm, TieGroups, cumulative_at, digitize
 from calcheck.statistics.moments import median
 from calcheck.statistics.pit import cramer_von_mises, distribution
-from calcheck.statistics.tie_groups import CutTieGroups, TieGroups
 from tests.families import cauchy, gaussian, laplace, student_t
 from tests.files import limited
 from tests.files import write as save

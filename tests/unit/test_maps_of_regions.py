@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.regions.binning import bin_column
-from calcheck.regions.cut import Cut
+from calcheck.regions.binning import Cut, bin_column
 from calcheck.regions.maps import cell_edges, region_map
 from calcheck.regions.scan import Deviations, Region, Scan
 

@@ -6,15 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck.errors import DataError, OptionError
-from calcheck.regions.binning import bin_column, label_of
-from calcheck.regions.cut import Cut
-from calcheck.regions.groups import partitions
+from calcheck.regions.binning import Cut, bin_column, label_of, partitions
 from tests.simulations import examples
 
 
 def labels(raw, how="x"):
     binning = bin_column("x", np.asarray(raw), Cut.parse(how))
-    return [label_of(each) for each in binning.bins], binning.codes.tolist()
+    return [label_of(each) for each in binning.bins], binning.label.tolist()
 
 
 @pytest.mark.parametrize(
@@ -117,18 +115,18 @@ def test_the_conditions_of_runs_of_bins_select_their_rows(values, bins):
         for condition in binning.conditions(first, last):
             if condition.value:
                 selected &= OPERATORS[condition.operator](values, float(condition.value))
-        assert selected.tolist() == ((binning.codes >= first) & (binning.codes <= last)).tolist()
+        assert selected.tolist() == ((binning.label >= first) & (binning.label <= last)).tolist()
 
 
 def test_groups_are_all_rows_each_column_and_their_combinations():
     sex = bin_column("sex", np.array(["f", "m", "f", "m"]), Cut("sex"))
     age = bin_column("age", np.array([1.0, 2.0, 2.0, 2.0]), Cut("age"))
     found = partitions([sex, age])
-    assert [each.labels for each in found] == [
+    assert [each.names for each in found] == [
         ["all rows"],
         ["sex=f", "sex=m"],
         ["age=1", "age=2"],
         ["sex=f and age=1", "sex=f and age=2", "sex=m and age=2"],
     ]
-    assert found[-1].counts().tolist() == [1, 1, 2]
-    assert found[-1].means({"v": np.array([1.0, 2.0, 3.0, 4.0])})["v"].tolist() == [1.0, 3.0, 3.0]
+    assert found[-1].counts.tolist() == [1, 1, 2]
+    assert found[-1].means(np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1.0, 3.0, 3.0]

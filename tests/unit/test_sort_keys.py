@@ -14,8 +14,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.bins import MAX_CATEGORIES
-from calcheck.statistics.sort_keys import bins_of
+from calcheck.statistics.bins import MAX_CATEGORIES, bins_of
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.streams import Batches
 

@@ -17,13 +17,29 @@ from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import cache as cache_module
-from calcheck.statistics.bins import FEW_ROWS, bin_warnings, equal_count_bins
+from calcheck.statistics.bins import (
+    FEW_ROWS,
+    bin_warnings,
+    bins_of,
+    category_bins,
+    edge_bins,
+    equal_count_bins,
+    middle_range,
+    value_bins,
+)
 from calcheck.statistics.cache import cached
-from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
+from calcheck.statistics.groups import (
+    Averages,
+    Groups,
+    MeanTerm,
+    TieGroups,
+    cells,
+    cumulative_at,
+    digitize,
+    resampled_weights,
+)
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
-from calcheck.statistics.sort_keys import bins_of
-from calcheck.statistics.tie_groups import TieGroups
 from tests.shorthand import rows_of, texts
 
 
@@ -60,6 +76,41 @@ def test_bins_agree_with_their_definition(values, bins):
     numbers = np.arange(len(values)) + 0.5
     assert_allclose(found.sums(numbers), numbers @ expected, atol=1e-10)
     assert_allclose(found.sums(None), np.diff(np.round(np.linspace(0, len(values), bins + 1))), atol=1e-10)
+
+
+TIED = np.array([1.0, 2, 2, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("bins", "members"),
+    [
+        (equal_count_bins(TIED, 2), [[1, 0], [1 / 3, 2 / 3], [1 / 3, 2 / 3], [1 / 3, 2 / 3], [0, 1]]),
+        (value_bins(TIED, np.unique(TIED)), [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]),
+        (edge_bins(TIED, np.array([1.5, 2, 2.5])), [[1, 0], [0, 1], [0, 1], [0, 1], [0, 1]]),
+        (category_bins(np.array(list("abbba")), "kind"), [[1, 0], [0, 1], [0, 1], [0, 1], [1, 0]]),
+    ],
+)
+def test_equal_values_are_divided_between_bins_of_equal_counts_and_in_one_bin_of_others(bins, members):
+    assert_allclose(bins.membership()[bins.label], members, atol=1e-15)
+    assert_allclose(bins.means(TIED), np.array(members).T @ TIED / np.sum(members, axis=0))
+
+
+def test_values_equal_to_an_edge_are_above_it_and_those_beyond_all_edges_are_in_the_outer_bins():
+    bins = edge_bins(np.array([-np.inf, 0, 1, 1.5, 2, 9]), np.array([0.0, 1, 2]))
+    assert bins.label.tolist() == [0, 0, 1, 1, 1, 1]
+    assert (bins.low.tolist(), bins.high.tolist(), bins.cuts.tolist()) == ([0, 1], [1, 2], [1])
+    assert digitize(np.array([0.0, 1, 2]), np.array([1.0])).tolist() == [0, 0, 1]
+
+
+def test_cells_are_the_combinations_of_groups_that_have_rows_in_order():
+    label, places = cells(Groups(np.array([1, 0, 1, 1]), 3), Groups(np.array([1, 0, 0, 1]), 2))
+    assert label.tolist() == [2, 0, 1, 2]
+    assert [each.tolist() for each in places] == [[0, 1, 1], [0, 0, 1]]
+
+
+def test_the_middle_of_values_with_one_frequent_value_is_all_of_them():
+    assert middle_range(np.linspace(0, 1, 101), 0.1) == pytest.approx((0.1, 0.9))
+    assert middle_range(np.array([0.0, 5, 5, 5, 5, 5, 9]), 0.3) == (0, 9)
 
 
 def test_many_bins_agree_with_their_definition():

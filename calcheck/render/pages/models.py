@@ -11,9 +11,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory
-from calcheck.region_maps.grid import make_map
-from calcheck.region_maps.groups import column_groups
-from calcheck.region_maps.variables import default_variables, named_variables
+from calcheck.region_maps.grid import column_groups, default_variables, make_map, named_variables
 from calcheck.render.pages.report import ModelReport
 from calcheck.statistics.row_intervals import FEW_ROWS, row_intervals
 

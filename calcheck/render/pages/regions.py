@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Mark, Panel, Picture, Points
-from calcheck.region_maps.limits import coverage_limits, histogram_limits, mean_square_limits
+from calcheck.region_maps.sums import coverage_limits, histogram_limits, mean_square_limits
 from calcheck.render.cells import ABSENT, number
 from calcheck.render.document import Cell, Column, Table, row_of
 from calcheck.render.pages.blocks import LinkedMap
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.region_maps import grid
-    from calcheck.region_maps.grid import RegionMap
-    from calcheck.region_maps.groups import ColumnGroups
+    from calcheck.region_maps.grid import ColumnGroups, RegionMap
     from calcheck.region_maps.sums import GroupSums, SquareSums
 
     Values = NDArray[np.float64]

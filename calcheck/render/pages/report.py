@@ -21,8 +21,7 @@ from calcheck.render.pictures.predictions import predictions_picture
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from calcheck.region_maps.grid import RegionMap
-    from calcheck.region_maps.groups import ColumnGroups
+    from calcheck.region_maps.grid import ColumnGroups, RegionMap
     from calcheck.render.pages.blocks import PageBlock
     from calcheck.report import Report, Result
     from calcheck.statistics.row_intervals import RowIntervals

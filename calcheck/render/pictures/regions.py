@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Panel, Picture, Rule
-from calcheck.region_maps.limits import histogram_limits
-from calcheck.region_maps.sums import BINS
+from calcheck.region_maps.sums import BINS, histogram_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
