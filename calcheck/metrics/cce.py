@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.metrics._cce_exact import CceExact
-    from calcheck.metrics._cce_nystroem import CceNystroem
+    from calcheck.metrics._cce_fits import CceExact, CceNystroem
     from calcheck.predictions import Predictions, Source
     from calcheck.results import NullDistribution, RowResults
     from calcheck.statistics.groups import Means
@@ -162,8 +161,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 
     def fit(self, source: Source, run: Run) -> CceExact | CceNystroem:
-        from calcheck.metrics._cce_exact import CceExact
-        from calcheck.metrics._cce_nystroem import CceNystroem
+        from calcheck.metrics._cce_fits import CceExact, CceNystroem
 
         settings = self.settings(source.predictions(), run)
         if reason := self._approximation_reason(settings, source.predictions(), run):
@@ -244,7 +242,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         DataError
             The rows are too many for an exact solver.
         """
-        from calcheck.metrics._cce_exact import influences
+        from calcheck.metrics._cce_fits import influences
 
         first = both.take(slice(len(both) // 2))
         settings = self.settings(first, run)

@@ -12,8 +12,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels.functions import Polynomial
-from calcheck.metrics.cmmd import Cmmd
-from calcheck.metrics.fid import Fid
+from calcheck.metrics.cmmd import Cmmd, Fid
 from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.mmd import Mmd
 from calcheck.predictions import InMemory, Predictions

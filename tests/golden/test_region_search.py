@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.execution.context import Run
-from calcheck.metrics.bias import Bias
-from calcheck.metrics.zms import Zms
+from calcheck.metrics.accuracy import Bias
+from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import column_values, quantile_bins, texts
 from calcheck.regions.cut import Cut

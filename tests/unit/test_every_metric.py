@@ -269,7 +269,7 @@ def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, f
 @every_metric
 def test_name_class_and_file_agree(metric):
     assert metric.__name__ == "".join(part.capitalize() for part in metric.info.name.split("-"))
-    assert metric.__module__ == f"calcheck.metrics.{metric.info.name.replace('-', '_')}"
+    assert metric.__module__ == f"calcheck.metrics.{METRICS.modules[metric.info.name]}"
     assert METRICS[metric.info.name] is metric
 
 
