@@ -218,7 +218,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return approximation_reason(len(rows), rows.width, settings.features.rank, run)
 
     def evaluate(self, fit: CceExact | CceNystroem, source: Source, run: Run) -> RowResults:
-        from calcheck.distributions.bernoulli import OpenBernoulli
+        from calcheck.distributions.count_families import OpenBernoulli
 
         rows, predictive = fit.evaluate(source, run), source.predictions().predictive
         if predictive is None or predictive.family != "bernoulli":

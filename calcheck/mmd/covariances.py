@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.joint_gaussian import JointGaussian
+from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.samples import Samples
 from calcheck.mmd.frechet import qr_factor
 from calcheck.validation import require_finite

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.execution.context import Run
 from calcheck.metrics.accuracy import Bias
 from calcheck.metrics.spread import Zms

@@ -7,7 +7,7 @@ from scipy.special import ndtri
 from scipy.stats import bootstrap
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.bernoulli import Bernoulli
+from calcheck.distributions.count_families import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run

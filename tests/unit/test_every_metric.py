@@ -24,11 +24,9 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Quantiles, Samples
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.count_families import DoublePoisson
 from calcheck.distributions.mixture import Mixture
-from calcheck.distributions.weibull import Weibull
+from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.verdicts import statistic_of
