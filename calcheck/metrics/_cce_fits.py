@@ -18,10 +18,8 @@ from calcheck.embeddings.diagnostics import (
     solver_details,
     trial_statistics,
 )
-from calcheck.embeddings.difference_influences import difference_influences
-from calcheck.embeddings.distance import distances, noise
+from calcheck.embeddings.distance import FEW_ROWS, difference_influences, distances, effective_neighbors, noise, reach
 from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
-from calcheck.embeddings.reach import FEW_ROWS, effective_neighbors, reach
 from calcheck.embeddings.replicate_embeddings import embed_replicates
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.embeddings.ridge import KernelRidge

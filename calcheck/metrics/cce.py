@@ -101,8 +101,8 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     there are about ten. Memory is n^2 / 2 numbers, or O(n) if these exceed ``--memory``. The Nyström approximation with
     M landmarks takes one pass over the rows, O(n M (d + M)); its bias is estimated on 1,024 validation rows and added
     to the mean.
-    Details give the reach, the distance within which inputs are averaged (:func:`calcheck.embeddings.reach.reach`).
-    Rows give the effective number of neighbors (:func:`calcheck.embeddings.reach.effective_neighbors`).
+    Details give the reach, the distance within which inputs are averaged (:func:`calcheck.embeddings.distance.reach`).
+    Rows give the effective number of neighbors (:func:`calcheck.embeddings.distance.effective_neighbors`).
     A Laplace or polynomial kernel on targets needs an exact solver. Means of a polynomial kernel are moments, in closed
     form. Those of a Laplace kernel are sums for counts and draws, and otherwise integrals, exact to 1e-11; all pairs of
     targets and predictions are then compared, so memory is O(n^2). A replicate takes O(n^2), or O(n r) if the kernel on

@@ -256,8 +256,7 @@ class Fid(GenerativeMetric[FidFit]):
     )
 
     def fit(self, source: Source, run: Run) -> FidFit:
-        from calcheck.kernels.input_kernel import all_inputs
-        from calcheck.kernels.scaling import fit_scaling
+        from calcheck.kernels.input_kernel import all_inputs, fit_scaling
         from calcheck.mmd.frechet import SharedInputs
 
         rows = source.predictions()
@@ -286,8 +285,7 @@ class Fid(GenerativeMetric[FidFit]):
         import numpy as np
 
         from calcheck.execution.prefetch import one_blas_thread
-        from calcheck.mmd.covariances import covariances_within_rows, covariances_within_targets
-        from calcheck.mmd.frechet import frechet
+        from calcheck.mmd.frechet import covariances_within_rows, covariances_within_targets, frechet
         from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()

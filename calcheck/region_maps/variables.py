@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.lazy_inputs import load
-from calcheck.linalg.principal_components import principal_components
+from calcheck.linalg.gram import principal_components
 from calcheck.region_maps.grid import Variable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.nll import Nll
 from calcheck.metrics.pit import Pit
-from calcheck.mmd.covariances import covariances_within_rows
+from calcheck.mmd.frechet import covariances_within_rows
 from calcheck.predictions import InMemory, Predictions
 
 GAMMA = np.array([0.3, 0.8])

@@ -13,7 +13,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
 from calcheck.inference.curves_at_inputs import curves_at_inputs
-from calcheck.linalg.principal_components import principal_components
+from calcheck.linalg.gram import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.coverage import LEVELS, coverage_by_level
