@@ -28,7 +28,7 @@ from calcheck.array_checks import columns_of, inputs_of, require_known, require_
 from calcheck.execution.backend import namespace
 from calcheck.kernels.functions import Rbf
 from calcheck.mmd.frechet import frechet, moments
-from calcheck.mmd.pair_sums import of_different, pair_sum, row_products
+from calcheck.mmd.quadratic_forms import of_different, pair_sum, row_products
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array

@@ -3,16 +3,11 @@
 import numpy as np
 
 from calcheck.distributions import CONVENTIONS, Gaussian, Quantiles, Samples
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.mixture import Mixture
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.student_t import StudentT
-from calcheck.distributions.weibull import Weibull
 from calcheck.predictions import Predictions
 
 LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
-    from calcheck.distributions.crossing import REMEDY
+    from calcheck.distributions.intervals import REMEDY
     from calcheck.plain_text import strip_control
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render

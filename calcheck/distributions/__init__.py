@@ -1,4 +1,4 @@
-"""Predictive distributions: one module per family, and the parameterizations in common use.
+"""Predictive distributions: the families, and the parameterizations in common use.
 
 The classes are imported on first use, because names of families are needed for `calcheck --help`, and NumPy is not.
 """
@@ -12,10 +12,9 @@ from calcheck.lazy_attributes import lazy_attributes
 
 if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive
-    from calcheck.distributions.gaussian import Gaussian
-    from calcheck.distributions.independent import Independent
+    from calcheck.distributions.continuous import Gaussian
     from calcheck.distributions.intervals import Intervals
-    from calcheck.distributions.joint_gaussian import JointGaussian
+    from calcheck.distributions.joint import Independent, JointGaussian
     from calcheck.distributions.quantiles import Quantiles
     from calcheck.distributions.samples import Samples
 
@@ -35,10 +34,10 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Gaussian": "calcheck.distributions.gaussian",
-        "Independent": "calcheck.distributions.independent",
+        "Gaussian": "calcheck.distributions.continuous",
+        "Independent": "calcheck.distributions.joint",
         "Intervals": "calcheck.distributions.intervals",
-        "JointGaussian": "calcheck.distributions.joint_gaussian",
+        "JointGaussian": "calcheck.distributions.joint",
         "Predictive": "calcheck.distributions.base",
         "Quantiles": "calcheck.distributions.quantiles",
         "Samples": "calcheck.distributions.samples",

@@ -1,4 +1,4 @@
-"""Base classes of continuous and of location-scale families."""
+"""Closed forms of continuous predictive distributions, and the normal, Laplace and Cauchy families."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from calcheck.distributions.base import Predictive
-from calcheck.distributions.moments import shifted_moments
+from calcheck.distributions.formatting import describe_parameters
+from calcheck.distributions.special import (
+    STEEPEST,
+    exponential_kernel_mean,
+    exponential_moments,
+    in_lengths,
+    normal_kernel_mean,
+    normal_moments,
+    shifted_moments,
+)
 from calcheck.errors import DataError
 from calcheck.validation import require_moderate, require_positive
 
@@ -172,3 +181,214 @@ class LocationScale(Continuous):
             drawn *= self.scale[:, None]
             drawn += self.loc[:, None]
         return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(LocationScale):
+    """Normal distributions.
+
+    Parameters
+    ----------
+    loc : (n,)
+        Means, in the unit of the targets.
+    scale : (n,)
+        Standard deviations, > 0, in the unit of the targets.
+
+    Raises
+    ------
+    ValuesError
+        A value is not finite, or a standard deviation is not positive.
+    """
+
+    family: ClassVar[str] = "gaussian"
+    names: ClassVar[tuple[str, str]] = ("mean", "std")
+
+    def std(self) -> NDArray[np.float64]:
+        return self.scale
+
+    @property
+    def has_standard_form(self) -> bool:
+        return True
+
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(z))
+
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-0.5 * z**2 - 0.5 * np.log(2 * np.pi))
+
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(p))
+
+    def standard_moments(self, order: int) -> NDArray[np.float64]:
+        return normal_moments(order)
+
+    def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-np.exp(self.standard_log_density(z)))
+
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
+        return rng.standard_normal((len(self), size))
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scoringrules import crps_normal
+
+        return self.map_batches(
+            lambda part, rows: np.asarray(crps_normal(y[rows], part.loc, part.scale, backend="numpy"))
+        )
+
+    def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.loc[:, None], self.scale[:, None]
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        return normal_kernel_mean(points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0])
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((1 + 4 * in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
+
+    def describe(self) -> list[str]:
+        return describe_parameters("N({}, {}²)", self.loc, self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class AssumedGaussian(Gaussian):
+    """Normal distributions assumed for a file that gives means and standard deviations but no distribution family."""
+
+    @property
+    def shape_is_known(self) -> bool:
+        return False
+
+
+FARTHEST = 750.0  # Distance beyond which densities are 0
+SERIES_FROM = 50.0  # A from which the series is used: 5 terms are accurate to 1e-15, the closed form still to 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Laplace(LocationScale):
+    """Laplace distributions with density exp(-|y - loc| / scale) / (2 scale).
+
+    Parameters
+    ----------
+    loc : (n,)
+        Means and medians, in the unit of the targets.
+    scale : (n,)
+        Mean absolute deviations b, > 0; the standard deviations are sqrt(2) b.
+    """
+
+    family: ClassVar[str] = "laplace"
+
+    def std(self) -> NDArray[np.float64]:
+        return np.asarray(np.sqrt(2) * self.scale)
+
+    @property
+    def has_standard_form(self) -> bool:
+        return True
+
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        tail = np.exp(-np.abs(z)) / 2
+        return np.asarray(np.where(z < 0, tail, 1 - tail))
+
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-np.abs(z) - np.log(2))
+
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        p = np.asarray(p, dtype=np.float64)
+        with np.errstate(divide="ignore"):  # one of both sides, which is not used
+            return np.asarray(np.where(p < 1 / 2, np.log(2 * p), -np.log(2 * (1 - p))))
+
+    def standard_moments(self, order: int) -> NDArray[np.float64]:
+        """Return k! for even k and 0 for odd k, (order + 1,)."""
+        return np.where(np.arange(order + 1) % 2 == 0, exponential_moments(order), 0.0)
+
+    def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        away = np.minimum(np.abs(z), FARTHEST)
+        return np.asarray(-(1 + away) * np.exp(-away) / 2)
+
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
+        return rng.laplace(size=(len(self), size))
+
+    def describe(self) -> list[str]:
+        return describe_parameters("Laplace({}, {})", self.loc, self.scale)
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scoringrules import crps_laplace
+
+        return np.asarray(crps_laplace(y, self.loc, self.scale, backend="numpy"))
+
+    def kinks(self) -> NDArray[np.float64]:
+        return self.loc[:, None]
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        away, scale, gamma = points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0]
+        sides = [exponential_kernel_mean(sign * away, scale, gamma) for sign in (1, -1)]
+        return (sides[0] + sides[1]) / 2
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return E exp(-gamma u^2) for u = Y - Y', which has the density (1 + |u| / b) exp(-|u| / b) / (4 b)."""
+        one_sided = exponential_kernel_mean(np.zeros(1), self.scale, gamma[0])  # E
+        steep = 1 / (2 * np.maximum(in_lengths(self.scale, gamma[0]), 1 / STEEPEST))  # A
+        x = 1 / (2 * np.maximum(steep, SERIES_FROM) ** 2)
+        series = 1 - x * (3 - x * (15 - x * (105 - x * 945)))
+        closed = 2 * np.minimum(steep, SERIES_FROM) ** 2 * (1 - one_sided)
+        return np.asarray(one_sided + np.where(steep >= SERIES_FROM, series, closed)) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Cauchy(LocationScale):
+    """Cauchy distributions; their means and standard deviations do not exist.
+
+    Parameters
+    ----------
+    loc : (n,)
+        Medians, in the unit of the targets.
+    scale : (n,)
+        Half widths at half maximum, > 0, in the unit of the targets.
+    """
+
+    family: ClassVar[str] = "cauchy"
+
+    def mean(self) -> NDArray[np.float64]:
+        self._raise_undefined("mean")
+
+    def std(self) -> NDArray[np.float64]:
+        self._raise_undefined("standard deviation")
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scale (z (2 F(z) - 1) - log((1 + z^2) / 4) / pi), which is finite although there is no mean."""
+        z = self.standardize(y)
+        centered = 2 * np.arctan(z) / np.pi
+        return np.asarray(self.scale * (z * centered - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
+
+    def _raise_undefined(self, what: str) -> NoReturn:
+        msg = f"a cauchy distribution has no {what}"
+        raise DataError(msg)
+
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.arctan2(1, -z) / np.pi)  # accurate for small probabilities
+
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-2 * np.log(np.hypot(1, z)) - np.log(np.pi))
+
+    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        p = np.asarray(p, dtype=np.float64)
+        return np.asarray(np.where(p < 1 / 2, -1 / np.tan(np.pi * p), 1 / np.tan(np.pi * (1 - p))))
+
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
+        return rng.standard_cauchy((len(self), size))
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Re w((d + i scale) sqrt(gamma)) with d = p - loc and the Faddeeva function w: a Voigt profile."""
+        from scipy.special import wofz
+
+        away = in_lengths(points[:, 0] - self.loc[:, None], gamma[..., 0])
+        return np.asarray(wofz(away + 1j * in_lengths(self.scale[:, None], gamma[..., 0])).real)
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import erfcx
+
+        return np.asarray(erfcx(2 * in_lengths(self.scale, gamma[0])))  # Y - Y' is Cauchy with twice the scale
+
+    def describe(self) -> list[str]:
+        return describe_parameters("Cauchy({}, {})", self.loc, self.scale)

@@ -24,7 +24,7 @@ class Convention:
         Description of the parameters, for help and messages.
     builder : str
         Class or function in :mod:`calcheck.distributions` that creates the distributions from arrays, one keyword
-        argument per parameter: ``"gamma.from_torch"``. It is imported when it is called.
+        argument per parameter: ``"positive.gamma_from_torch"``. It is imported when it is called.
     location : str, optional
         Location parameter, for files that contain errors y - location.
     grouped : bool
@@ -66,14 +66,14 @@ CONVENTIONS: dict[str, Convention] = {
             "gaussian",
             {"loc": ("loc", "mean", "mu"), "scale": ("scale", "std", "sigma")},
             "mean loc, standard deviation scale",
-            "gaussian.Gaussian",
+            "continuous.Gaussian",
             location="loc",
         ),
         Convention(
             "laplace",
             {"loc": ("loc", "mu"), "scale": ("scale", "b")},
             "mean loc, standard deviation scale sqrt(2)",
-            "laplace.Laplace",
+            "continuous.Laplace",
             location="loc",
         ),
         Convention(
@@ -94,38 +94,38 @@ CONVENTIONS: dict[str, Convention] = {
             "cauchy",
             {"loc": ("loc", "xzero"), "scale": ("scale", "gamma")},
             "median loc, half width at half maximum scale",
-            "cauchy.Cauchy",
+            "continuous.Cauchy",
             location="loc",
         ),
         Convention(
             "lognormal:scipy",
             {"s": ("s",), "scale": ("scale",)},
             "median scale, standard deviation s of the log, as scipy.stats",
-            "lognormal.from_scipy",
+            "positive.lognormal_from_scipy",
         ),
         Convention(
             "lognormal:torch",
             {"loc": ("loc", "mu"), "scale": ("scale", "sigma")},
             "mean loc and standard deviation scale of the log, as torch.distributions",
-            "lognormal.from_torch",
+            "positive.lognormal_from_torch",
         ),
         Convention(
             "gamma:scipy",
             {"a": ("a",), "scale": ("scale",)},
             "mean a scale, variance a scale^2, as scipy.stats",
-            "gamma.from_scipy",
+            "positive.gamma_from_scipy",
         ),
         Convention(
             "gamma:torch",
             {"concentration": ("concentration", "alpha"), "rate": ("rate", "beta")},
             "mean concentration / rate, as torch.distributions",
-            "gamma.from_torch",
+            "positive.gamma_from_torch",
         ),
         Convention(
             "weibull:scipy",
             {"c": ("c",), "scale": ("scale",)},
             "shape c, mean scale Gamma(1 + 1 / c), as scipy.stats.weibull_min",
-            "weibull.Weibull",
+            "positive.Weibull",
         ),
         Convention(
             "mixture",
@@ -150,7 +150,7 @@ CONVENTIONS: dict[str, Convention] = {
             "joint-gaussian:covariance",
             {"loc": ("loc", "mean", "mu"), "covariance": ("covariance", "covariance_matrix", "cov")},
             "several targets with means loc and covariances, row by row: the lower triangle or the whole matrix",
-            "joint_gaussian.from_covariance",
+            "joint.from_covariance",
             grouped=True,
             joint=True,
         ),
@@ -158,43 +158,51 @@ CONVENTIONS: dict[str, Convention] = {
             "joint-gaussian:cholesky",
             {"loc": ("loc", "mean", "mu"), "cholesky": ("cholesky", "scale_tril", "chol")},
             "several targets with means loc and lower Cholesky factors of the covariances, row by row",
-            "joint_gaussian.from_cholesky",
+            "joint.from_cholesky",
             grouped=True,
             joint=True,
         ),
-        Convention("poisson", {"rate": ("rate", "mu", "lambda", "lamb", "loc")}, "mean rate", "poisson.from_rate"),
+        Convention(
+            "poisson",
+            {"rate": ("rate", "mu", "lambda", "lamb", "loc")},
+            "mean rate",
+            "count_families.poisson_from_rate",
+        ),
         Convention(
             "nbinom:torch",
             {"total_count": ("total_count", "r"), "probs": ("probs", "p")},
             "mean total_count probs / (1 - probs), as torch.distributions",
-            "nbinom.from_torch",
+            "count_families.nbinom_from_torch",
         ),
         Convention(
             "nbinom:logits",
             {"total_count": ("total_count", "r"), "logits": ("logits",)},
             "mean total_count exp(logits), as torch.distributions with the log odds of probs",
-            "nbinom.from_logits",
+            "count_families.nbinom_from_logits",
         ),
         Convention(
-            "nbinom:scipy", {"n": ("n",), "p": ("p",)}, "mean n (1 - p) / p, as scipy.stats", "nbinom.from_scipy"
+            "nbinom:scipy",
+            {"n": ("n",), "p": ("p",)},
+            "mean n (1 - p) / p, as scipy.stats",
+            "count_families.nbinom_from_scipy",
         ),
         Convention(
             "nbinom:mu-alpha",
             {"mu": ("mu",), "alpha": ("alpha",)},
             "variance mu + alpha mu^2, as statsmodels' NB2",
-            "nbinom.from_mu_alpha",
+            "count_families.nbinom_from_mu_alpha",
         ),
         Convention(
             "nbinom:pymc",
             {"mu": ("mu",), "alpha": ("alpha",)},
             "variance mu + mu^2 / alpha, as PyMC",
-            "nbinom.from_pymc",
+            "count_families.nbinom_from_pymc",
         ),
         Convention(
             "double-poisson",
             {"mu": ("mu",), "phi": ("phi",)},
             "location mu, inverse dispersion phi: variance about mu / phi",
-            "double_poisson.DoublePoisson",
+            "count_families.DoublePoisson",
         ),
     )
 }

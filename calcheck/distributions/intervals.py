@@ -1,4 +1,4 @@
-"""Prediction intervals: distributions of which only the probability of some intervals is stated."""
+"""Prediction intervals, and bounds that cross."""
 
 from __future__ import annotations
 
@@ -11,17 +11,115 @@ import numpy as np
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import hash_rows
-from calcheck.errors import DataError
+from calcheck.errors import SHOWN, DataError, named_rows
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.validation import concat_columns, require, require_moderate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from calcheck.distributions.row_random import RowRandom, Words
     from calcheck.metric_info import Part
+
+
+REMEDY = "Pass --crossing sort to sort the quantiles of each row"
+
+
+def crossing_of(quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest amount by which a quantile of each row is below one at a lower level, (n,); 0 for none.
+
+    Parameters
+    ----------
+    quantiles : (n, q)
+        Quantiles, in the order of their levels.
+
+    Returns
+    -------
+    (n,)
+        In the unit of the quantiles, >= 0; NaN if a quantile is not finite.
+
+    Examples
+    --------
+    >>> crossing_of(np.array([[1.0, 2.0, 3.0], [1.0, 5.0, 3.0]])).tolist()
+    [0.0, 2.0]
+    """
+    with np.errstate(invalid="ignore"):  # infinite quantiles are refused later
+        return np.asarray(np.max(np.maximum.accumulate(quantiles, axis=1) - quantiles, axis=1))
+
+
+@dataclass
+class Crossing:
+    """The rows of a scan whose quantiles cross.
+
+    Attributes
+    ----------
+    total : int
+        The number of rows with quantiles.
+    first : sequence of int
+        The numbers of the first of the crossing rows in the file.
+    amounts : list of (k,)
+        The amounts of crossing rows, in the unit of the quantiles, by batch.
+    """
+
+    total: int = 0
+    first: Sequence[int] = ()
+    amounts: list[NDArray[np.float64]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """The number of rows that cross."""
+        return sum(map(len, self.amounts))
+
+    def sort(self, quantiles: NDArray[np.float64], places: Sequence[int]) -> NDArray[np.float64]:
+        """Return the quantiles of a batch with those of crossing rows sorted, and count these rows.
+
+        Sorting is the rearrangement of Chernozhukov, Fernández-Val and Galichon (2010), doi:10.3982/ECTA7880; the
+        sorted quantiles are never farther from the right ones.
+
+        Parameters
+        ----------
+        quantiles : (n, q)
+            Quantiles, in the order of their levels.
+        places : sequence of int
+            The row numbers in the file.
+        """
+        self.total += len(quantiles)
+        amounts = crossing_of(quantiles)
+        rows = np.flatnonzero(amounts > 0)
+        if not len(rows):
+            return quantiles
+        self.first = self.first or [places[row] for row in rows[: SHOWN + 1]]
+        self.amounts.append(amounts[rows])
+        in_order = quantiles.copy()
+        in_order[rows] = np.sort(quantiles[rows], axis=1)
+        return in_order
+
+    def extent(self) -> str:
+        """Return by how much quantiles cross, as text."""
+        amounts = np.concatenate(self.amounts)
+        return f"by up to {amounts.max():.3g} and by {np.median(amounts):.3g} in the median of these rows"
+
+    def description(self) -> str:
+        """Return how many rows cross, and by how much."""
+        return f"{self.count:,} of {self.total:,} rows, {self.extent()}"
+
+    def message(self, name: str, first: Sequence[int]) -> str:
+        """Return why crossing quantiles are refused, and what to do.
+
+        Parameters
+        ----------
+        name : str
+            Name of the quantiles.
+        first : sequence of int
+            The numbers of the first crossing rows.
+        """
+        return (
+            f"{name} must not cross, but those of {self.count:,} of {self.total:,} rows do ({named_rows(first)}),"
+            f" {self.extent()}, in the unit of y. {REMEDY}"
+        )
+
 
 NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
 

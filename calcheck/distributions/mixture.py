@@ -9,8 +9,7 @@ import numpy as np
 
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.formatting import fill
-from calcheck.distributions.kernel_means import normal_kernel_mean
-from calcheck.distributions.moments import normal_moments, shifted_moments
+from calcheck.distributions.special import normal_kernel_mean, normal_moments, shifted_moments
 from calcheck.errors import DataError
 from calcheck.validation import require, require_moderate, require_positive
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
-from calcheck.distributions.kernel_means import exponential_kernel_mean
-from calcheck.distributions.moments import exponential_moments, shifted_moments
 from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.validation import concat_columns, require, require_moderate

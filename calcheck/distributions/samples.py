@@ -10,8 +10,7 @@ import numpy as np
 
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import describe_parameters
-from calcheck.distributions.kernel_means import rbf
-from calcheck.distributions.moments import monomials
+from calcheck.distributions.special import monomials, rbf
 from calcheck.errors import DataError, OptionError
 from calcheck.validation import require_moderate
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import fill
-from calcheck.distributions.kernel_means import FARTHEST, in_lengths
-from calcheck.distributions.special import log_half_step, stirling_error
+from calcheck.distributions.special import FARTHEST, in_lengths, log_half_step, stirling_error
 from calcheck.errors import DataError
 from calcheck.validation import require_moderate, require_positive
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.kernel_means import rbf
 from calcheck.distributions.samples import Samples
+from calcheck.distributions.special import rbf
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -1,21 +1,26 @@
-"""Distance between two conditional mean embeddings at every input."""
+"""Distances of embeddings, the reach of kernels, and the influences of rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.smoother import CholeskySmoother
+from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.execution.context import RandomStream
+from calcheck.linalg.cholesky import truncated_eigenbasis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.input_kernel import Scaling
+
+    Values = NDArray[np.float64]
 
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve
 SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean
@@ -163,3 +168,141 @@ def _groups(items: Iterable[NDArray[np.float64]], size: int) -> Iterator[list[ND
             group = []
     if group:
         yield group
+
+
+def difference_influences(
+    ridge: KernelRidge,
+    observed: Values,
+    models: Sequence[tuple[Values, Values]],
+    lambdas: tuple[float, float],
+    *,
+    unbiased: bool,
+) -> Values:
+    r"""Return the influence of each row on the difference "second minus first" of mean squared distances, (n,).
+
+    Let A and A' be the smoothers of the data and of the models, d the difference of the models' embeddings (first minus
+    second), and b their mean. The difference is the inner product of A' d and 2 (A psi - A' b), divided by n. It is
+    linear in the rows of d and in the rows of (psi, b), so each row has two contributions.
+
+    Parameters
+    ----------
+    ridge : KernelRidge
+        Regression on the n inputs, which both models share.
+    observed : (n, r)
+        Features psi of the targets.
+    models : sequence of ((n, r), (n, r))
+        E psi of both models' distributions, per trial.
+    lambdas : (float, float)
+        Regularizers lambda of the embeddings of the data and of the models.
+    unbiased : bool
+        Whether the noise term (the contribution of each row to itself) is subtracted from the squares.
+
+    Returns
+    -------
+    (n,)
+        Influences; they sum to twice the difference.
+    """
+    means = [mean for pair in models for mean in pair]
+    one = lambdas[0] == lambdas[1]
+    embeddings = np.concatenate([observed - mean for mean in means] if one else [observed, *means])
+    _, directions = truncated_eigenbasis(embeddings.T @ embeddings)
+    observed, means = observed @ directions, [mean @ directions for mean in means]
+    model = smoother(ridge, lambdas[1], None, lambda: observed - means[0])
+    data = model if one else smoother(ridge, lambdas[0], None, lambda: observed)
+    own = model.smooth_squared(np.ones((ridge.n, 1))) if unbiased else np.zeros((ridge.n, 1))
+    found = np.zeros(ridge.n)
+    for first, second in zip(means[::2], means[1::2], strict=True):
+        apart, middle = first - second, (first + second) / 2
+        moved, away = model.smooth(apart), data.smooth(observed) - model.smooth(middle)
+        as_difference = apart * model.smooth(away)
+        as_others = observed * data.smooth(moved) - middle * model.smooth(moved)
+        found += np.sum(as_difference + as_others - 2 * own * apart * (observed - middle), axis=1)
+    return 2 / (ridge.n * len(models)) * found
+
+
+FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled
+SHARE = 0.9  # Share of the squared weights within the reach
+ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
+
+
+def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda_: float) -> dict[str, Any]:
+    """Return the distance within which an embedding smooths over inputs.
+
+    On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where
+    a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel k on normalized inputs.
+    x : (n, d)
+        Normalized inputs: all of them, or a uniform sample of a few hundred.
+    scaling : Scaling
+        Normalization of the inputs.
+    lambda_ : float
+        Regularizer lambda.
+
+    Returns
+    -------
+    dict
+        ``distance``: Euclidean distance of normalized inputs, or in the unit of the input for a single column.
+        ``unit``: unit of the distance. ``share_of_rows``: mean share of the rows within this distance of an input.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.spatial.distance import cdist
+
+    n, x = len(x), x.astype(np.float64)
+    gram = kernel.gram(x, x)
+    n_lambda = n * max(lambda_, ROUNDING * float(np.diag(gram).max()))
+    weights = np.abs(cho_solve(cho_factor(gram + n_lambda * np.eye(n)), gram))
+    weights /= weights.max(axis=0)  # avoid underflow of the squares
+    shares = (weights**2 / np.sum(weights**2, axis=0)).ravel()
+    distances = cdist(x, x).ravel()
+    order = np.argsort(distances)  # the order of ties does not matter
+    cumulative = np.cumsum(shares[order])
+    distance = float(distances[order[np.searchsorted(cumulative, SHARE * cumulative[-1])]])
+    near = float(np.mean(distances <= distance))
+    if scaling.unit_norm:
+        return {"distance": distance, "unit": "of inputs with norm 1", "share_of_rows": near}
+    if len(scaling.divisor) == 1:
+        return {"distance": distance * float(scaling.divisor[0]), "unit": "of the input", "share_of_rows": near}
+    unit = "standard deviations of inputs" if (scaling.divisor != 1).any() else "of the inputs"
+    return {"distance": distance, "unit": unit, "share_of_rows": near}
+
+
+def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | None) -> Values:
+    """Return the effective number of neighbors (Kish 1965): rows with equal weights and the same noise, (m,).
+
+    It is (sum_i a_i(x))^2 / sum_i a_i(x)^2, between 0 and n, where a(x) = (K + n_lambda I)^-1 k(x). It is exact if
+    K + n_lambda I is factorized, for at most 2,048 rows. Otherwise the squared weights are those of a low-rank
+    approximation, and the difference is estimated with random signs.
+
+    Parameters
+    ----------
+    ridge : KernelRidge
+        Regression on n inputs.
+    lambda_ : float
+        Regularizer lambda.
+    points : (m, d), optional
+        Normalized evaluation inputs x; default: the n fitted inputs.
+    """
+    n, limits = ridge.n, ridge.run.limits
+    ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, limits.reach_signs))
+    if ridge.solver == "cholesky" and n <= limits.cholesky_rows:
+        exact = CholeskySmoother(ridge, lambda_, points)
+        return kish(exact.smooth(ones)[:, 0], exact.smooth_squared(ones)[:, 0], n)
+    outputs = np.concatenate([ones, signs], axis=1)
+    coefficients = ridge.solve(outputs, lambda_, measure_dof=False).coefficients
+    if points is None:
+        smoothed = ridge.fitted(outputs, coefficients, lambda_)
+    else:
+        smoothed = np.concatenate(list(ridge.predict(points, coefficients)))
+    near = NystroemSmoother(ridge, lambda_, points, min(limits.reach_rank, n))
+    missed = np.mean(smoothed[:, 1:] ** 2 - near.smooth(signs) ** 2, axis=1)
+    return kish(smoothed[:, 0], near.squared_weights() + missed, n)
+
+
+def kish(sums: Values, squares: Values, n: int) -> Values:
+    """Return the squared sums of n weights divided by the sums of squared weights, (m,); 0 if all weights are 0."""
+    lower_bound = sums**2 / n  # lower bound of the sum of squares (Cauchy-Schwarz), for rounding and estimation errors
+    return np.divide(sums**2, np.maximum(squares, lower_bound), out=np.zeros(len(sums)), where=lower_bound > 0)

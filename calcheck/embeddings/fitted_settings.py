@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.target_kernels import TargetFeatures
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.scaling import Scaling
+    from calcheck.kernels.input_kernel import Scaling
 
 MIN_NEIGHBORS = 1.0  # Below this sum of kernel values with all other rows, the kernel is too narrow
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.leverage import leverage_sample, weighted_leverage_sample
+from calcheck.embeddings.distance import kish
 from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, Landmarks, NystroemNorms, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowNorms, RowProducts, principal_directions
 from calcheck.embeddings.output_features import FeatureError
-from calcheck.embeddings.reach import kish
+from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sample
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import GIB, RandomStream
 from calcheck.execution.reduce import reduce_batches

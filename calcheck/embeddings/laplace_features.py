@@ -19,7 +19,7 @@ from calcheck.embeddings.laplace_embeddings import (
 from calcheck.embeddings.rescaled_features import OfDistributions, SwappedDraw, by_row
 from calcheck.embeddings.smoother import row_forms
 from calcheck.kernels.functions import Laplace
-from calcheck.linalg.pivoted_cholesky import gram_factor
+from calcheck.linalg.cholesky import gram_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.moments import monomials
+from calcheck.distributions.special import monomials
 from calcheck.embeddings.exact_features import ExactFeatures
 from calcheck.embeddings.rescaled_features import OfDistributions, by_row, draws_of, mean_after_swap
 from calcheck.errors import DataError, OptionError

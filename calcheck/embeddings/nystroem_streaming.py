@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Precision
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.scaling import Scaling
+    from calcheck.kernels.input_kernel import Scaling
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.distributions.row_random import RowRandom
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.execution.row_keys import batch_row_keys, replicate_seed
-from calcheck.linalg.eigenbasis import RESIDUAL_TOLERANCE, eigenvectors, leading
+from calcheck.linalg.cholesky import RESIDUAL_TOLERANCE, eigenvectors, leading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Array, Backend
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.scaling import Scaling
+    from calcheck.kernels.input_kernel import Scaling
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

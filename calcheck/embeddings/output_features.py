@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.kernel_means import rbf
 from calcheck.distributions.samples import Samples
+from calcheck.distributions.special import rbf
 from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
-from calcheck.linalg.pivoted_cholesky import PivotedCholesky
+from calcheck.linalg.cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

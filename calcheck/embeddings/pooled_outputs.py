@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.execution.context import RandomStream
-from calcheck.linalg.pivoted_cholesky import PivotedCholesky
+from calcheck.linalg.cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
     from collections.abc import Callable

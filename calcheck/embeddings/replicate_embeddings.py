@@ -16,7 +16,7 @@ from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
 from calcheck.embeddings.smoother import SmootherMatrix, smoother
 from calcheck.execution.prefetch import one_blas_thread
-from calcheck.linalg.eigenbasis import psd_root, truncated_eigenbasis
+from calcheck.linalg.cholesky import psd_root, truncated_eigenbasis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ import numpy as np
 from calcheck.embeddings.dictionary import POOL_POINTS, Fineness
 from calcheck.embeddings.output_features import OutputFeatures, output_features
 from calcheck.errors import DataError
-from calcheck.linalg.eigenbasis import psd_root
+from calcheck.linalg.cholesky import psd_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.context import GIB, RandomStream
 from calcheck.linalg.gram import Gram, evaluate
-from calcheck.linalg.preconditioner import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
+from calcheck.linalg.nystroem import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class KernelRidge:
         -----
         Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
         multiplications, based on the residual after the first four iterations
-        (:func:`calcheck.linalg.preconditioner.pays_off`). This is the case for small lambda and for many rows or
+        (:func:`calcheck.linalg.nystroem.pays_off`). This is the case for small lambda and for many rows or
         columns.
         """
         rhs = self.backend.asarray(outputs)

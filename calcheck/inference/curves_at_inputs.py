@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.inference.curve_bands import CurveBands
-from calcheck.linalg.principal_components import principal_components
+from calcheck.linalg.gram import principal_components
 from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of
 

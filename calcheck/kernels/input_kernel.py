@@ -1,4 +1,4 @@
-"""Input normalization, input kernel, and default bandwidths of the conditional metrics."""
+"""Kernels on inputs: scales, bandwidths and evaluation points."""
 
 from __future__ import annotations
 
@@ -7,27 +7,231 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, OptionError
+from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.context import GIB
 from calcheck.kernels.functions import KERNELS
-from calcheck.kernels.scaling import bandwidth, fit_scaling
 from calcheck.lazy_inputs import LazyInputs
+from calcheck.validation import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from calcheck.details import InputKernel
     from calcheck.distributions import Predictive
+    from calcheck.execution.backend import Precision
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
-    from calcheck.kernels.scaling import Scaling
+    from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions, Source
 
+    ColumnIndex = NDArray[np.float64]
     Values = NDArray[np.float64]
     Bandwidths = Callable[[Values, Any], Values]
+
+BLOCK_VALUES = 1 << 20  # Values per block: 8 MiB in float64
+MIN_BLOCK_COLUMNS = 16  # Minimum columns per block: a cache line
+MAX_PAIR_ROWS = 2000  # Maximum rows for statistics over all pairs (two million pairs); more rows are sampled
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A transformation of inputs, fitted on the rows of the metric.
+
+    Parameters
+    ----------
+    shift : (d,)
+        Subtracted from each row.
+    divisor : (d,)
+        Divides the shifted columns.
+    unit_norm : bool
+        Whether rows are then divided by their Euclidean norm.
+    """
+
+    shift: NDArray[np.float64]
+    divisor: NDArray[np.float64]
+    unit_norm: bool
+
+    def __call__(self, x: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Transform (n, d) inputs; see :meth:`rounded`."""
+        return np.asarray(self.rounded(x, precision="float64"), dtype=np.float64)
+
+    def rounded(self, x: NDArray[np.floating[Any]], *, precision: Precision) -> NDArray[np.floating[Any]]:
+        """Transform (n, d) inputs in float64, in blocks of rows, and cast them to the given precision.
+
+        Raises
+        ------
+        DataError
+            The number of columns differs from the fitted rows, or a row to be scaled to norm 1 is 0.
+        """
+        if x.shape[1] != len(self.shift):
+            columns = f"{x.shape[1]} column" + "s" * (x.shape[1] != 1)
+            msg = f"the evaluation inputs have {columns}, expected {len(self.shift)} as in the fitted rows"
+            raise DataError(msg)
+        scaled = np.empty(x.shape, dtype=precision)  # a single copy: inputs may be large
+        directed = np.ones(len(x), dtype=bool)
+        for rows in _blocks(x):
+            block = np.array(x[rows], dtype=np.float64)
+            if self.shift.any():
+                block -= self.shift
+            if (self.divisor != 1).any():
+                block /= self.divisor
+            if self.unit_norm:
+                directed[rows] = _to_unit_norm(block)
+            scaled[rows] = block
+        remedy = "Rows of zeros cannot be scaled to norm 1. Pass --normalize none or standardize."
+        require("x", directed, "must be nonzero", remedy)
+        return scaled
+
+
+def _to_unit_norm(block: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Divide nonzero rows by their Euclidean norm in place; return which rows are nonzero, (b,)."""
+    # divide by the largest value first, so that squares neither overflow nor underflow
+    peak = np.maximum(block.max(axis=1), -block.min(axis=1))
+    block /= np.where(peak, peak, 1)[:, None]
+    block /= np.where(peak, np.sqrt(np.einsum("ij,ij->i", block, block)), 1)[:, None]
+    return np.asarray(peak > 0)
+
+
+def _blocks(x: NDArray[np.floating[Any]]) -> Iterator[slice]:
+    """Return slices of rows with about BLOCK_VALUES values each."""
+    size = max(1, BLOCK_VALUES // x.shape[1])
+    return (slice(start, start + size) for start in range(0, len(x), size))
+
+
+def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scaling:
+    """Fit the normalization of inputs.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs.
+    normalize : str
+        ``"none"``; ``"l2"``: rows to norm 1; ``"standardize"``: columns to mean 0 and standard deviation 1
+        (n - 1), constant columns to 0.
+    kernel : str
+        Translation-invariant kernels: inputs are also centered, for numerical accuracy.
+    """
+    d = x.shape[1]
+    shift, divisor = np.zeros(d), np.ones(d)
+    if isinstance(x, LazyInputs):
+        if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
+            mean, deviation = _streamed(x)
+            shift, divisor = mean, deviation if normalize == "standardize" else divisor
+        return Scaling(shift, divisor, unit_norm=normalize == "l2")
+    if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
+        shift = x.mean(axis=0, dtype=np.float64)
+    if normalize == "standardize" and len(x) > 1:
+        width = max(MIN_BLOCK_COLUMNS, BLOCK_VALUES // len(x))
+        for columns in (slice(start, start + width) for start in range(0, d, width)):
+            shift[columns], divisor[columns] = _standard(x[:, columns], shift[columns])
+    return Scaling(shift, divisor, unit_norm=normalize == "l2")
+
+
+def _streamed(x: LazyInputs) -> tuple[ColumnIndex, ColumnIndex]:
+    """Return mean and standard deviation of columns in two passes over blocks; constant columns get deviation 1."""
+    total, low, high = np.zeros(x.shape[1]), np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
+    for _, block in x.blocks():
+        total += block.sum(axis=0, dtype=np.float64)
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    varies = high > low
+    mean = np.where(varies, total / len(x), low)
+    reach = np.where(varies, np.maximum(high - mean, mean - low), 1.0)
+    squares = np.zeros(x.shape[1])
+    for _, block in x.blocks():
+        squares += (((block - mean) / reach) ** 2).sum(axis=0)
+    return mean, np.where(varies, reach * np.sqrt(squares / (len(x) - 1)), 1.0)
+
+
+def _standard(x: NDArray[np.floating[Any]], mean: ColumnIndex) -> tuple[ColumnIndex, ColumnIndex]:
+    """Return the shift and the divisor that standardize columns (n, w); the divisor is 1 for a constant column."""
+    reach = np.abs(x - mean).max(axis=0)
+    varies = (x != x[0]).any(axis=0)  # the computed deviation of a constant column may differ from 0 by rounding
+    reach = np.where(varies & (reach > 0), reach, 1.0)
+    deviation = ((x - mean) / reach).std(axis=0, ddof=1)
+    return np.where(varies, mean, x[0]), np.where(varies, reach * deviation, 1.0)
+
+
+def bandwidth(
+    choice: float | Bandwidth,
+    x: Inputs,
+    scaling: Scaling,
+    kernel: KernelName,
+) -> float:
+    """Return the value of gamma for an option.
+
+    Parameters
+    ----------
+    choice : float or str
+        A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), with s^2 the sum of the column variances (n - 1), RBF only;
+        ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows. More than 2,000
+        rows are sampled (:func:`calcheck.execution.bottom_k.sample_inputs`).
+    x : (n, d)
+        Inputs.
+    scaling : Scaling
+        Their normalization.
+    kernel : str
+        Name of the input kernel.
+
+    Returns
+    -------
+    float
+        gamma > 0.
+
+    Raises
+    ------
+    OptionError
+        The option is not valid for the kernel.
+    DataError
+        The inputs do not vary, so the bandwidth is undefined.
+    """
+    if isinstance(choice, (int, float)):
+        return float(choice)
+    if choice == "1/d":
+        return float(1 / x.shape[1])
+    if kernel == "polynomial" or (choice == "variance" and kernel == "laplace"):
+        msg = f"--gamma-x {choice} does not fit the {kernel} kernel. Pass a number or another choice"
+        raise OptionError(msg)
+    if choice == "variance":
+        spread = 2 * _variance(x, scaling) if len(x) > 1 else 0.0
+    else:
+        spread = _median_distance(scaling(sample_inputs(x, MAX_PAIR_ROWS)), kernel)
+    if not spread > 0:
+        name = "variance" if choice == "variance" else "median distance"
+        msg = f"--gamma-x {choice} needs inputs that vary, but their {name} is not positive. Pass a number instead"
+        raise DataError(msg)
+    return 1 / spread
+
+
+def neighbors(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
+    """Return the sum of kernel values of an input with all others, averaged over (n, d) inputs or 2,000 of them."""
+    n, x = len(x), sample_inputs(x, MAX_PAIR_ROWS)
+    off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
+    return max(0.0, off_diagonal) / len(x) * (n - 1) / max(1, len(x) - 1)
+
+
+def _variance(x: Inputs, scaling: Scaling) -> float:
+    """Return the sum of the variances (n - 1) of normalized columns, which are centered for numerical accuracy."""
+    if not isinstance(x, LazyInputs):
+        return float(scaling(x).var(axis=0, ddof=1).sum())
+    total, squares = np.zeros(x.shape[1]), 0.0
+    for _, block in x.blocks():
+        scaled = scaling(block)
+        total += scaled.sum(axis=0)
+        squares += float(np.vdot(scaled, scaled))
+    return (squares - float(total @ total) / len(x)) / (len(x) - 1)
+
+
+def _median_distance(x: NDArray[np.floating[Any]], kernel: KernelName) -> float:
+    """Return the median distance (squared Euclidean for RBF, L1 otherwise) over pairs of rows."""
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(x, "sqeuclidean" if kernel == "rbf" else "cityblock")
+    median: float = np.median(distances).item() if len(distances) else 0.0
+    return median
 
 
 COPIES = 2  # Number of float64 copies that metrics make when they need all inputs in memory

@@ -1,17 +1,25 @@
-"""Gram matrix of the inputs as tiles of its upper triangle, cached in memory or recomputed when needed."""
+"""Gram matrices, and principal components."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from calcheck.execution.backend import is_cpu, namespace
+from calcheck.lazy_inputs import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from calcheck.execution.backend import Array
     from calcheck.execution.context import Progress
     from calcheck.kernels.functions import Kernel
+    from calcheck.lazy_inputs import Inputs
+
+    Values = NDArray[np.float64]
 
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
 LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32
@@ -121,3 +129,40 @@ def evaluate(kernel: Kernel, points: Array, x: Array, weights: Array) -> Iterato
         yield sum(
             kernel.gram(some, x[left : left + width]) @ weights[left : left + width] for left in range(0, len(x), width)
         )
+
+
+def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
+    """Return the scores of the first principal components, and their shares of the variance.
+
+    The largest entry of each direction is positive, so that signs are defined. Takes three passes over the inputs.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs.
+    count : int
+        Number of components, at most d.
+
+    Returns
+    -------
+    scores : (n, count)
+        Centered scores, in the unit of the inputs.
+    shares : (count,)
+        Shares of the total variance, in [0, 1].
+    """
+    n, d = x.shape
+    mean = np.zeros(d)
+    for _, block in blocks(x):
+        mean += block.sum(axis=0, dtype=np.float64) / n
+    covariance = np.zeros((d, d))
+    for _, block in blocks(x):
+        away = block - mean
+        covariance += away.T @ away / n
+    variances, directions = np.linalg.eigh(covariance)
+    chosen = directions[:, ::-1][:, :count]
+    chosen = chosen * np.sign(np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0))
+    scores = np.empty((n, count))
+    for rows, block in blocks(x):
+        scores[rows] = (block - mean) @ chosen
+    total = variances.sum()
+    return scores, variances[::-1][:count] / total if total > 0 else np.zeros(count)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Array
     from calcheck.execution.context import Progress
     from calcheck.linalg.gram import Gram
-    from calcheck.linalg.preconditioner import Preconditioner
+    from calcheck.linalg.nystroem import Preconditioner
 
     Suggest = Callable[[int, float], Preconditioner | None]
 

@@ -1,4 +1,4 @@
-"""The metrics, one per file; a name in the registry creates the command, help, schema and common tests of a metric.
+"""The metrics, one class each; an entry in the registry creates the command, help, schema and common tests of a metric.
 
 Metrics import NumPy, and modules that import it, inside functions, so that the help of commands is fast.
 """
@@ -24,21 +24,19 @@ __all__ = ["ALIASES", "DEFAULT_METRICS", "METRICS", "TWO_SAMPLE_METRICS", "Alias
 class Registry(Mapping[str, "type[Metric[Any]]"]):
     """Metrics by name, each imported when it is first used.
 
-    A name determines the module and the class: ``interval-score`` is ``IntervalScore`` in ``interval_score.py``.
+    A name determines the class: ``interval-score`` is ``IntervalScore``.
 
     Parameters
     ----------
-    *names : str
-        Names of the metrics, in the order of reports.
+    modules : mapping
+        The module of each metric by the name of the metric, in the order of reports.
     """
 
-    def __init__(self, *names: str) -> None:
-        self._names = dict.fromkeys(names)
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self.modules = dict(modules)
 
     def __getitem__(self, name: str) -> type[Metric[Any]]:
-        if name not in self._names:
-            raise KeyError(name)
-        module = import_module(f"{__name__}.{name.replace('-', '_')}")
+        module = import_module(f"{__name__}.{self.modules[name]}")
         found: type[Metric[Any]] = getattr(module, "".join(part.capitalize() for part in name.split("-")))
         return found
 
@@ -59,39 +57,51 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
         return self[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self.modules
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self.modules)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.modules)
 
     def __or__(self, other: Registry) -> Registry:
         """Return the metrics of both registries."""
-        return Registry(*self, *other)
+        return Registry({**self.modules, **other.modules})
 
 
 PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
 DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 METRICS = Registry(
-    *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
-    *("ece", "pit", *PIT_COMPONENTS, "pit-independence", "tail"),  # marginal calibration
-    *("coverage", "stratified-coverage", "ence", "uce"),  # of intervals, and by bins
-    *("cce", "jmmd", "ammd", "cmmd", "fid"),  # conditional calibration
-    *("nll", "crps", "interval-score", "wis", "pinball"),  # proper scores
-    *DECOMPOSITIONS,  # of proper scores
-    *("mae", "rmse", "bias", "confidence-curve"),  # accuracy
-    *("sharpness", "width", "cv"),  # properties of the predictions
+    {
+        **dict.fromkeys(("zms", "rce"), "spread"),  # on average, and by bins
+        **dict.fromkeys(("lzms", "lrce"), "local_spread"),
+        "ece": "ece",  # marginal calibration
+        "pit": "pit",
+        **dict.fromkeys((*PIT_COMPONENTS, "pit-independence"), "pit_components"),
+        "tail": "tail",
+        **dict.fromkeys(("coverage", "stratified-coverage"), "coverage"),  # of intervals, and by bins
+        **dict.fromkeys(("ence", "uce"), "spread"),
+        "cce": "cce",  # conditional calibration
+        **dict.fromkeys(("jmmd", "ammd"), "jmmd"),
+        **dict.fromkeys(("cmmd", "fid"), "cmmd"),
+        "nll": "nll",  # proper scores
+        "crps": "crps",
+        **dict.fromkeys(("interval-score", "wis", "pinball"), "quantile_scores"),
+        **dict.fromkeys(DECOMPOSITIONS, "decompositions"),  # of proper scores
+        **dict.fromkeys(("mae", "rmse", "bias"), "accuracy"),
+        "confidence-curve": "confidence_curve",
+        **dict.fromkeys(("sharpness", "width", "cv"), "sharpness"),  # properties of the predictions
+    }
 )
 """All metrics by name, in the order of reports."""
 
 BY_NAME = (*PIT_COMPONENTS, "pit-independence", "tail", *DECOMPOSITIONS)
-DEFAULT_METRICS = Registry(*(name for name in METRICS if name not in BY_NAME))
+DEFAULT_METRICS = Registry({name: module for name, module in METRICS.modules.items() if name not in BY_NAME})
 """The metrics that are computed if none is named: all but parts, of the PIT, of its tails, and of scores; and but those
 that need rows in the order of time."""
 
-TWO_SAMPLE_METRICS = Registry("mcmd", "mmd")
+TWO_SAMPLE_METRICS = Registry({"mcmd": "mcmd", "mmd": "mmd"})
 """Metrics that compare two samples from separate files instead of predictions and targets."""
 
 

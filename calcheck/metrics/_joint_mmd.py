@@ -195,8 +195,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         require_count_option("max_exact_rows", self.max_exact_rows)
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
-        from calcheck.kernels.input_kernel import all_inputs
-        from calcheck.kernels.scaling import neighbors
+        from calcheck.kernels.input_kernel import all_inputs, neighbors
 
         rows = source.predictions()
         x = all_inputs(rows, run)

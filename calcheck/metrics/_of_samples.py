@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.embeddings.strata import Strata
+    from calcheck.embeddings.permutation_null import Strata
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
@@ -116,7 +116,7 @@ class OfSamples:
         """Return the metric of permuted samples."""
         import numpy as np
 
-        from calcheck.embeddings.strata import NO_OVERLAP, permutation_warnings
+        from calcheck.embeddings.permutation_null import NO_OVERLAP, permutation_warnings
         from calcheck.execution.prefetch import one_blas_thread
 
         groups = self._groups(fit, simulation.rows)
@@ -137,7 +137,7 @@ class OfSamples:
         """Return the groups of rows that are exchanged: all rows, or those with equal or similar inputs."""
         import numpy as np
 
-        from calcheck.embeddings.strata import joint_strata, strata
+        from calcheck.embeddings.permutation_null import joint_strata, strata
 
         x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
         if not self.exchanges_similar_inputs:

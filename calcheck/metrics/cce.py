@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.metrics._cce_exact import CceExact
-    from calcheck.metrics._cce_nystroem import CceNystroem
+    from calcheck.metrics._cce_fits import CceExact, CceNystroem
     from calcheck.predictions import Predictions, Source
     from calcheck.results import NullDistribution, RowResults
     from calcheck.statistics.groups import Means
@@ -102,8 +101,8 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     there are about ten. Memory is n^2 / 2 numbers, or O(n) if these exceed ``--memory``. The Nyström approximation with
     M landmarks takes one pass over the rows, O(n M (d + M)); its bias is estimated on 1,024 validation rows and added
     to the mean.
-    Details give the reach, the distance within which inputs are averaged (:func:`calcheck.embeddings.reach.reach`).
-    Rows give the effective number of neighbors (:func:`calcheck.embeddings.reach.effective_neighbors`).
+    Details give the reach, the distance within which inputs are averaged (:func:`calcheck.embeddings.distance.reach`).
+    Rows give the effective number of neighbors (:func:`calcheck.embeddings.distance.effective_neighbors`).
     A Laplace or polynomial kernel on targets needs an exact solver. Means of a polynomial kernel are moments, in closed
     form. Those of a Laplace kernel are sums for counts and draws, and otherwise integrals, exact to 1e-11; all pairs of
     targets and predictions are then compared, so memory is O(n^2). A replicate takes O(n^2), or O(n r) if the kernel on
@@ -162,8 +161,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 
     def fit(self, source: Source, run: Run) -> CceExact | CceNystroem:
-        from calcheck.metrics._cce_exact import CceExact
-        from calcheck.metrics._cce_nystroem import CceNystroem
+        from calcheck.metrics._cce_fits import CceExact, CceNystroem
 
         settings = self.settings(source.predictions(), run)
         if reason := self._approximation_reason(settings, source.predictions(), run):
@@ -220,7 +218,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return approximation_reason(len(rows), rows.width, settings.features.rank, run)
 
     def evaluate(self, fit: CceExact | CceNystroem, source: Source, run: Run) -> RowResults:
-        from calcheck.distributions.bernoulli import OpenBernoulli
+        from calcheck.distributions.count_families import OpenBernoulli
 
         rows, predictive = fit.evaluate(source, run), source.predictions().predictive
         if predictive is None or predictive.family != "bernoulli":
@@ -244,7 +242,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         DataError
             The rows are too many for an exact solver.
         """
-        from calcheck.metrics._cce_exact import influences
+        from calcheck.metrics._cce_fits import influences
 
         first = both.take(slice(len(both) // 2))
         settings = self.settings(first, run)

@@ -252,9 +252,14 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         """Return the metric of permuted samples; each permutation has its own regressions."""
         import numpy as np
 
-        from calcheck.embeddings.permutation_null import input_kernel_of, permutation_null
+        from calcheck.embeddings.permutation_null import (
+            NO_OVERLAP,
+            input_kernel_of,
+            permutation_null,
+            permutation_warnings,
+            strata,
+        )
         from calcheck.embeddings.pooled_outputs import PooledOutputs, RescaledOutputs
-        from calcheck.embeddings.strata import NO_OVERLAP, permutation_warnings, strata
         from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, fit.inputs.scaling

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.mmd.two_sample_mmd import PooledGram
+    from calcheck.mmd.two_samples import PooledGram
     from calcheck.predictions import Source
     from calcheck.statistics.groups import Means
 
@@ -133,7 +133,7 @@ class Mmd(Metric[MmdFit]):
         import numpy as np
 
         from calcheck.kernels.input_kernel import all_inputs, target_matrix
-        from calcheck.mmd.two_sample_mmd import PooledGram
+        from calcheck.mmd.two_samples import PooledGram
 
         rows = source.predictions()
         labels = first_sample(rows, "mmd")
@@ -181,7 +181,7 @@ class Mmd(Metric[MmdFit]):
         """Return the metric of permuted samples."""
         import numpy as np
 
-        from calcheck.embeddings.strata import joint_strata, one_stratum
+        from calcheck.embeddings.permutation_null import joint_strata, one_stratum
 
         rows = simulation.rows
         groups = joint_strata(np.asarray(rows.inputs()), fit.labels) if self.joint else one_stratum(fit.labels)

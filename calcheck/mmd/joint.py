@@ -13,9 +13,8 @@ from calcheck.distributions import Samples
 from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.execution.prefetch import one_blas_thread
-from calcheck.linalg.eigenbasis import truncated_eigenbasis
-from calcheck.mmd.pair_sums import of_different
-from calcheck.mmd.quadratic_forms import QuadraticForm
+from calcheck.linalg.cholesky import truncated_eigenbasis
+from calcheck.mmd.quadratic_forms import QuadraticForm, of_different
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.embeddings.pooled_outputs import PooledOutputs
 from calcheck.mmd.frechet import frechet, moments
-from calcheck.mmd.two_sample_mmd import PooledGram
+from calcheck.mmd.two_samples import PooledGram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class JointMmd:
     gram : (n, n)
         Product of both kernels for all pairs of rows.
     statistic : str
-        Estimator; see :meth:`calcheck.mmd.two_sample_mmd.PooledGram.distances`.
+        Estimator; see :meth:`calcheck.mmd.two_samples.PooledGram.distances`.
     """
 
     def __init__(self, gram: Values, statistic: Estimator) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.distributions.samples import Samples
+from calcheck.distributions.special import normal_kernel_mean
 from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings
 from calcheck.kernels.functions import Laplace
-from calcheck.mmd.pair_sums import of_different, row_products
+from calcheck.mmd.quadratic_forms import of_different, row_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

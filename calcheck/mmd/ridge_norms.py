@@ -11,8 +11,8 @@ import numpy as np
 from calcheck.embeddings.laplace_features import PairForm
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
+from calcheck.linalg.cholesky import gram_factor
 from calcheck.linalg.nystroem import LandmarkSamples, first_sufficient
-from calcheck.linalg.pivoted_cholesky import gram_factor
 from calcheck.messages import Message
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
 

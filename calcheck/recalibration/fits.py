@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.gaussian import Gaussian
+from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, NumericalError
@@ -200,7 +199,7 @@ def fit_pit(rows: Predictions, _: FitOptions) -> Pit:
     left, right = _pit_limits(rows)
     n = len(right)
     if np.array_equal(left, right):
-        from calcheck.distributions.recalibrator import Recalibrator
+        from calcheck.distributions.recalibrated import Recalibrator
 
         ordered = np.sort(np.clip(right, SMALLEST, LARGEST))
         found = Recalibrator.from_knots(ordered, levels_of(n), most=MOST_KNOTS)

@@ -9,8 +9,7 @@ import numpy as np
 
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
-from calcheck.distributions.recalibrated import recalibrate
-from calcheck.distributions.recalibrator import Recalibrator
+from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,8 +14,7 @@ from scipy.special import expit
 
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
-from calcheck.distributions.recalibrated import recalibrate
-from calcheck.distributions.recalibrator import Recalibrator
+from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.errors import DataError
 from calcheck.recalibration.features import Feature  # noqa: TC001 - stored steps are read by the types of fields
 from calcheck.recalibration.regression import LARGEST

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.lazy_inputs import load
-from calcheck.linalg.principal_components import principal_components
+from calcheck.linalg.gram import principal_components
 from calcheck.region_maps.sums import group_sums
 from calcheck.statistics.bins import edge_bins, middle_range
 from calcheck.statistics.groups import Groups, cells

@@ -14,7 +14,7 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.pit import Pit
-from calcheck.metrics.zms import Zms
+from calcheck.metrics.spread import Zms
 from calcheck.statistics.moments import missing_reference_reason, z_scores
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions.bernoulli import Bernoulli, OpenBernoulli
+from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
 from calcheck.predictions import MappedSource
 from calcheck.statistics.groups import digitize
 from calcheck.statistics.moments import covered, interval_mass

@@ -15,7 +15,7 @@ from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.execution.backend import Precision
 from calcheck.kernels.functions import Kernel
-from calcheck.kernels.scaling import Scaling
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.messages import Message
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics._validity import ValidBinsMetric
     from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
+    from calcheck.metrics.local_spread import ValidBinsMetric
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
 

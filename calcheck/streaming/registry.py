@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.embeddings.landmark_selection import LandmarkOptions
 from calcheck.kernels.kernel_options import EXACT
-from calcheck.metrics._validity import ValidBinsMetric
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
-from calcheck.metrics.cv import Cv
+from calcheck.metrics.local_spread import ValidBinsMetric
+from calcheck.metrics.sharpness import Cv
 from calcheck.streaming.metric_accumulators import (
     BinnedAccumulator,
     ColumnAccumulator,

@@ -5,13 +5,10 @@ from functools import partial
 import numpy as np
 
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.gaussian import AssumedGaussian
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.continuous import AssumedGaussian
+from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.mixture import Mixture
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.positive import Gamma, LogNormal
 from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import Predictions
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.execution.context import Run
 from calcheck.monitoring.e_process import log_product
 from calcheck.monitoring.history import summarize

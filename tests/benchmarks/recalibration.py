@@ -24,7 +24,7 @@ import numpy as np
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import Predictions
 from calcheck.recalibration.choice import cross_validate

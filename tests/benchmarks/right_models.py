@@ -21,9 +21,8 @@ import numpy as np
 
 import calcheck
 from calcheck.distributions import Gaussian, Independent, Intervals, Quantiles, Samples
-from calcheck.distributions.lognormal import LogNormal
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import NegativeBinomial, Poisson
+from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.align import Model

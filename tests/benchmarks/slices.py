@@ -24,7 +24,7 @@ import numpy as np
 
 from calcheck.conditions import Condition
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.independent import Independent
+from calcheck.distributions.joint import Independent
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import calcheck
 from calcheck.cli.app import make_program
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 from calcheck.region_maps.sums import mean_square_limits
 from tests.files import write

@@ -14,8 +14,8 @@ from calcheck.cli.command_group import PANELS
 from calcheck.errors import OptionError
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics import METRICS
-from calcheck.metrics.mae import Mae
-from calcheck.metrics.pinball import Pinball
+from calcheck.metrics.accuracy import Mae
+from calcheck.metrics.quantile_scores import Pinball
 from calcheck.options import option, options_of
 from calcheck.studies.sweep_settings import parse
 
@@ -39,7 +39,7 @@ def tiers(monkeypatch, tmp_path):
     module = ModuleType("calcheck.metrics.tiers")
     module.Tiers = Tiers
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(METRICS._names, "tiers", None)
+    monkeypatch.setitem(METRICS.modules, "tiers", "tiers")
     monkeypatch.setitem(PANELS["Metrics"], "tiers", "metric_commands")
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)

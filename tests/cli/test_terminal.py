@@ -99,7 +99,7 @@ def test_stages_of_a_prefixed_run_start_with_its_name():
 def test_metrics_and_models_are_named_in_their_stages(preds):
     import calcheck as package
     from calcheck.metrics.crps import Crps
-    from calcheck.metrics.lzms import Lzms
+    from calcheck.metrics.local_spread import Lzms
     from calcheck.studies.align import Model
     from calcheck.studies.compare import compare
 

@@ -8,9 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.lognormal import LogNormal
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.positive import Gamma, LogNormal
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run

@@ -146,7 +146,7 @@ def test_exact_is_the_limit_of_many_draws():
 
 def test_exact_means_of_counts_equal_those_of_many_draws():
     """Poisson: the sum over the support equals 2,500 draws per row to Monte Carlo error."""
-    from calcheck.distributions.poisson import Poisson
+    from calcheck.distributions.count_families import Poisson
 
     rng = np.random.default_rng(9)
     x = rng.uniform(0, 3, (80, 1))
@@ -192,7 +192,7 @@ def test_counts_with_a_narrow_kernel_equal_the_naive_closed_form():
     """gamma_y = 5 distinguishes neighboring counts: the model is its masses on 0 … 999, as weighted draws."""
     from scipy import stats
 
-    from calcheck.distributions.poisson import Poisson
+    from calcheck.distributions.count_families import Poisson
 
     rng = np.random.default_rng(12)
     x = rng.normal(size=(60, 2))

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.embeddings import landmark_selection
 from calcheck.embeddings import nystroem_sums as row_sums

@@ -5,9 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS

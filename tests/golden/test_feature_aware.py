@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Independent
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.joint_gaussian import JointGaussian
+from calcheck.distributions.joint import JointGaussian
+from calcheck.distributions.positive import Gamma
 from calcheck.errors import OptionError
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator

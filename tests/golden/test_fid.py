@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.gaussian import Gaussian
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.continuous import Cauchy, Gaussian
+from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS

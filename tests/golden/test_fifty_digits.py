@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from calcheck.distributions import Gaussian
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.continuous import Cauchy, Laplace
 from calcheck.distributions.mixture import Mixture
+from calcheck.distributions.positive import Gamma, LogNormal, Weibull, log_moment_ratio
 from calcheck.distributions.special import log_half_step, log_ratio_excess, stirling_error
 from calcheck.distributions.student_t import StudentT
-from calcheck.distributions.weibull import Weibull, log_moment_ratio
 
 ROUNDING = 2.0**-52
 ERROR = 1e-13

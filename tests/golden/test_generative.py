@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.continuous import Laplace
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS

@@ -14,8 +14,7 @@ from calcheck.execution.limits import Limits
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.coverage import Coverage
-from calcheck.metrics.ence import Ence
-from calcheck.metrics.zms import Zms
+from calcheck.metrics.spread import Ence, Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
 from calcheck.studies.slices import by_groups

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.embeddings.permutation_null import low_rank_kernel
-from calcheck.embeddings.strata import joint_strata, one_stratum, strata
+from calcheck.embeddings.permutation_null import joint_strata, low_rank_kernel, one_stratum, strata
 from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels.functions import Polynomial
-from calcheck.metrics.cmmd import Cmmd
-from calcheck.metrics.fid import Fid
+from calcheck.metrics.cmmd import Cmmd, Fid
 from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.mmd import Mmd
 from calcheck.predictions import InMemory, Predictions

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.gaussian import AssumedGaussian
-from calcheck.distributions.lognormal import LogNormal
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.continuous import AssumedGaussian
+from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.positive import LogNormal
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS

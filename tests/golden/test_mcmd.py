@@ -8,8 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Samples
-from calcheck.embeddings.permutation_null import input_kernel_of
-from calcheck.embeddings.strata import strata
+from calcheck.embeddings.permutation_null import input_kernel_of, strata
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.mcmd import Mcmd

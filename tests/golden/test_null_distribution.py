@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.lazy import LazyPredictive
-from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.continuous import Cauchy
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import mix
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate

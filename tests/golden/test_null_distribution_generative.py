@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.execution.context import Run
 from calcheck.inference.null_distribution import FittedMetric, NullSimulator, SimulatesNull, simulate_null
 from calcheck.inference.verdict_basis import Basis

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.gaussian import AssumedGaussian
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.continuous import AssumedGaussian
+from calcheck.distributions.count_families import Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import DECOMPOSITIONS, DEFAULT_METRICS, METRICS, PIT_COMPONENTS

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate
 
 from calcheck.distributions import Gaussian
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.row_dependence import RowDependence

@@ -10,10 +10,10 @@ from scipy import stats
 from scipy.special import ndtr
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.execution.context import Run
-from calcheck.metrics.bias import Bias
-from calcheck.metrics.zms import Zms
+from calcheck.metrics.accuracy import Bias
+from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut, column_values, quantile_bins, text_bins
 from calcheck.regions.scan import Scan

@@ -8,17 +8,13 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.joint_gaussian import JointGaussian
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.count_families import NegativeBinomial, Poisson
+from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.mixture import Mixture
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.student_t import StudentT
-from calcheck.distributions.weibull import Weibull
 from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
 from calcheck.embeddings.monomial_features import MonomialFeatures
 from calcheck.errors import DataError, OptionError

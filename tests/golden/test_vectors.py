@@ -6,7 +6,7 @@ import scoringrules
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.independent import Independent
+from calcheck.distributions.joint import Independent
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.crps import Crps

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.counts import WIDE_FROM, Counts
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.positive import Gamma
 from calcheck.errors import DataError
 
 ERROR = 1e-8

@@ -13,8 +13,8 @@ from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.coverage import Coverage
-from calcheck.metrics.wis import Wis
-from calcheck.metrics.zms import Zms
+from calcheck.metrics.quantile_scores import Wis
+from calcheck.metrics.spread import Zms
 from tests.shorthand import rows_of, texts
 
 # file, options, units, family, and values of the first unit: its target, or None, and a number of its prediction

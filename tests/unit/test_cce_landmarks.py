@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import read
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.embeddings import landmark_selection, nystroem_sums
-from calcheck.embeddings.leverage import weighted_leverage_sample
+from calcheck.embeddings.row_sample import weighted_leverage_sample
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import calcheck
-from calcheck.distributions.crossing import crossing_of
+from calcheck.distributions.intervals import crossing_of
 from calcheck.io.tables import memory
 from tests.files import limited, write
 from tests.shorthand import texts

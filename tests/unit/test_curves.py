@@ -7,13 +7,13 @@ from scipy.special import ndtri
 from scipy.stats import bootstrap
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.bernoulli import Bernoulli
+from calcheck.distributions.count_families import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
 from calcheck.inference.curves_at_inputs import curves_at_inputs
-from calcheck.linalg.principal_components import principal_components
+from calcheck.linalg.gram import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.coverage import LEVELS, coverage_by_level

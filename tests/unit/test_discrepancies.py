@@ -10,7 +10,7 @@ from torch.autograd import gradcheck
 
 from calcheck.discrepancies import ammd, ammd_terms, cmmd, fid, jmmd, mcmd, standardized
 from calcheck.errors import DataError, OptionError
-from calcheck.mmd import pair_sums as pairs
+from calcheck.mmd import quadratic_forms as pairs
 from calcheck.mmd.frechet import Moments, frechet
 from tests import naive
 

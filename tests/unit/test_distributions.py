@@ -9,9 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 from calcheck.distributions import CONVENTIONS, FAMILIES, Gaussian, Independent, Samples
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.errors import DataError, OptionError
 from tests.families import example_parameters
 

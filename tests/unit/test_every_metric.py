@@ -24,11 +24,9 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Quantiles, Samples
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.count_families import DoublePoisson
 from calcheck.distributions.mixture import Mixture
-from calcheck.distributions.weibull import Weibull
+from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.verdicts import statistic_of
@@ -269,7 +267,7 @@ def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, f
 @every_metric
 def test_name_class_and_file_agree(metric):
     assert metric.__name__ == "".join(part.capitalize() for part in metric.info.name.split("-"))
-    assert metric.__module__ == f"calcheck.metrics.{metric.info.name.replace('-', '_')}"
+    assert metric.__module__ == f"calcheck.metrics.{METRICS.modules[metric.info.name]}"
     assert METRICS[metric.info.name] is metric
 
 

@@ -10,16 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import integrate, optimize, special, stats
 
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.gamma import Gamma
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.mixture import Mixture
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.student_t import StudentT
-from calcheck.distributions.weibull import Weibull
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run

@@ -9,7 +9,7 @@ import pytest
 
 from calcheck.clear_failures import clear_failures
 from calcheck.conclusion import conclude
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.samples import Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run

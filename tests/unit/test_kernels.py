@@ -18,7 +18,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
-from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling, neighbors
+from calcheck.kernels.input_kernel import Scaling, bandwidth, fit_scaling, neighbors
 from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients

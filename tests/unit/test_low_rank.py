@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
 from calcheck.kernels.functions import Polynomial, Rbf
-from calcheck.linalg.eigenbasis import eigenvectors, leading, psd_root, truncated_eigenbasis
+from calcheck.linalg.cholesky import PivotedCholesky, eigenvectors, leading, psd_root, truncated_eigenbasis
 from calcheck.linalg.nystroem import Nystroem, RowBlocks, first_sufficient
-from calcheck.linalg.pivoted_cholesky import PivotedCholesky
 
 ARRAY = backend(None, "float64")
 

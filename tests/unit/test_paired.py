@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.continuous import Laplace
+from calcheck.distributions.positive import LogNormal
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
 from calcheck.inference.bootstrap import Replicates

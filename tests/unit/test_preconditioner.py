@@ -10,7 +10,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.context import Run, silent
 from calcheck.kernels.functions import Laplace, Rbf
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.preconditioner import Preconditioner, pays_off
+from calcheck.linalg.nystroem import Preconditioner, pays_off
 from calcheck.linalg.solvers import conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions

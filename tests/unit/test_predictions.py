@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError, ValuesError
 from calcheck.predictions import InMemory, Predictions, concat
 from tests.shorthand import texts

@@ -5,8 +5,8 @@ import pytest
 
 from calcheck.cli.preview import first_rows
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.continuous import Cauchy
+from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 
 Y = np.array([3.0, 0.0, 1.0, 9.0])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 from calcheck.statistics.pit import pit, randomized_pit
 

@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
-from calcheck.embeddings.reach import effective_neighbors, reach
+from calcheck.embeddings.distance import effective_neighbors, reach
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
 from calcheck.kernels.functions import Polynomial, Rbf
-from calcheck.kernels.scaling import Scaling, fit_scaling
+from calcheck.kernels.input_kernel import Scaling, fit_scaling
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import input_kernel, weights

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 
 from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError
 from calcheck.execution.row_dependence import RowDependence
 from calcheck.predictions import Predictions

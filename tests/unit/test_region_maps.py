@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, chi2
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.cauchy import Cauchy
+from calcheck.distributions.continuous import Cauchy
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.positive import LogNormal
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.inference.risk_coverage import RejectionCurves

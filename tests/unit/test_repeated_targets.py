@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import RowRandom, mix
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw
 from calcheck.execution.context import RandomStream, Run
 from tests.naive import target_kernel

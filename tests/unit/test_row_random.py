@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
 from calcheck.execution.context import Run
 from calcheck.execution.row_keys import batch_row_keys, row_keys

@@ -15,7 +15,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.execution.limits import Limits
 from calcheck.kernels.functions import KERNELS
-from calcheck.metrics import METRICS, _cce_exact
+from calcheck.metrics import METRICS, _cce_fits
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Means
@@ -187,7 +187,7 @@ def test_inputs_are_fitted_once_for_all_settings_and_models_that_share_them(monk
             made.append(1)
             super().__init__(*args, **options)
 
-    monkeypatch.setattr(_cce_exact, "KernelRidge", Counted)
+    monkeypatch.setattr(_cce_fits, "KernelRidge", Counted)
     models = [model("a"), model("b", spread=2.0)]
     swept("lambda=0.001..1", "gamma-y=0.1..1", models=models)
     assert len(made) == 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
-from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.continuous import AssumedGaussian
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError

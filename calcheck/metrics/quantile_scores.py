@@ -1,15 +1,15 @@
-"""Weighted interval score."""
+"""Proper scores of quantiles and intervals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.details import WisDetails
+from calcheck.details import LevelScore, PinballDetails, WisDetails
 from calcheck.errors import DataError, OptionError
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics.base import LevelsOption, LocalMetric
+from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
 from calcheck.results import RowResults
 
@@ -22,6 +22,71 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
     from calcheck.statistics.groups import Means
+
+
+@dataclass(frozen=True)
+class IntervalScore(LevelOption, MeanMetric):
+    r"""Interval (Winkler) score: width of the central intervals plus a penalty for targets outside.
+
+    .. math:: \frac1n \sum_i (u_i - l_i) + \frac2\alpha (l_i - y_i)_+ + \frac2\alpha (y_i - u_i)_+, \qquad
+              \alpha = 1 - p
+
+    Parameters
+    ----------
+    level
+        Nominal coverage p of the central intervals.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions, or n intervals at this level
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better; the expectation is minimal for the true interval.
+
+    Raises
+    ------
+    OptionError
+        The level is not strictly between 0 and 1.
+
+    Notes
+    -----
+    A mean over rows; unbiased. Time O(n).
+
+    References
+    ----------
+    Gneiting, Raftery (2007), doi:10.1198/016214506000001437.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="interval-score",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
+        source="Gneiting, Raftery 2007",
+        interpretation="Smaller is better.",
+        uses="interval",
+    )
+    column: ClassVar[str] = "interval_score"
+
+    def compute(self, rows: Predictions) -> RowResults:
+        import numpy as np
+        from scoringrules import interval_score
+
+        from calcheck.statistics.moments import central_interval, targets
+
+        y, level = targets(rows), self.level_of(rows.predictive)
+
+        def score(part: Predictive, rows: slice) -> NDArray[np.float64]:
+            limits = central_interval(part, level)
+            return np.reshape(interval_score(y[rows], *limits, 1 - level, backend="numpy"), -1)
+
+        return RowResults({"interval_score": rows.distributions().map_batches(score)})
+
 
 HUB_LEVELS = (0.01, 0.025, *(round(0.05 * j, 2) for j in range(1, 20)), 0.975, 0.99)
 """The 23 levels of forecast hubs."""
@@ -149,3 +214,82 @@ def _unpaired(levels: Sequence[float]) -> list[float]:
 def _details(means: Mapping[str, Any], levels: Sequence[float]) -> WisDetails:
     over, under, dispersion = (float(means[name]) for name in COMPONENTS)
     return {"overprediction": over, "underprediction": under, "dispersion": dispersion, "levels": list(levels)}
+
+
+@dataclass(frozen=True)
+class Pinball(LevelsOption, MeanMetric):
+    r"""Pinball loss (quantile score) of predicted quantiles, averaged over quantile levels.
+
+    .. math:: \frac1{nk} \sum_{i=1}^n \sum_{j=1}^k (1\{y_i < q_{ij}\} - p_j) (q_{ij} - y_i), \qquad
+              q_{ij} = F_i^{-1}(p_j)
+
+    Parameters
+    ----------
+    levels
+        Quantile levels p_1, ..., p_k.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better; the expectation is minimal for the true quantiles. ``details`` contain the mean
+    score at each level.
+
+    Raises
+    ------
+    OptionError
+        A level is not strictly between 0 and 1, or is given twice, or there are more than 1,000.
+    DataError
+        The predictions are quantiles, and a level is beyond the outermost one.
+
+    Notes
+    -----
+    A mean over rows; unbiased. At level 1/2 alone, it is half the mean absolute error of medians; the integral over all
+    levels is half the CRPS. Files of quantiles use their own levels; other levels are interpolated. There is no verdict
+    for such a file, as the score of a perfect model depends on the distribution between and beyond the quantiles.
+    scoringrules computes the score. Time O(n k), memory O(n).
+
+    References
+    ----------
+    Koenker, Bassett (1978), Econometrica 46, 33-50. Gneiting, Raftery (2007), Sec. 6, doi:10.1198/016214506000001437.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="pinball",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
+        source="Koenker, Bassett 1978; Gneiting, Raftery 2007, Sec. 6",
+        interpretation="Smaller is better.",
+        details=PinballDetails,
+    )
+    column: ClassVar[str] = "pinball"
+    default_levels: ClassVar[tuple[float, ...]] = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+    levels: tuple[float, ...] | None = option(
+        None, "Quantile levels of the scores. Default: those of a quantile file, else 0.1, 0.25, 0.5, 0.75 and 0.9."
+    )
+
+    def compute(self, rows: Predictions) -> RowResults:
+        import numpy as np
+        from scoringrules import quantile_score
+
+        from calcheck.statistics.moments import targets
+        from calcheck.statistics.quantile_scores import quantiles
+
+        predictive, y = rows.distributions(), targets(rows)
+        levels = self.levels_of(predictive)
+        total = np.zeros(len(y))
+        by_level: list[LevelScore] = []
+        for level, predicted in zip(levels, quantiles(predictive, levels), strict=True):
+            scores = np.asarray(quantile_score(y, predicted, level, backend="numpy"))
+            total += scores
+            by_level.append({"level": level, "score": float(scores.mean())})
+        details: PinballDetails = {"by_level": by_level}
+        return RowResults({"pinball": total / len(levels)}, details=details)

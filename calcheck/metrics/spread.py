@@ -1,0 +1,308 @@
+"""Squared errors, compared with predicted variances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from calcheck.details import BinnedDetails, RceDetails, ZmsDetails
+from calcheck.messages import Message
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
+from calcheck.options import option
+from calcheck.results import RowResults
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Means
+
+
+@dataclass(frozen=True)
+class Zms(MeanMetric):
+    r"""Mean squared z-score: squared errors relative to the predicted variances, averaged over rows.
+
+    .. math:: \mathrm{ZMS} = \frac1n \sum_i z_i^2, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Dimensionless, >= 0. The ideal is 1 for any shape of the distributions; values above 1 mean that the uncertainties
+    are too small.
+
+    Raises
+    ------
+    ValuesError
+        A standard deviation is 0.
+
+    Notes
+    -----
+    A mean over rows; unbiased. Time O(n). All rows have equal weight, whereas RCE is dominated by rows with large
+    uncertainties. If z^2 has a heavy tail, few rows determine the value, and there is a warning. ``details`` have the
+    mean and the variance of z: ZMS = mean(z)^2 + (n - 1) / n Var(z), so a bias is told from a wrong spread.
+
+    References
+    ----------
+    Pernot (2024), Eq. 11, arXiv 2402.10043.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="zms",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="reference",
+        above="too-narrow",
+        below="too-wide",
+        source="Pernot, Eq. 11 (arXiv 2402.10043)",
+        interpretation="1 is ideal; values above 1 mean that the uncertainties are too small.",
+        distribution_free=True,
+        details=ZmsDetails,
+    )
+    column: ClassVar[str] = "z2"
+
+    def compute(self, rows: Predictions) -> RowResults:
+        from calcheck.statistics.moments import heavy_tails, missing_reference_reason, z_scores
+
+        z = z_scores(rows)
+        squared = z**2
+        skewness, warnings = heavy_tails({"z2": (squared, 0.8)})
+        details: ZmsDetails = {"skewness": {"z2": skewness["z2"]}, "mean_z": float(z.mean())}
+        if len(z) > 1:
+            details["variance_z"] = float(z.var(ddof=1))
+        if unknown := missing_reference_reason(rows):
+            warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
+        return RowResults({"z2": squared}, reference=None if unknown else 1.0, details=details, warnings=warnings)
+
+
+@dataclass(frozen=True)
+class Rce(LocalMetric):
+    r"""Relative difference between the average predicted uncertainty (RMV) and the observed error (RMSE).
+
+    .. math:: \mathrm{RCE} = \frac{\mathrm{RMV} - \mathrm{RMSE}}{\mathrm{RMV}}, \qquad
+              \mathrm{RMV} = \sqrt{\frac1n \sum_i \sigma_i^2}, \quad
+              \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Dimensionless, at most 1. The ideal is 0 for any shape of the distributions; negative values mean that the
+    uncertainties are too small.
+
+    Raises
+    ------
+    ValuesError
+        A standard deviation is 0.
+
+    Notes
+    -----
+    Biased by O(1/n). If the uncertainties have a heavy tail, the bias is large, few rows determine the value, the
+    interval has less than nominal coverage (Pernot, Fig. 3), and there is a warning. ZMS does not have this problem.
+    Time O(n).
+
+    References
+    ----------
+    Pernot (2024), Eq. 7, arXiv 2402.10043.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="rce",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="reference",
+        above="too-wide",
+        below="too-narrow",
+        source="Pernot, Eq. 7 (arXiv 2402.10043)",
+        interpretation="0 is ideal; negative values mean that the uncertainties are too small.",
+        distribution_free=True,
+        details=RceDetails,
+    )
+
+    def compute(self, rows: Predictions) -> RowResults:
+        from calcheck.statistics.moments import (
+            errors,
+            heavy_tails,
+            missing_moments_reason,
+            reference_rce,
+            uncertainties,
+        )
+
+        error = errors(rows)
+        variance, squared = uncertainties(rows) ** 2, error**2
+        columns = {"variance": variance, "squared_error": squared}
+        skewness, warnings = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
+        details: RceDetails = {
+            "skewness": {"variance": skewness["variance"], "squared_error": skewness["squared_error"]},
+            "rmv": float(variance.mean() ** 0.5),
+            "rmse": float(squared.mean() ** 0.5),
+            "mean_error": float(error.mean()),
+        }
+        if unknown := missing_moments_reason(rows):
+            warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
+        reference = None if unknown else reference_rce(rows)
+        return RowResults(columns, reference=reference, details=details, warnings=warnings)
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        import numpy as np
+
+        return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))
+
+
+LARGEST = "Largest relative difference between predicted and observed spread over bins of rows."
+
+
+@dataclass(frozen=True)
+class Ence(BinnedMetric):
+    r"""Mean relative difference between predicted and observed spread over bins of rows.
+
+    .. math:: \mathrm{ENCE} = \frac1N \sum_{j=1}^{N} \frac{|\mathrm{RMV}_j - \mathrm{RMSE}_j|}{\mathrm{RMV}_j}
+
+    where, over the rows of bin j, RMV is the root mean predicted variance and RMSE the root mean squared error.
+    ``--norm max`` takes the largest term instead of the mean.
+
+    Parameters
+    ----------
+    bins
+        Number of bins N. A column of categories has one bin per category.
+    by
+        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
+        column of categories, which are the bins.
+    norm
+        The mean over the bins, or the maximum.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Dimensionless, >= 0, smaller is better. For a perfect model it tends to 0 as the rows per bin increase. ``details``
+    contain the reliability diagram: range, rows, RMV and RMSE of each bin.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than bins, or the column is missing.
+
+    Notes
+    -----
+    Biased upwards by noise in each bin, and more so under resampling; the percentile interval is not used for the
+    verdict. Unlike in other implementations, rows tied at a bin edge are split between the bins, so the row order of
+    the file does not matter. Bin j ends at row round(j n / N) of the sorted rows; others give the rows that remain to
+    the first bins, and the values differ if rows are few (at 30 rows by up to half). Time O(n log n).
+
+    References
+    ----------
+    Levi, Gispan, Giladi, Fetaya (2022), Eq. 6-8, doi:10.3390/s22155540. Pernot (2024), Eq. 8, arXiv 2402.10043.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="ence",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        above="wrong-in-bins",
+        source="Levi et al., Eq. 6-8 (doi:10.3390/s22155540)",
+        interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
+        interval="percentile",
+        conditional_on="bin edges",
+        details=BinnedDetails,
+    )
+
+    norm: Literal["mean", "max"] = option("mean", "Mean of the differences in the bins, or their maximum.")
+
+    def description(self) -> str:
+        return f"{LARGEST} {self.info.interpretation}" if self.norm == "max" else super().description()
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        import numpy as np
+
+        # With dependent rows, draws of the null distribution can have means of squares below 0
+        rmv, rmse = (np.sqrt(np.maximum(means[name], 0) / means["rows"]) for name in ("variance", "squared_error"))
+        gaps = np.abs(rmv - rmse) / rmv
+        return np.asarray(gaps.max(axis=-1) if self.norm == "max" else gaps.mean(axis=-1))
+
+
+@dataclass(frozen=True)
+class Uce(BinnedMetric):
+    r"""Mean absolute difference between predicted variance and squared error over bins of rows.
+
+    .. math:: \mathrm{UCE} = \sum_{j=1}^{N} w_j |\mathrm{MV}_j - \mathrm{MSE}_j|
+
+    where, over the rows of bin j, MV is the mean predicted variance and MSE the mean squared error.
+
+    Parameters
+    ----------
+    bins
+        Number of bins N. A column of categories has one bin per category.
+    by
+        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
+        column of categories, which are the bins.
+    bin_weights
+        Weights w_j: the share of the rows in the bin (count), or 1/N (uniform). They differ where bins do not have
+        equal counts.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Squared unit of y, >= 0, smaller is better. For a perfect model it tends to 0 as the rows per bin increase.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than bins, or the column is missing.
+
+    Notes
+    -----
+    Dominated by bins of large uncertainty; ENCE uses relative differences instead. Biased upwards by noise in each bin,
+    and more so under resampling; the percentile interval is not used for the verdict. Bins as for ENCE. Time
+    O(n log n).
+
+    References
+    ----------
+    Laves, Ihler, Fast, Kahrs, Ortmaier, Well-Calibrated Regression Uncertainty in Medical Imaging with Deep Learning,
+    MIDL 2020 (PMLR 121), weighted by counts, in bins of equal width. Uniform weights: Pernot's ErrViewLib.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="uce",
+        unit="y^2",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        above="wrong-in-bins",
+        source="Laves et al., MIDL 2020 (PMLR 121)",
+        interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
+        interval="percentile",
+        conditional_on="bin edges",
+        details=BinnedDetails,
+    )
+
+    bin_weights: Literal["uniform", "count"] = option(
+        "count", "Weights of the bins: by number of rows (count), or uniform."
+    )
+
+    def value(self, means: Means) -> NDArray[np.float64]:
+        import numpy as np
+
+        gaps = np.abs(means["variance"] - means["squared_error"])  # multiplied by the bin's share of the rows
+        if self.bin_weights == "count":
+            return np.asarray(gaps.sum(axis=-1))
+        return np.asarray(np.mean(gaps / means["rows"], axis=-1))
