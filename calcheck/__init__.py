@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.lazy_attributes import lazy_attributes
-from calcheck.version import __version__
+from calcheck.core.lazy_attributes import lazy_attributes
+from calcheck.core.version import __version__
 
 if TYPE_CHECKING:
-    from calcheck.api import compare, compare_samples, evaluate, metric, monitor, recalibrate, reject, slices, sweep
+    from calcheck.api.functions import (
+        compare,
+        compare_samples,
+        evaluate,
+        metric,
+        monitor,
+        recalibrate,
+        reject,
+        slices,
+        sweep,
+    )
+    from calcheck.api.interactive import InteractiveReport
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
-    from calcheck.interactive import InteractiveReport
     from calcheck.io import read
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
     from calcheck.report import Report
-    from calcheck.storage.predictions_writer import write
+    from calcheck.storage.writers import write
 
 __all__ = [
     "METRICS",
@@ -52,20 +62,20 @@ __getattr__ = lazy_attributes(
         "NumericalError": "calcheck.errors",
         "OptionError": "calcheck.errors",
         "InMemory": "calcheck.predictions",
-        "InteractiveReport": "calcheck.interactive",
+        "InteractiveReport": "calcheck.api.interactive",
         "Predictions": "calcheck.predictions",
         "Report": "calcheck.report",
-        "compare": "calcheck.api",
-        "compare_samples": "calcheck.api",
-        "evaluate": "calcheck.api",
-        "metric": "calcheck.api",
-        "monitor": "calcheck.api",
+        "compare": "calcheck.api.functions",
+        "compare_samples": "calcheck.api.functions",
+        "evaluate": "calcheck.api.functions",
+        "metric": "calcheck.api.functions",
+        "monitor": "calcheck.api.functions",
         "read": "calcheck.io",
-        "recalibrate": "calcheck.api",
-        "reject": "calcheck.api",
-        "slices": "calcheck.api",
-        "sweep": "calcheck.api",
-        "write": "calcheck.storage.predictions_writer",
+        "recalibrate": "calcheck.api.functions",
+        "reject": "calcheck.api.functions",
+        "slices": "calcheck.api.functions",
+        "sweep": "calcheck.api.functions",
+        "write": "calcheck.storage.writers",
     },
 )
 

@@ -1,16 +1,174 @@
-"""Exceptions for user errors; any other exception is a bug and keeps its traceback."""
+"""Errors, warnings and suggestions."""
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from keyword import iskeyword
-from typing import TYPE_CHECKING
-
-from calcheck.suggestions import with_suggestion
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str:
+    """Return the known word most similar to a word; an empty string if none is similar.
+
+    Upper and lower case count as similar. Of equally similar words, one with the same letters is preferred.
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    by_lower = {each.lower(): each for each in sorted(set(known))}
+    lower = word.lower()
+    near = get_close_matches(lower, by_lower, n=3)
+    likeness = {each: (SequenceMatcher(None, each, lower).ratio(), sorted(each) == sorted(lower)) for each in near}
+    return by_lower[max(near, key=lambda each: likeness[each])] if near else ""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the known word most similar to a word; an empty string if none is similar.
+
+    Examples
+    --------
+    >>> suggestion("zsm", ["zms", "ece"]), suggestion("PIT", ["zms", "pit"]), suggestion("banana", ["zms"])
+    ("Did you mean 'zms'?", "Did you mean 'pit'?", '')
+    >>> suggestion("sede", ["seed", "side"])
+    "Did you mean 'seed'?"
+    """
+    near = nearest_word(word, known)
+    return f"Did you mean '{near}'?" if near else ""
+
+
+def with_suggestion(message: str, word: str, known: Iterable[str]) -> str:
+    """Return a message, followed by a suggestion for a misspelled word in it if there is one.
+
+    Examples
+    --------
+    >>> with_suggestion("there is no metric 'zsm'", "zsm", ["zms", "ece"])
+    "there is no metric 'zsm'. Did you mean 'zms'?"
+    """
+    return ". ".join(filter(None, [message, suggestion(word, known)]))
+
+
+Code = Literal[
+    # why a number is absent
+    "no-value",
+    "infinite-value",
+    "no-interval",
+    "no-verdict",
+    "no-p-value",
+    "no-difference",
+    "no-reference",
+    "undecided",
+    # what a verdict and a p-value are based on
+    "verdict-basis",
+    "exchangeability-assumed",
+    "permutations-approximate",
+    "permutations-partial",
+    # intervals
+    "interval-shows-spread",
+    "few-rows",
+    "few-resamples",
+    "few-effective-rows",
+    "heavy-tail",
+    # rows that depend on each other
+    "dependence",
+    "dependent-rows",
+    "ordered-rows",
+    "few-clusters",
+    # bins
+    "few-rows-per-bin",
+    "tied-bins",
+    # kernels
+    "approximation",
+    "low-dof",
+    "narrow-kernel",
+    "feature-residual",
+    "low-rank-error",
+    "rounding",
+    "targets-moved",
+    "inputs-moved",
+    # data and distributions
+    "layout",
+    "clipped-std",
+    "sorted-quantiles",
+    "targets-joined-by-row",
+    "unknown-shape",
+    "no-negative-error",
+    "interpolated-distributions",
+    "unpaired-levels",
+    "coverage-outcome",
+    "grouped-rows",
+    "impossible-targets",
+    "weighted",
+    "biased-estimator",
+    # studies
+    "different-inputs",
+    "values-compared",
+    "in-hindsight",
+    "criterion-missing",
+    "outside-interval",
+    "not-computed",
+    "tied-uncertainties",
+    "matched-without-targets",
+    "ranking-changes",
+    "streamed",
+    "outside-range",
+    "sampled-rows",
+]
+"""Codes of messages. Their texts may change between versions; the codes do not."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A warning or a note.
+
+    Parameters
+    ----------
+    code : str
+        What the message is about, for programs.
+    text : str
+        The message, for readers.
+    """
+
+    code: Code
+    text: str
+
+    @classmethod
+    def of_absence(cls, code: Literal["no-value", "no-interval", "no-verdict"], reason: str) -> Message:
+        """Return the message that something is absent, with the reason."""
+        return cls(code, f"{_words(code)}: {reason}")
+
+    @property
+    def reason(self) -> str:
+        """The text without what the code says already."""
+        return self.text.removeprefix(f"{_words(self.code)}: ")
+
+    def prefixed(self, prefix: str) -> Message:
+        """Return the message with a text in front."""
+        return replace(self, text=prefix + self.text)
+
+
+def _words(code: Code) -> str:
+    return code.replace("-", " ")
+
+
+INFINITE = Message("infinite-value", "the value is infinite, and null in JSON")
+
+
+def absent_value(value: float) -> Message:
+    """Return the message about a value that is not finite."""
+    return INFINITE if value == math.inf else Message.of_absence("no-value", f"it is {value}")
+
+
+AT_QUANTILES = Message(
+    "verdict-basis",
+    "some targets are equal to quantiles or limits of intervals, as for counts: they count on the side that favors the"
+    " model, and the verdict is conservative",
+)
+
 
 SHOWN = 3  # Maximum number of invalid rows listed in a message
 SHOWN_NAMES = 12  # Maximum number of names listed in a message

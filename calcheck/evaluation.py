@@ -1,7 +1,4 @@
-"""Evaluation of metrics on predictions: prepare, fit, rows, value and report.
-
-The module is not called ``evaluate`` because the package exports a function with that name.
-"""
+"""Evaluation of metrics on predictions: values, intervals, verdicts, and results of rows."""
 
 from __future__ import annotations
 
@@ -11,28 +8,27 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calcheck.dependence.columns import find_clusters
 from calcheck.dependence.notice import input_warnings, noticed_effect
-from calcheck.errors import DataError, NumericalError, OptionError, RefusedError
-from calcheck.execution.context import RandomStream, Run
-from calcheck.inference.curve_bands import CurveBands
-from calcheck.inference.curves_at_inputs import curves_at_inputs
+from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
+from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.curves import CurveBands, curves_at_inputs
 from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
 from calcheck.inference.multiplier_null import simulate_dependent_null
-from calcheck.inference.null_comparison import compare_with_null, without_verdict
 from calcheck.inference.null_distribution import (
     FittedMetric,
     NullSimulator,
     SimulatesNull,
     add_replicates,
+    compare_with_null,
     simulate_null,
+    without_verdict,
 )
-from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict
-from calcheck.inference.pointwise_tests import pointwise_p_values
-from calcheck.inference.step_down import with_adjusted
-from calcheck.inference.verdict_basis import StatedShape, basis_of
-from calcheck.inference.verdicts import infer, null_statistic_of, statistic_of
-from calcheck.messages import Message, absent_value
+from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict, with_adjusted
+from calcheck.inference.p_values import pointwise_p_values
+from calcheck.inference.verdicts import StatedShape, basis_of, infer, null_statistic_of, statistic_of
 from calcheck.metrics.base import ComparesOutcomes, Conditional, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
@@ -41,21 +37,22 @@ from calcheck.statistics.repeated_targets import group_by_input
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
     from calcheck.dependence.notice import DesignEffect
     from calcheck.distributions import Predictive
-    from calcheck.inference.verdict_basis import Basis
+    from calcheck.inference.results import NullDistribution, RowResults
+    from calcheck.inference.verdicts import Basis
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Inference
-    from calcheck.results import NullDistribution, RowResults
 
     Sink = Callable[[Metric[Any], Predictions, RowResults], None]
+
     Referred = Callable[[Metric[Any], RowResults], bool]
+
     Known = tuple[FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
 
 
@@ -106,7 +103,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     FileError, OptionError
         The file or the options do not allow the computation.
     """
-    from calcheck.version import __version__
+    from calcheck.core.version import __version__
 
     run = run or Run()
     run = replace(run, keep_rows=bool(sink or worst or best))
@@ -508,3 +505,25 @@ def _result(
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )
     return Result.from_inference(metric.result(value if finite else None), complete)
+
+
+def with_input_columns(results: Mapping[str, NDArray[Any]], rows: Predictions) -> dict[str, NDArray[Any]]:
+    """Return the keys of the rows, their results, and the other columns of the input, (n,) each.
+
+    Parameters
+    ----------
+    results : mapping
+        Results of rows by name, (n,) each.
+    rows : Predictions
+        The same rows. A column whose name is in use gets the suffix ``_given``, unless its values are the same.
+    """
+    keys = {} if rows.id is None else {rows.id_name: rows.id}
+    columns = {**keys, **results}
+    for name, values in rows.columns.items():
+        if name in keys or (name in columns and np.array_equal(columns[name], values)):
+            continue
+        free = name
+        while free in columns or (free != name and free in rows.columns):
+            free += "_given"
+        columns[free] = values
+    return columns

@@ -8,8 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from itertools import chain
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from calcheck.errors import OptionError
-from calcheck.suggestions import with_suggestion
+from calcheck.errors import OptionError, with_suggestion
 
 RANGE = "linspace:"
 """Beginning of a text that stands for evenly spaced numbers: ``linspace:0:1:5``."""

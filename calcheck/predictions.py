@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calcheck.core.lazy_inputs import LazyInputs, load, take
+from calcheck.core.validation import concat_columns, require_moderate
 from calcheck.distributions.base import REPEATED
 from calcheck.errors import DataError, ValuesError
-from calcheck.lazy_inputs import LazyInputs, load, take
 from calcheck.report import Input
-from calcheck.validation import concat_columns, require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.core.lazy_inputs import Inputs
     from calcheck.distributions import Predictive
-    from calcheck.lazy_inputs import Inputs
-    from calcheck.messages import Message
+    from calcheck.errors import Message
 
 
 @dataclass(frozen=True, eq=False)

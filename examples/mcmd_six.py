@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from calcheck.charts.image import draw
 from calcheck.charts.picture import Picture
-from calcheck.render.pictures.metrics import metric_pictures
+from calcheck.render.pictures import metric_pictures
 from calcheck.report import Report
 from calcheck.storage.report_json import read_report
 

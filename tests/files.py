@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv, feather
 
+from calcheck.io.arrow_arrays import ReadLimits
 from calcheck.io.files import Files
-from calcheck.io.limits import ReadLimits
 
 N, D = 12, 3
 

@@ -15,7 +15,7 @@ REFUSED = frozenset(
 """Words that say nothing about the thing that they name; as parts of a name (`bins_of`, `rows_left`) they are fine."""
 
 EXCEPTIONS: dict[str, str] = {
-    "calcheck.gate.rules.Comparison.left": "the operand to the left of the operator, beside `operator` and `right`",
+    "calcheck.studies.gate.rules.Comparison.left": "the operand before the operator, beside `operator` and `right`",
     "calcheck.report.Gate.judged": "the opposite of the outcome `not judged`, beside `passed` in the JSON report",
 }
 """Qualified names that are such a word, and the reason why each is the right name."""

@@ -11,26 +11,26 @@ from typing import get_args, get_type_hints
 
 from calcheck.cli.app import make_program
 from calcheck.cli.command_group import PANELS, SUMMARIES
+from calcheck.core.metric_info import REMEDIES
 from calcheck.distributions import CONVENTIONS
+from calcheck.errors import Code
 from calcheck.evaluation import run_settings
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io.columns import names as naming_schemes
 from calcheck.io.columns.infer import EMBEDDING, KEYS
 from calcheck.io.columns.names import LONG
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
 from calcheck.io.rows import MODELS
-from calcheck.messages import Code
-from calcheck.metric_info import REMEDIES
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
+from calcheck.models.difference import Diff
 from calcheck.options import flag_of, options_of
 from calcheck.recalibration.recalibration_map import RecalibrationMap
 from calcheck.recalibration.steps import AnyStep
 from calcheck.render.schema import diff_schema, map_schema, report_schema
 from calcheck.report import Report, Result
-from calcheck.storage.column_writer import WRITERS
+from calcheck.storage.writers import WRITERS
 from calcheck.streaming.registry import accumulator_of
-from calcheck.studies.diff import Diff
 
 GUIDES = Path(__file__).parents[1] / "calcheck" / "guides"
 OPTION_HEAD = ("option", "value", "meaning", "default")

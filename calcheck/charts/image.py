@@ -12,9 +12,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from calcheck.charts.vega_lite import vega_lite
+from calcheck.core.text import strip_control
 from calcheck.errors import OptionError
 from calcheck.execution.machine import address_space_limit
-from calcheck.plain_text import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcheck.cli.command_group import CommandGroup
-from calcheck.cli.completion import completion_parameters, is_completing
-from calcheck.cli.precedence import drop_excluded
-from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
+from calcheck.cli.guide import describe_versions
+from calcheck.cli.typer_bridge import (
+    PREFIX,
+    completion_parameters,
+    convert_options,
+    drop_excluded,
+    is_completing,
+    parameters,
+    with_signature,
+)
 from calcheck.cli.usage_errors import describe, explain
-from calcheck.cli.version import describe_versions
 from calcheck.errors import CalcheckError
 from calcheck.execution.machine import address_space_limit
 from calcheck.options import option, options_of
@@ -175,7 +181,7 @@ def _complain(message: str, code: int) -> int:
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()
         )
-        from calcheck.plain_text import strip_control
+        from calcheck.core.text import strip_control
 
         sys.stderr.write(f"calcheck: {strip_control(' '.join(words))}\n")
     return code

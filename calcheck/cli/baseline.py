@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from calcheck.cli.settings import Settings
-    from calcheck.execution.context import Run
-    from calcheck.gate.baseline import Allowed
+    from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Gate, Inference, Report, Result
+    from calcheck.studies.gate.baseline import Allowed
 
 RTOL = 0.05
 STDIN = "-"
@@ -69,8 +69,7 @@ class Base:
 
     def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
         """Return a gate for each result of the baseline, compared with that of the report of a source."""
-        from calcheck.gate.baseline import Tolerance, compare_with_baseline
-        from calcheck.gate.worsening import NotWorse
+        from calcheck.studies.gate.baseline import NotWorse, Tolerance, compare_with_baseline
 
         if self.allowed is None:
             return ()
@@ -83,8 +82,8 @@ class Base:
 
     def _paired(self, source: FileSource, run: Run) -> tuple[tuple[Result, ...], Mapping[str, Inference], str]:
         """Return the results of the baseline, the paired differences by metric, and why there are none."""
-        from calcheck.studies.align import Model
-        from calcheck.studies.losses import loss_differences
+        from calcheck.models.alignment import Model
+        from calcheck.studies.compare.losses import loss_differences
 
         if self.predictions is None:
             return self.results, {}, self.unpaired
@@ -218,7 +217,7 @@ def _metric(stored: Result) -> Metric[Any]:
 
 
 def _allowed(options: AgainstOptions) -> Allowed:
-    from calcheck.gate.baseline import StoredInterval, Tolerance
+    from calcheck.studies.gate.baseline import StoredInterval, Tolerance
 
     if options.within_interval:
         return StoredInterval()

@@ -1,7 +1,4 @@
-"""`calcheck check`: check a file against rules, a baseline or its verdicts.
-
-The exit code is 1 if one is violated, else 3 if one cannot be judged.
-"""
+"""`calcheck check`: rules on reports and on states."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from calcheck.cli.baseline import read_base
+from calcheck.cli.command_group import metric_name
 from calcheck.cli.common import (
     COLUMNS,
     DEPENDENCE,
@@ -18,8 +16,11 @@ from calcheck.cli.common import (
     INFERENCE,
     LEVEL,
     SEED,
+    STDOUT,
     WEIGHTS,
+    deliver_text,
     files_argument,
+    make_run,
     open_source,
     require_groups,
     require_nothing_skipped,
@@ -27,7 +28,6 @@ from calcheck.cli.common import (
     select_metrics,
     weigh,
 )
-from calcheck.cli.gate_rules import exit_code, rules_of
 from calcheck.cli.options import (
     AgainstOptions,
     GateReportOptions,
@@ -37,24 +37,149 @@ from calcheck.cli.options import (
     RuleOptions,
     SummaryOptions,
 )
-from calcheck.cli.output import STDOUT, deliver_text
-from calcheck.cli.state_gates import monitored_states, state_report
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import FileError, OptionError
-from calcheck.metrics import DEFAULT_METRICS, METRICS
+from calcheck.errors import FileError, MissingFileError, OptionError
+from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS
 from calcheck.render import FORMATS, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calcheck.cli.baseline import Base
-    from calcheck.cli.gate_rules import Rules
-    from calcheck.cli.settings import Settings
-    from calcheck.execution.context import Run
+    from calcheck.cli.settings import Config, Settings
+    from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.regions.binning import Cut
-    from calcheck.report import Gate, Report
+    from calcheck.report import Gate, Level, Report
+    from calcheck.studies.gate.rules import Rule
+
+    Rules = list[tuple[Rule, Level]]
+
+
+EXIT_VIOLATED, EXIT_UNJUDGED = 1, 3
+TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
+
+
+def rules_of(options: RuleOptions, config: Config) -> Rules:
+    """Return the rules with their levels; options replace the settings of the same level.
+
+    Raises
+    ------
+    OptionError, FileError
+        A rule is invalid, or names a field that no report has.
+    """
+    configured = _configured(config)
+    found: Rules = []
+    for texts, (table, level) in zip((options.fail_on, options.warn_on), TABLES.items(), strict=True):
+        try:
+            found += [(_rule(text), level) for text in texts or configured[table]]
+        except OptionError as error:
+            if texts:
+                raise
+            msg = f"{config.path}, [gates] {table}: {error}"
+            raise FileError(msg) from error
+    _explain_aliases(found)
+    return found
+
+
+def exit_code(reports: Sequence[Report]) -> int:
+    """Return the exit code for gates: 1 if one is violated, else 3 if one cannot be judged, else 0."""
+    if any(report.violated("fail") for report in reports):
+        return EXIT_VIOLATED
+    return EXIT_UNJUDGED if any(report.unjudged("fail") for report in reports) else 0
+
+
+def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
+    """Return the rules in texts, with their levels.
+
+    Raises
+    ------
+    OptionError
+        A rule is invalid, or names a field that no report has.
+    """
+    found: Rules = [*((_rule(text), "fail") for text in fail_on), *((_rule(text), "warn") for text in warn_on)]
+    _explain_aliases(found)
+    return found
+
+
+def _rule(text: str) -> Rule:
+    from calcheck.studies.gate.resolution import resolve_rule
+    from calcheck.studies.gate.rules import parse
+
+    known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
+    for name, metric in METRICS.items():
+        if metric.info.alternative == "none":
+            known[name].pop("verdict")  # it is always none
+    return resolve_rule(parse(text), known, {name: alias.metric for name, alias in ALIASES.items()})
+
+
+def _explain_aliases(rules: Rules) -> None:
+    """Say which metrics the aliases in rules stand for, each once."""
+    from calcheck.studies.gate.rules import parse
+
+    for name in dict.fromkeys(name for rule, _ in rules for name in parse(rule.text).metrics()):
+        metric_name(name)
+
+
+def _configured(config: Config) -> dict[str, list[str]]:
+    """Return the rules in the settings file as text; a single rule may be given without a list."""
+    if unknown := [name for name in config.gates if name not in TABLES]:
+        msg = f"{config.path}, [gates]: unknown key {unknown[0]!r}. Available keys: {', '.join(TABLES)}"
+        raise FileError(msg)
+    return {table: _texts(config.gates.get(table, []), f"{config.path}, [gates] {table}") for table in TABLES}
+
+
+def _texts(value: Any, where: str) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        msg = f"{where} must be a rule, e.g. 'ece > 0.05', or a list of rules, got {value!r}"
+        raise FileError(msg)
+    return texts
+
+
+ALARM = "monitor.verdict == 'fail'"
+
+
+def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str]:
+    """Return the files if they are states of monitored models; none if they are predictions.
+
+    Raises
+    ------
+    OptionError, FileError
+        Some are, or the requirements do not fit; or there is no such file.
+    """
+    from calcheck.io.files import STDIN, File, kind_of, resolve
+    from calcheck.storage.archives import is_monitor_state
+
+    states = [file for file in files if is_monitor_state(file)]
+    if not states and any(rule.is_monitored for rule, _ in rules):
+        for file in files:
+            if file != STDIN and isinstance(resolve(file), File) and kind_of(file) == "nothing":
+                raise MissingFileError(file)
+        msg = "rules on monitor.… need a state: calcheck monitor FILE --time COLUMN --save-state FILE writes it"
+        raise OptionError(msg)
+    if states and len(states) < len(files):
+        msg = f"{states[0]} is a state of a monitored model, and other files are not: check them separately"
+        raise OptionError(msg)
+    if states and base.name:
+        msg = "--against compares predictions with a baseline, and a state of a monitored model has none: omit it"
+        raise OptionError(msg)
+    return states
+
+
+def state_report(file: str, rules: Rules, given: dict[str, Any]) -> Report:
+    """Return the report of a state with its gates; without rules, there must be no alarm."""
+    from calcheck.studies.gate.evaluate import evaluate_rule
+    from calcheck.studies.gate.rules import parse
+    from calcheck.studies.monitor.report import monitor_report
+    from calcheck.studies.monitor.state import MonitorOptions, read_monitor_state
+
+    report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
+    alarm: Rules = [(parse(ALARM), "fail")]
+    gates = (evaluate_rule(rule, report, level=level) for rule, level in rules or alarm)
+    return replace(report, gates=tuple(gates))
+
 
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
 
@@ -138,7 +263,7 @@ class Requirements:
         if not by and not self.are_sliced:
             return None
         from calcheck.cli.slices import cuts_of
-        from calcheck.studies.slices import GROUP_METRICS
+        from calcheck.studies.slices.study import GROUP_METRICS
 
         for rule, _ in self.rules:
             if rule.names_groups and not by:
@@ -150,8 +275,7 @@ class Requirements:
 
     def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
         """Return the outcomes for the report of a source."""
-        from calcheck.gate.evaluate import evaluate_rule
-        from calcheck.gate.verdicts import verdict_gates
+        from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
 
         if self.are_verdicts:
             return verdict_gates(report)
@@ -194,7 +318,7 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
     """Return the source of a file, with the columns that form groups, or those of a search."""
     if slices is None:
         return open_source(file, given, metrics, narrow=False)
-    from calcheck.studies.slices import file_columns
+    from calcheck.studies.slices.study import file_columns
 
     columns = file_columns([cut.text for cut in slices.cuts])
     source = open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, inputs=not slices.cuts)
@@ -246,9 +370,9 @@ def _deliver(
     reports: Sequence[Report], output: GateReportOptions, summary: str | None, *, monitored: bool = False
 ) -> None:
     """Append the reports to the summary file, and print them."""
-    from calcheck.render.builders.monitor import monitor_document
-    from calcheck.render.builders.report import report_document
+    from calcheck.render.report_document import report_document
     from calcheck.storage.atomic_write import append_text
+    from calcheck.studies.monitor.document import monitor_document
 
     document = monitor_document if monitored else report_document
 

@@ -1,7 +1,8 @@
-"""The commands of the program: each is imported when it is run, or when its own help is shown."""
+"""The commands of the program, loaded when they are used."""
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -9,14 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from calcheck.cli.metric_names import metric_name
 from calcheck.cli.typer_bridge import with_default
 from calcheck.execution.machine import require_address_space
-from calcheck.metrics import METRICS
+from calcheck.metrics import ALIASES, METRICS
 
 if TYPE_CHECKING:
     from calcheck.cli.typer_bridge import Command
     from calcheck.options import Option
+
+
+def metric_name(name: str) -> str:
+    """Return the name of a metric; for an alias, also write to standard error which metric it stands for."""
+    if name not in ALIASES:
+        return name
+    alias = ALIASES[name]
+    sys.stderr.write(f"calcheck: {name} ({alias.meaning}) is {alias}\n")
+    return alias.metric
+
 
 SUMMARIES = Path(__file__).with_name("summaries.txt")
 """Name and summary of each command; generated from the commands by ``python -m tests.reference``."""
@@ -36,9 +46,9 @@ PANELS: dict[str, dict[str, str]] = {
         "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",
-        "trend": "trend",
+        "trend": "compare",
         "validity": "validity",
-        "diff": "diff",
+        "diff": "compare",
         "merge": "streaming",
     },
     "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
@@ -47,8 +57,8 @@ PANELS: dict[str, dict[str, str]] = {
         "mcmd": "mcmd",
         "mmd": "mcmd",
     },
-    "Help with files": {"inspect": "inspect", "convert": "convert"},
-    "Reference": {"guide": "guide", "metrics": "reference", "schema": "reference"},
+    "Help with files": {"inspect": "inspect", "convert": "inspect"},
+    "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
 }
 """The commands in the order of the help: by panel, the module of each."""
 

@@ -1,12 +1,14 @@
-"""Functions and parameters that several commands share."""
+"""What the commands share: sources, runs, progress, and the delivery of reports."""
 
 from __future__ import annotations
 
+import sys
+import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.metric_names import metric_name
+from calcheck.cli.command_group import metric_name
 from calcheck.cli.options import (
     BootstrapOptions,
     EngineOptions,
@@ -18,24 +20,199 @@ from calcheck.cli.options import (
     SignificanceOptions,
     WeightOptions,
 )
-from calcheck.cli.output import Pointwise, require_deliverable
-from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from inspect import Parameter
 
+    from numpy.typing import NDArray
+
+    from calcheck.charts.picture import Picture
+    from calcheck.cli.options import AnyReportOptions, DiffReportOptions, PageOptions, PrintedReportOptions
     from calcheck.cli.settings import Settings
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
+    from calcheck.inference.results import RowResults
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions
+    from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
+
+
+PATIENCE_SECONDS = 1.0
+BAR_WIDTH = 16  # in characters: with a stage and the time left, a line fits 60 columns
+
+
+class _Display:
+    """One line for each stage in progress, on standard error, after a delay in seconds."""
+
+    def __init__(self, delay: float) -> None:
+        self._appears = time.monotonic() + delay
+        self._progress: Any = None
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, stage: str, share: float) -> None:
+        if self._progress is None:
+            if time.monotonic() < self._appears:
+                return
+            self._progress = _appear()
+        if share < 1:
+            self._update(stage, share)
+        elif stage in self._tasks:
+            self._progress.remove_task(self._tasks.pop(stage))
+
+    def _update(self, stage: str, share: float) -> None:
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
+        self._progress.update(self._tasks[stage], completed=share)
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _appear() -> Any:
+    """Show the display: stage, bar, share and time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(BAR_WIDTH),
+        TaskProgressColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+    )
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress.start()
+    return progress
+
+
+@contextmanager
+def progress_bar(*, delay: float = PATIENCE_SECONDS) -> Iterator[Callable[[str, float], None]]:
+    """Yield a callback that shows progress on a terminal after a delay, and does nothing without a terminal."""
+    if not sys.stderr.isatty():
+        from calcheck.execution.run import silent
+
+        yield silent
+        return
+    display = _Display(delay)
+    try:
+        yield display
+    finally:
+        display.close()
+
+
+STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+
+
+class Pointwise:
+    """Collects the per-row results of metrics, and writes them together with the other columns of the rows.
+
+    Parameters
+    ----------
+    path : str or None
+        Output file, .parquet or .csv; None to write nothing.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._shown: Predictions | None = None
+        self._columns: dict[str, NDArray[Any]] = {}
+
+    def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
+        """Add the results of one metric; a column name in use for other values gets the metric's name as prefix."""
+        if self.path is None:
+            return
+        self._shown = shown
+        for name, values in rows.columns.items():
+            known = self._columns.get(name)
+            same = known is None or bool((known == values).all())
+            self._columns[name if same else f"{metric.info.name.replace('-', '_')}_{name}"] = values
+
+    def add(self, shown: Predictions, columns: dict[str, NDArray[Any]]) -> None:
+        """Add columns of all rows."""
+        self._shown = shown
+        self._columns |= columns
+
+    def write(self) -> None:
+        """Write all results in row order, with the other columns of the rows."""
+        from calcheck.evaluation import with_input_columns
+        from calcheck.storage.writers import write_columns
+
+        if self.path is not None and self._shown is not None:
+            write_columns(self.path, with_input_columns(self._columns, self._shown))
+
+
+def require_deliverable(
+    report: AnyReportOptions | DiffReportOptions,
+    inputs: Sequence[str],
+    *,
+    pointwise: str | None = None,
+    plot: str | None = None,
+) -> None:
+    """Raise, before computing, if an output file cannot be written or is also an input file."""
+    from calcheck.charts.image import require_image
+    from calcheck.storage.atomic_write import require_suffix, require_writable
+
+    if pointwise:
+        require_suffix(pointwise)
+    if plot:
+        require_image(plot)
+    require_writable([path for path in (report.output, pointwise, plot) if path and path not in STDOUT], inputs)
+
+
+def draw(picture: Picture, path: str) -> None:
+    """Draw a picture to a file, in the format given by the file name."""
+    from calcheck.charts import image
+    from calcheck.storage.atomic_write import write_bytes
+
+    write_bytes(path, image.draw(picture, path))
+
+
+def draw_metrics(report: Report, path: str) -> None:
+    """Draw the picture of a report of one metric to a file."""
+    from calcheck.render.pictures import metric_pictures
+
+    for picture in metric_pictures(report):
+        draw(picture, path)
+
+
+def deliver(
+    report: Report, output: AnyReportOptions | PrintedReportOptions, build: Callable[[Report], Document] | None = None
+) -> None:
+    """Print the report, or write it to its output file.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+    output : ReportOptions
+        Format and destination.
+    build : callable, optional
+        Builder of the document; default: that of the results of one file.
+    """
+    from calcheck.render import render
+    from calcheck.render.report_document import report_document
+
+    deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
+
+
+def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions | PageOptions | PrintedReportOptions) -> None:
+    """Print a text, or write it to its output file."""
+    from calcheck.storage.atomic_write import write_text
+
+    if output.output and output.output not in STDOUT:
+        write_text(output.output, text)
+    else:
+        sys.stdout.write(text)
+
 
 FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
@@ -167,7 +344,7 @@ def run_context(given: dict[str, Any], source: FileSource | None = None) -> Iter
 
 def make_run(given: dict[str, Any]) -> Run:
     """Return the run settings for the options of a command."""
-    from calcheck.execution.context import Run, default_memory, parse_memory
+    from calcheck.execution.run import Run, default_memory, parse_memory
 
     engine = build(EngineOptions, given)
     bootstrap, compared = build(BootstrapOptions, given), build(NullOptions, given)

@@ -1,4 +1,4 @@
-"""`calcheck compare`: compare several models on the same rows."""
+"""`calcheck compare`, `calcheck trend` and `calcheck diff`: models, times, and reports side by side."""
 
 from __future__ import annotations
 
@@ -14,28 +14,38 @@ from calcheck.cli.common import (
     COLUMNS,
     DEPENDENCE,
     ENGINE,
+    INFERENCE,
     LEVEL,
+    REPORT,
     SEED,
     SIGNIFICANCE,
     WEIGHTS,
+    deliver,
+    deliver_text,
+    draw,
     files_argument,
     open_source,
+    require_deliverable,
     require_outputs,
     run_context,
     select_metrics,
     weigh_applicable,
 )
-from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, PlotOptions, ReportOptions
-from calcheck.cli.output import deliver, draw
-from calcheck.cli.precedence import is_excluded
+from calcheck.cli.options import (
+    ComparedNullOptions,
+    ComparisonOptions,
+    DiffReportOptions,
+    PlotOptions,
+    ReportOptions,
+    TrendOptions,
+)
 from calcheck.cli.trials import TRIALS, with_trials
-from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import DataError, FileError, OptionError
+from calcheck.cli.typer_bridge import argument, build, is_excluded, make_command, parameters
+from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics.nll import Nll
 from calcheck.options import options_of
 from calcheck.render.cells import skip_reasons
-from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,16 +53,17 @@ if TYPE_CHECKING:
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
 
+
 STDIN = "-"
 OPTION_NAME = "[a-z][a-z_-]*"
 
 
 def _compare(files: list[str], **given: Any) -> None:
     """Compare models on the same rows: mark the best for each metric, and test the differences."""
-    from calcheck.render.builders.comparison import comparison_document
-    from calcheck.render.pictures.comparison import comparison_picture
-    from calcheck.studies.align import Model
-    from calcheck.studies.compare import compare, compare_datasets
+    from calcheck.models.alignment import Model
+    from calcheck.models.comparison import compare, compare_datasets
+    from calcheck.studies.compare.document import comparison_document
+    from calcheck.studies.compare.picture import comparison_picture
 
     options = build(ComparisonOptions, given)
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
@@ -234,4 +245,76 @@ compare_command = make_command(
         *ENGINE,
     ],
     example="calcheck compare a.parquet b.parquet --metrics crps,zms",
+)
+
+
+def _trend(files: list[str], **given: Any) -> None:
+    """Show how metrics change over a series of files, such as predictions for inputs with more and more noise."""
+    from calcheck.studies.compare.picture import trend_picture
+    from calcheck.studies.compare.trend import trend
+
+    options, plot = build(TrendOptions, given), build(PlotOptions, given).plot
+    metrics = with_trials(select_metrics(options.metrics, given["settings"], given[LEVEL]), given["settings"], given)
+    metrics = discretised(metrics) if options.discretise else metrics
+    sources = open_models(files, given, metrics)
+    report_to, _ = require_outputs(given, *sources)
+    with run_context(given) as run:
+        report = trend(sources, metrics, at=options.at, run=run)
+    if not report.results:
+        msg = f"no metric applies. {skip_reasons(report)}"
+        raise FileError(msg)
+    if plot:
+        draw(trend_picture(report), plot)
+    deliver(report, report_to)
+
+
+trend_command = make_command(
+    "trend",
+    _trend,
+    [
+        files_argument(
+            "BASE F1 [F2 …]",
+            "Files of saved predictions, the undisturbed one first. Column options of one file follow its name:"
+            " a.csv@dist=poisson.",
+        ),
+        *parameters(TrendOptions, "Series"),
+        *TRIALS,
+        *COLUMNS,
+        *INFERENCE,
+        *DEPENDENCE,
+        *REPORT,
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+    example="calcheck trend clean.parquet noise1.parquet noise2.parquet --at 0,0.5,1 --metrics cce,ece,crps",
+)
+
+
+def _diff(old: str, new: str, **given: Any) -> None:
+    """Show what changed between two reports: values, verdicts, input, settings and versions."""
+    from calcheck.models.difference import diff
+    from calcheck.render import render
+    from calcheck.storage.report_json import read_report
+    from calcheck.studies.compare.document import diff_document
+
+    if old == new == STDIN:
+        msg = "only one report can be read from standard input: pass the other by its file name"
+        raise OptionError(msg)
+    report_to = build(DiffReportOptions, given)
+    require_deliverable(report_to, [old, new])
+    deliver_text(render(diff(read_report(old), read_report(new)), report_to.format, diff_document), report_to)
+
+
+diff_command = make_command(
+    "diff",
+    _diff,
+    [
+        argument(
+            "old", "OLD.json", "A report written with --format json, or a page of calcheck report; - reads stdin."
+        ),
+        argument("new", "NEW.json", "A later report, in the same formats."),
+        *parameters(DiffReportOptions, "Output"),
+    ],
+    example="calcheck diff old.json new.json",
 )

@@ -16,6 +16,8 @@ from calcheck.cli.common import (
     REPORT,
     SEED,
     WEIGHTS,
+    deliver,
+    draw,
     open_source,
     require_groups,
     require_nothing_skipped,
@@ -35,13 +37,12 @@ from calcheck.cli.options import (
     RefitOptions,
     RowOptions,
 )
-from calcheck.cli.output import deliver, draw
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
-from calcheck.render.builders.report import report_document
 from calcheck.render.cells import skip_reasons
+from calcheck.render.report_document import report_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,8 +172,8 @@ def _evaluate_in_memory(
 
 def _prune(file: str, **given: Any) -> None:
     """Show how metrics change as the rows with the largest uncertainties are removed."""
-    from calcheck.render.pictures.prune import prune_picture
-    from calcheck.studies.prune import prune
+    from calcheck.studies.reject.picture import prune_picture
+    from calcheck.studies.reject.prune import prune
 
     options = build(PruneOptions, given)
     metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])

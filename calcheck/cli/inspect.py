@@ -1,4 +1,4 @@
-"""`calcheck inspect`: show what calcheck finds in a file, before it computes any metric."""
+"""`calcheck inspect` and `calcheck convert`: how a file is read."""
 
 from __future__ import annotations
 
@@ -6,22 +6,108 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, FILE, file_source
-from calcheck.cli.options import PredictionPlotOptions
-from calcheck.cli.output import draw
-from calcheck.cli.preview import first_rows
+from calcheck.cli.common import COLUMNS, FILE, draw, file_source
+from calcheck.cli.options import ConvertOptions, PredictionPlotOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.io.source import FileSource
+    from calcheck.predictions import Predictions
     from calcheck.report import Input
+
+
+SHOWN = 3
+
+
+def first_rows(rows: Predictions) -> list[tuple[str, str]]:
+    """Return descriptions of the first rows, with their numbers or ids; empty if there are no predictions."""
+    import numpy as np
+
+    if rows.predictive is None:
+        return []
+    first = rows.take(slice(0, SHOWN))
+    if first.predictive is None:
+        return []
+    with np.errstate(all="ignore"):  # infinite and undefined numbers are shown as such
+        descriptions = [f"predicts {words}" for words in first.predictive.describe()]
+        ends = _compared(first.predictive, first)
+    if ends:
+        descriptions = [f"{words}, observed {end}" for words, end in zip(descriptions, ends, strict=True)]
+    keys = first.row_numbers() if first.id is None else first.id
+    label = "row" if first.id is None else first.id_name
+    return [(f"{label} {key}", words) for key, words in zip(keys, descriptions, strict=True)]
+
+
+def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
+    """Return the observed value of each row, and its position in the predictive distribution."""
+    from calcheck.distributions.formatting import format_plain
+
+    y = rows.y
+    if y is None:
+        return []
+    if y.ndim > 1:
+        return [", ".join(map(format_plain, row)) for row in y]
+    if (levels := predictive.interval_levels) is not None:
+        limits = [predictive.central_interval(level) for level in levels.tolist()]
+        return [
+            f"{format_plain(value)}: " + ", ".join(_side(value, low[row], high[row]) for low, high in limits)
+            for row, value in enumerate(y)
+        ]
+    if not predictive.is_discrete and predictive.n_draws is None and not predictive.caveat:
+        try:
+            z = (y - predictive.mean()) / predictive.std()
+        except DataError:  # the distribution has no mean or no standard deviation
+            pass
+        else:
+            return [f"{format_plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
+    return [f"{format_plain(value)}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]
+
+
+def _side(value: float, low: float, high: float) -> str:
+    """Return on which side of an interval a value is."""
+    if value < low:
+        return "below"
+    return "above" if value > high else "inside"
+
+
+def _convert(file: str, **given: Any) -> None:
+    """Convert predictions to a file with columns that calcheck reads without options.
+
+    The columns are id, y, one form of predictions, and an embedding. In CSV, text that a spreadsheet would evaluate
+    (starting with =, +, - or @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
+    """
+    from calcheck.storage.atomic_write import require_writable
+    from calcheck.storage.writers import suffix_of, write
+
+    path = build(ConvertOptions, given).output
+    if not path:
+        msg = "convert needs an output file: pass -o PATH"
+        raise OptionError(msg)
+    suffix_of(path)
+    source = file_source(file, given, contents="any", narrow=True)
+    require_writable([path], source.reads())
+    with source.error_names():
+        write(source, path)
+    rows = source.predictions()
+    family = rows.predictive.display_name if rows.predictive else "no predictions"
+    notes = "".join(f"note {message.text}\n" for message in source.warnings())
+    sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n{notes}")
+
+
+convert_command = make_command(
+    "convert",
+    _convert,
+    [FILE, *parameters(ConvertOptions, "Output"), *COLUMNS],
+    example="calcheck convert hub.csv --truth truth.csv -o preds.parquet",
+)
 
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
+    from calcheck.core.text import strip_control
     from calcheck.distributions.intervals import REMEDY
-    from calcheck.plain_text import strip_control
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
@@ -63,7 +149,7 @@ def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None
 def _draw(path: str, source: FileSource, by: str) -> None:
     """Draw intervals of rows with their targets."""
     from calcheck.metrics.coverage import Coverage
-    from calcheck.render.pictures.predictions import predictions_picture
+    from calcheck.render.pictures import predictions_picture
     from calcheck.statistics.row_intervals import row_intervals
 
     rows = source.predictions()

@@ -18,12 +18,15 @@ from calcheck.cli.common import (
     SEED,
     SIGNIFICANCE,
     WEIGHTS,
+    deliver,
+    draw_metrics,
     open_source,
     require_nothing_skipped,
     require_outputs,
     run_context,
     weigh,
 )
+from calcheck.cli.mcmd import SAMPLE_OPTIONS, compare_samples
 from calcheck.cli.options import (
     EvaluationPointsOptions,
     PlotByOptions,
@@ -32,8 +35,6 @@ from calcheck.cli.options import (
     RowOptions,
     WorstBestOptions,
 )
-from calcheck.cli.output import deliver, draw_metrics
-from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
@@ -127,7 +128,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         return
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import read_inputs
-    from calcheck.studies.grid import require_grid
+    from calcheck.models.alignment import require_grid
 
     extremes, places = build(WorstBestOptions, given), build(EvaluationPointsOptions, given)
     elsewhere = places.at is not None or places.grid is not None
@@ -195,7 +196,7 @@ def _kernel_x(metric: Metric[Any], source: FileSource) -> str:
 
 def _grid(size: int | None, source: FileSource) -> Source | None:
     """Return equally spaced evaluation points, labeled with the name of the input; None without a size."""
-    from calcheck.studies.grid import grid_of
+    from calcheck.models.alignment import grid_of
 
     if size is None:
         return None

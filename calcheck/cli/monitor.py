@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from calcheck.cli.check import exit_code, parse_rules
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
     LEVEL,
     REFERENCE,
     SEED,
+    STDOUT,
+    deliver,
+    draw,
     files_argument,
     open_source,
     refuse_skipped,
+    require_deliverable,
     run_context,
     select_metrics,
 )
-from calcheck.cli.gate_rules import exit_code, parse_rules
 from calcheck.cli.next_commands import monitor_commands
 from calcheck.cli.options import (
     GateReportOptions,
@@ -28,18 +32,17 @@ from calcheck.cli.options import (
     SavedStateOptions,
     WindowMetricOptions,
 )
-from calcheck.cli.output import STDOUT, deliver, draw, require_deliverable
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.options import flag_of
-from calcheck.studies.monitor_state import MonitorOptions
+from calcheck.studies.monitor.state import MonitorOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.cli.gate_rules import Rules
+    from calcheck.cli.check import Rules
     from calcheck.report import Report
-    from calcheck.studies.monitor_state import MonitorState
+    from calcheck.studies.monitor.state import MonitorState
 
 STORED = ("time", "window", "horizon")
 NO_TIME = "--time is required: the column of the target times"
@@ -51,11 +54,11 @@ def _monitor(files: list[str], **given: Any) -> None:
     A right model ever raises an alarm with a probability of at most --level. Files
     of predictions, and states of earlier runs, follow each other in time.
     """
-    from calcheck.render.builders.monitor import monitor_document
-    from calcheck.render.pictures.monitor import monitor_picture
     from calcheck.storage.file_lock import exclusive
-    from calcheck.storage.monitor_state import write_monitor_state
-    from calcheck.studies.monitor_report import monitor_report
+    from calcheck.studies.monitor.document import monitor_document
+    from calcheck.studies.monitor.picture import monitor_picture
+    from calcheck.studies.monitor.report import monitor_report
+    from calcheck.studies.monitor.state import write_monitor_state
 
     options, conditions = build(MonitorOptions, given), build(MonitorRuleOptions, given)
     rules = parse_rules(conditions.fail_on, conditions.warn_on)
@@ -80,8 +83,8 @@ def _monitor(files: list[str], **given: Any) -> None:
 
 def _require_writable(output: GateReportOptions, files: Sequence[str], plot: str | None, save_to: str | None) -> None:
     """Raise, before computing, if an output cannot be written; a state may replace the one that it continues."""
+    from calcheck.storage.archives import require_archive_path
     from calcheck.storage.atomic_write import require_writable
-    from calcheck.storage.npz import require_archive_path
 
     require_deliverable(output, files, plot=plot)
     if save_to:
@@ -92,9 +95,8 @@ def _require_writable(output: GateReportOptions, files: Sequence[str], plot: str
 
 def _state(files: Sequence[str], options: MonitorOptions, given: dict[str, Any]) -> MonitorState:
     """Return the state after all files: predictions, and states of earlier runs."""
-    from calcheck.storage.archive_kinds import is_monitor_state
-    from calcheck.storage.monitor_state import read_monitor_state
-    from calcheck.studies.monitor_state import join_states
+    from calcheck.storage.archives import is_monitor_state
+    from calcheck.studies.monitor.state import join_states, read_monitor_state
 
     state: MonitorState | None = None
     for file in files:
@@ -111,7 +113,7 @@ def _state(files: Sequence[str], options: MonitorOptions, given: dict[str, Any])
 
 def _observed(file: str, state: MonitorState | None, options: MonitorOptions, given: dict[str, Any]) -> MonitorState:
     """Return the state after the rows of a file of predictions."""
-    from calcheck.studies.monitor import WINDOW_METRICS, observe
+    from calcheck.studies.monitor.study import WINDOW_METRICS, observe
 
     names = build(WindowMetricOptions, given).metrics
     if state is not None:
@@ -152,7 +154,7 @@ def _require_same(state: MonitorState, file: str, options: MonitorOptions, given
 
 def _with_commands(report: Report, file: str, given: dict[str, Any]) -> Report:
     """Return a report with the command to run next, if the last file has predictions."""
-    from calcheck.storage.archive_kinds import is_monitor_state
+    from calcheck.storage.archives import is_monitor_state
 
     if report.conclusion is None or is_monitor_state(file):
         return report
@@ -161,7 +163,7 @@ def _with_commands(report: Report, file: str, given: dict[str, Any]) -> Report:
 
 def _with_gates(report: Report, rules: Rules) -> Report:
     """Return a report with the outcomes of rules."""
-    from calcheck.gate.evaluate import evaluate_rule
+    from calcheck.studies.gate.evaluate import evaluate_rule
 
     return replace(report, gates=tuple(evaluate_rule(rule, report, level=level) for rule, level in rules))
 

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import INPUTS, row_dependence
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence
 from calcheck.io.arrow_arrays import is_vector
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS

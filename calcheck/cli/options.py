@@ -438,7 +438,7 @@ class PermutationOptions:
     no_null: bool = option(default=False, text="Run no permutation test, and give no verdict.")
 
     def __post_init__(self) -> None:
-        from calcheck.execution.context import MIN_REPLICATES
+        from calcheck.execution.run import MIN_REPLICATES
 
         if self.no_null and self.permutations is not None:
             msg = "--permutations and --no-null contradict each other: pass only one of them"

@@ -6,13 +6,23 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, ENGINE, FILE, INFERENCE, SEED, file_source, open_source, run_context
+from calcheck.cli.common import (
+    COLUMNS,
+    ENGINE,
+    FILE,
+    INFERENCE,
+    SEED,
+    deliver,
+    draw,
+    file_source,
+    open_source,
+    run_context,
+)
 from calcheck.cli.options import CorrectionOptions, PlotOptions, PrintedReportOptions
-from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.studies.recalibrate import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
+from calcheck.studies.recalibrate.study import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +50,7 @@ def _recalibrate(file: str, **given: Any) -> None:
 
 def _fit(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     """Fit a correction, show what it changes, and store it or the predictions that it corrects."""
-    from calcheck.storage.recalibration_json import write_map
+    from calcheck.storage.report_json import write_map
 
     options = recalibration_options(given)
     source = _judged_source(file, given, options.columns, contents="all")
@@ -67,7 +77,7 @@ def recalibration_options(given: dict[str, Any]) -> RecalibrationOptions:
 
 def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
     """Apply a stored correction, and show what it changes if there are targets."""
-    from calcheck.storage.recalibration_json import read_map
+    from calcheck.storage.report_json import read_map
 
     found = read_map(str(files.map))
     source = _judged_source(file, given, found.columns)
@@ -108,7 +118,7 @@ def _require_outputs(files: CorrectionOptions, given: dict[str, Any], *sources: 
     """Raise, before computing, if an output cannot be written."""
     from calcheck.charts.image import require_image
     from calcheck.storage.atomic_write import require_writable
-    from calcheck.storage.predictions_writer import suffix_of
+    from calcheck.storage.writers import suffix_of
 
     if files.corrected is not None:
         suffix_of(files.corrected)
@@ -122,7 +132,7 @@ def _require_outputs(files: CorrectionOptions, given: dict[str, Any], *sources: 
 
 def _write(file: str, given: dict[str, Any], found: RecalibrationMap, path: str) -> None:
     """Write the corrected predictions of a file with all their other columns, in batches."""
-    from calcheck.storage.predictions_writer import write_canonical
+    from calcheck.storage.writers import write_canonical
 
     source = file_source(file, given, contents="any", narrow=True, also=found.columns)
     counts = {"rows": 0, "outside": 0}
@@ -143,8 +153,8 @@ def _write(file: str, given: dict[str, Any], found: RecalibrationMap, path: str)
 
 def _deliver(report: Report, found: RecalibrationMap, given: dict[str, Any]) -> None:
     """Print the report, and draw its picture if one is asked for."""
-    from calcheck.render.builders.recalibration import recalibration_document
-    from calcheck.render.pictures.recalibration import recalibration_picture
+    from calcheck.studies.recalibrate.document import recalibration_document
+    from calcheck.studies.recalibrate.picture import recalibration_picture
 
     plot = build(PlotOptions, given).plot
     if plot is not None:

@@ -13,6 +13,8 @@ from calcheck.cli.common import (
     LEVEL,
     REPORT,
     SEED,
+    deliver,
+    draw,
     open_source,
     require_nothing_skipped,
     require_outputs,
@@ -20,7 +22,6 @@ from calcheck.cli.common import (
     select_metrics,
 )
 from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions
-from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
 
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the retained predictions as those with the largest cce or std are rejected."""
     from calcheck.io.evaluation_points import read_evaluation_points
-    from calcheck.render.builders.rejection import rejection_document
-    from calcheck.render.pictures.rejection import rejection_picture
-    from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
-    from calcheck.studies.reject import RejectionGrid, reject
+    from calcheck.studies.reject.document import rejection_document
+    from calcheck.studies.reject.picture import rejection_picture
+    from calcheck.studies.reject.study import CCE, ERROR_METRICS, RejectionGrid, columns_of, reject
 
     options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
     by, plot = options.criteria, build(PlotOptions, given).plot

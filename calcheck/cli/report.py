@@ -14,7 +14,10 @@ from calcheck.cli.common import (
     INFERENCE,
     LEVEL,
     SEED,
+    STDOUT,
     WEIGHTS,
+    Pointwise,
+    deliver_text,
     files_argument,
     make_run,
     open_source,
@@ -25,7 +28,6 @@ from calcheck.cli.common import (
 from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.evaluate import evaluate_file, stream_reason
 from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions, WeightOptions
-from calcheck.cli.output import STDOUT, Pointwise, deliver_text
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
-    from calcheck.render.pages.report import ModelReport
     from calcheck.report import Skipped
+    from calcheck.studies.page.document import ModelReport
 
 
 def _report(files: list[str], **given: Any) -> None:
@@ -48,9 +50,9 @@ def _report(files: list[str], **given: Any) -> None:
     report that is inside the page.
     """
     from calcheck.charts.image import NO_ENGINE, engine_starts
-    from calcheck.render.pages.html import render
-    from calcheck.render.pages.report import page_of
     from calcheck.storage.atomic_write import require_writable
+    from calcheck.studies.page.document import page_of
+    from calcheck.studies.page.html import render
 
     options = build(PageOptions, given)
     names = model_names(files, options.names)
@@ -85,8 +87,8 @@ def _model(
     without: Sequence[Skipped],
 ) -> ModelReport:
     """Return what the page shows of a model; ``without`` are metrics that have no weighted form."""
-    from calcheck.render.pages.models import model_report
-    from calcheck.render.pages.report import DRAWN, ModelReport
+    from calcheck.studies.page.document import DRAWN, ModelReport
+    from calcheck.studies.page.models import model_report
 
     curves = frozenset[str]() if build(WeightOptions, given).weights else DRAWN
     report = evaluate_file(file, source, metrics, given, sink=Pointwise(None).take, curves=curves)
@@ -103,11 +105,11 @@ def _model(
 def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
     """Return what the page shows of a model, with a correction that is fitted to validation rows."""
     from calcheck.cli.recalibrate import recalibration_options
-    from calcheck.render.builders.recalibration import recalibration_tables
-    from calcheck.render.pages.blocks import Row
-    from calcheck.render.pages.figures import figure
-    from calcheck.render.pictures.recalibration import recalibration_picture
-    from calcheck.studies.recalibrate import judges, recalibrate
+    from calcheck.studies.page.blocks import Row
+    from calcheck.studies.page.document import figure
+    from calcheck.studies.recalibrate.document import recalibration_tables
+    from calcheck.studies.recalibrate.picture import recalibration_picture
+    from calcheck.studies.recalibrate.study import judges, recalibrate
 
     options = recalibration_options(given)
     fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)

@@ -15,6 +15,8 @@ from calcheck.cli.common import (
     REPORT,
     SEED,
     WEIGHTS,
+    deliver,
+    draw,
     open_source,
     require_groups,
     require_nothing_skipped,
@@ -25,22 +27,21 @@ from calcheck.cli.common import (
 )
 from calcheck.cli.next_commands import slice_commands
 from calcheck.cli.options import PlotOptions, PointwiseOptions, RefitOptions, SliceOptions
-from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.regions.binning import Cut
-from calcheck.studies.region_search import search_regions
-from calcheck.studies.searched_rows import SearchOptions
-from calcheck.studies.slices import GROUP_METRICS, by_groups, file_columns
+from calcheck.studies.slices.search import search_regions
+from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.study import GROUP_METRICS, by_groups, file_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report
-    from calcheck.studies.searched_rows import RegionSink
+    from calcheck.studies.slices.searched_rows import RegionSink
 
 
 def _slices(file: str, **given: Any) -> None:
@@ -82,8 +83,8 @@ def report_slices(
     search : SearchOptions, optional
         Options of the search, and the minimum number of rows.
     """
-    from calcheck.render.builders.slices import slices_document
-    from calcheck.render.pictures.slices import slices_picture
+    from calcheck.studies.slices.document import slices_document
+    from calcheck.studies.slices.picture import slices_picture
 
     search = search or SearchOptions()
     cuts = cuts_of(by)

@@ -11,28 +11,29 @@ from calcheck.cli.common import (
     CONFIDENCE,
     REPORT,
     SEED,
+    STDOUT,
+    deliver,
     make_run,
     open_source,
+    require_deliverable,
     require_nothing_skipped,
     run_context,
 )
 from calcheck.cli.options import ReportOptions
-from calcheck.cli.output import STDOUT, deliver, require_deliverable
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
-from calcheck.errors import OptionError
-from calcheck.messages import Message
+from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.execution.context import Run
     from calcheck.execution.dask import Cluster
+    from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Report
-    from calcheck.storage.checkpoint import FileCheckpoint
+    from calcheck.storage.state import FileCheckpoint
     from calcheck.streaming.state import State
 
 STATES = [*parameters(StateOptions, "Streaming")]
@@ -51,7 +52,7 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
 
     The decision uses only the file's metadata and the options.
     """
-    from calcheck.execution.context import GIB
+    from calcheck.execution.run import GIB
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
@@ -135,7 +136,7 @@ def _checkpoint(
     import json
 
     from calcheck.io.files import File
-    from calcheck.storage.checkpoint import FileCheckpoint
+    from calcheck.storage.state import FileCheckpoint
 
     main = source.file  # the open file: a pipe can be read only once
     files = {name: main.sha256() if name == main.name else File(name).sha256() for name in reads}
@@ -162,8 +163,8 @@ def _workers(address: str | None) -> Iterator[Cluster | None]:
 
 def _require_writable(given: dict[str, Any], paths: dict[str, str | None], inputs: Sequence[str]) -> None:
     """Raise, before computing, if the report or another output file cannot be written."""
+    from calcheck.storage.archives import require_archive_path
     from calcheck.storage.atomic_write import require_writable
-    from calcheck.storage.npz import require_archive_path
 
     report = build(ReportOptions, given)
     require_deliverable(report, inputs)

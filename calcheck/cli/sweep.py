@@ -6,21 +6,22 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.cli.command_group import metric_name
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
     LEVEL,
     REPORT,
     SEED,
+    deliver,
+    draw,
     files_argument,
     require_outputs,
     run_context,
 )
 from calcheck.cli.compare import model_names, open_models
-from calcheck.cli.metric_names import metric_name
+from calcheck.cli.mcmd import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.options import PlotOptions, SweepOptions
-from calcheck.cli.output import deliver, draw
-from calcheck.cli.samples import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.studies.sweep_settings import SweptSetting
+    from calcheck.studies.sweep.settings import SweptSetting
 
 EVERY = METRICS | TWO_SAMPLE_METRICS
 SAMPLES_HINT = "If the files are two samples, pass --two-samples"
@@ -42,12 +43,12 @@ OPTIONS = metric_parameters(EVERY.values(), "Metric", without=[LEVEL])
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     """Show how a metric, and the ranking of models by it, changes with its settings and the number of rows."""
-    from calcheck.render.builders.sweep import sweep_document
-    from calcheck.render.pictures.sweep import require_few_panels, sweep_picture
-    from calcheck.studies.align import Model
-    from calcheck.studies.sweep import sweep
-    from calcheck.studies.sweep_settings import parse
-    from calcheck.studies.two_samples import metric_of_samples
+    from calcheck.models.alignment import Model
+    from calcheck.models.two_samples import metric_of_samples
+    from calcheck.studies.sweep.document import sweep_document
+    from calcheck.studies.sweep.picture import require_few_panels, sweep_picture
+    from calcheck.studies.sweep.settings import parse
+    from calcheck.studies.sweep.study import sweep
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     metric = _metric(metric_name(options.metric), settings, given)
@@ -106,10 +107,10 @@ def _samples_hint() -> Iterator[None]:
 
 def _sweep_samples(files: list[str], metric: Metric[Any], varied: list[SweptSetting], given: dict[str, Any]) -> None:
     """Show how a metric of two samples changes with its settings."""
-    from calcheck.render.builders.sweep import sweep_document
-    from calcheck.render.pictures.sweep import require_few_panels, sweep_picture
-    from calcheck.studies.sweep import sweep_two_samples
-    from calcheck.studies.two_samples import PooledSamples
+    from calcheck.models.two_samples import PooledSamples
+    from calcheck.studies.sweep.document import sweep_document
+    from calcheck.studies.sweep.picture import require_few_panels, sweep_picture
+    from calcheck.studies.sweep.study import sweep_two_samples
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples

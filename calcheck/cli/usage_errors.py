@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.command_group import COMMANDS
-from calcheck.errors import MissingFileError
-from calcheck.suggestions import nearest_word
+from calcheck.errors import MissingFileError, nearest_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, REPORT, SEED, open_source, require_outputs, run_context, select_metrics
+from calcheck.cli.common import (
+    COLUMNS,
+    REPORT,
+    SEED,
+    deliver,
+    draw,
+    open_source,
+    require_outputs,
+    run_context,
+    select_metrics,
+)
 from calcheck.cli.options import PlotOptions, ValidityOptions
-from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 
 if TYPE_CHECKING:
@@ -18,9 +27,9 @@ def _validity(file: str | None = None, *, settings: Settings, **given: Any) -> N
 
     The uncertainties are drawn from a distribution with heavy tails (--nu), or from those of FILE.
     """
-    from calcheck.render.builders.validity import validity_document
-    from calcheck.render.pictures.validity import validity_picture
-    from calcheck.studies.validity import ROWS, DataSets, tails_of, validity
+    from calcheck.studies.validity.document import validity_document
+    from calcheck.studies.validity.picture import validity_picture
+    from calcheck.studies.validity.study import ROWS, DataSets, tails_of, validity
 
     options, plot = build(ValidityOptions, given), build(PlotOptions, given).plot
     metrics = select_metrics(options.metrics, settings)

@@ -1,18 +1,194 @@
-"""What the results of a report say: clear failures, the bias, the levels of coverage and the tails."""
+"""The evidence for an answer: clear failures, levels of intervals, bins."""
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from statistics import NormalDist, fmean
+from typing import TYPE_CHECKING, NamedTuple
 
-from calcheck.clear_failures import clear_failures
-from calcheck.conclusion.levels import NORMAL_LIMIT, UNIT, Level, Scale, exceeds
-from calcheck.conclusion.thresholds import CLEAR_ERRORS, CLEAR_P, LARGE_SHIFT, SMALL_SHIFT
+from calcheck.conclusion.clear_failures import clear_failures
 from calcheck.details import CoverageDetails, DetailsT, select_details
 
 if TYPE_CHECKING:
-    from calcheck.report import Fault, Report, Result
+    from collections.abc import Sequence
+
+    from calcheck.details import SpreadBin
+    from calcheck.report import Direction, Fault, Report, Result
+
+
+CLEAR_P = 0.01  # Maximum p-value of the details that support a clear failure
+CLEAR_ERRORS = 3.0  # Minimum difference in standard errors, for the kind of a fault
+SUSPECT_ERRORS = 2.5  # Minimum difference in standard errors, for a single share
+LARGE_SHIFT, SMALL_SHIFT = 0.3, 0.1  # Biases, relative to the typical error, that hide the shape, and that hide nothing
+EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practice
+
+
+class ErrorBins(NamedTuple):
+    """Errors by predicted uncertainty.
+
+    Parameters
+    ----------
+    spread : float
+        Relative spread of the uncertainties.
+    exponent : float
+        Exponent of the errors as a power of the uncertainties: 1 if they are proportional, 0 if they are unrelated.
+    error : float
+        Standard error of the exponent.
+    """
+
+    spread: float
+    exponent: float
+    error: float
+
+    @classmethod
+    def from_bins(cls, bins: Sequence[SpreadBin]) -> ErrorBins:
+        """Return the regression of log RMSE on log RMV over the bins of ence."""
+        pairs = [(each["rmv"] or 0.0, each["rmse"] or 0.0) for each in bins]
+        logs = [(math.log(rmv), math.log(rmse)) for rmv, rmse in pairs if rmv > 0 and rmse > 0]
+        if len(logs) < 3:  # noqa: PLR2004 - two parameters and a residual
+            return cls(0.0, 1.0, math.inf)
+        x, y = [each for each, _ in logs], [each for _, each in logs]
+        away = [each - fmean(x) for each in x]
+        squares = sum(each**2 for each in away)
+        if squares == 0:
+            return cls(0.0, 1.0, math.inf)
+        exponent = sum(a * b for a, b in zip(away, y, strict=True)) / squares
+        residuals = [b - fmean(y) - exponent * a for a, b in zip(away, y, strict=True)]
+        variance = sum(each**2 for each in residuals) / (len(logs) - 2)
+        return cls(math.sqrt(squares / len(logs)), exponent, math.sqrt(variance / squares))
+
+    @property
+    def differ(self) -> bool:
+        """Whether the errors are not proportional to the uncertainties."""
+        return abs(self.exponent - 1) > CLEAR_ERRORS * self.error
+
+
+def are_uneven(shares: Sequence[tuple[float, float]]) -> bool:
+    """Return whether shares of (share, rows) differ more than by chance, by a chi-square test at CLEAR_P."""
+    rows = sum(count for _, count in shares)
+    mean = sum(share * count for share, count in shares) / rows
+    degrees = len(shares) - 1
+    if not 0 < mean < 1 or not degrees:
+        return False
+    statistic = sum(count * (share - mean) ** 2 for share, count in shares) / (mean * (1 - mean))
+    spread = 2 / (9 * degrees)  # Wilson and Hilferty (1931): the cube root is nearly normal
+    limit = 1 - spread - math.sqrt(spread) * UNIT.inv_cdf(CLEAR_P)
+    return math.cbrt(statistic / degrees) > limit
+
+
+FEWEST_TARGETS = 5  # Minimum number of targets inside and outside intervals, for a scale
+SAME_SHARE = 0.005  # Maximum difference of an expected share from its level that is not mentioned
+UNIT = NormalDist()
+NORMAL_LIMIT = UNIT.inv_cdf(0.975)  # Limit of a 95 % interval in standard errors
+
+
+class Scale(NamedTuple):
+    """Logarithm of the factor by which uncertainties should be larger, with its standard error."""
+
+    log: float
+    error: float
+
+
+class Level(NamedTuple):
+    """Share of targets inside the central intervals of one level.
+
+    Parameters
+    ----------
+    level, coverage, expected : float
+        Level, observed share and expected share.
+    strictly : float
+        Observed share without targets equal to stated limits, as for counts. A right model has a share of at most the
+        level without them, and at least the level with them, so it is judged by the nearest share between the two.
+    scale : Scale
+        How much wider normal intervals would have to be to hold the expected share.
+    is_informative : bool
+        Whether enough targets are inside and outside. Otherwise the scale is only a limit.
+    """
+
+    level: float
+    coverage: float
+    expected: float
+    strictly: float
+    scale: Scale
+    is_informative: bool
+
+    @classmethod
+    def from_coverage(
+        cls, level: float, coverage: float, expected: float, n: int, strictly: float | None = None
+    ) -> Level:
+        """Return a level with the scale that its share implies."""
+        strictly = coverage if strictly is None else strictly
+        nearest = nearest_share(coverage, strictly, expected)
+        smoothed = (nearest * n + 0.5) / (n + 1)  # away from 0 and 1, where the scale is infinite
+        likely = min(max(expected, 0.5 / n), 1 - 0.5 / n)
+        wanted, found = (UNIT.inv_cdf((1 + share) / 2) for share in (likely, smoothed))
+        error = math.sqrt(smoothed * (1 - smoothed) / n) / (2 * UNIT.pdf(found) * found)
+        fewest = min(nearest, 1 - nearest) * n
+        scale = Scale(math.log(wanted / found), error)
+        return cls(level, coverage, expected, strictly, scale, fewest >= FEWEST_TARGETS)
+
+    def p_value(self, n: float) -> float:
+        """Return the two-sided binomial p-value of the share for n independent rows."""
+        from scipy.special import betainc
+
+        share = min(max(self.expected, 0.0), 1.0)
+        inside = nearest_share(self.coverage, self.strictly, share) * n
+        at_least = betainc(inside, n - inside + 1, share) if inside > 0 else 1.0
+        at_most = 1 - betainc(inside + 1, n - inside, share) if inside < n else 1.0
+        return float(min(1.0, 2 * min(at_least, at_most)))
+
+    @property
+    def differs(self) -> bool:
+        """Whether the share differs from the expected one."""
+        return abs(self.scale.log) > SUSPECT_ERRORS * self.scale.error
+
+    @property
+    def direction(self) -> Direction:
+        """How the intervals are wrong if the share differs."""
+        return "too-narrow" if self.scale.log > 0 else "too-wide"
+
+    @property
+    def share(self) -> str:
+        """The share in words, with the expected one where that is not the level, as for counts."""
+        shown = percent(self.coverage, 1)
+        if self.at_limits:
+            return f"{percent(self.strictly, 1)} to {shown}"
+        same = abs(self.expected - self.level) <= SAME_SHARE
+        return shown if same else f"{shown} instead of {percent(self.expected, 1)}"
+
+    @property
+    def at_limits(self) -> str:
+        """What the two ends of the share are, in words; "" if they are equal."""
+        differ = percent(self.strictly, 1) != percent(self.coverage, 1)
+        return ", without and with targets at their limits" if differ else ""
+
+    @property
+    def text(self) -> str:
+        """The level and its share in words."""
+        return f"{percent(self.level)} intervals hold {self.share}{self.at_limits}"
+
+
+def nearest_share(closed: float, strictly: float, expected: float) -> float:
+    """Return the number nearest to an expected share between those strictly inside and inside."""
+    return min(max(expected, strictly), closed)
+
+
+def exceeds(scale: Scale | None, other: Scale) -> bool:
+    """Return whether a scale is larger than another clearly."""
+    return scale is not None and scale.log - other.log > SUSPECT_ERRORS * math.hypot(scale.error, other.error)
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in percent, without trailing zeros.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.8925, 1), percent(0.995)
+    ('90 %', '89.2 %', '99.5 %')
+    """
+    shown = round(100 * share, digits) if digits else 100 * share
+    return f"{shown:.4g} %"
 
 
 class Evidence:

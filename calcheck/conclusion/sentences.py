@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from calcheck.clear_failures import judged_overall
-from calcheck.conclusion.bins import ErrorBins, are_uneven
-from calcheck.conclusion.levels import nearest_share, percent
-from calcheck.conclusion.thresholds import CLEAR_ERRORS, EVEN, LARGE_SHIFT
+from calcheck.conclusion.clear_failures import judged_overall
+from calcheck.conclusion.evidence import CLEAR_ERRORS, EVEN, LARGE_SHIFT, ErrorBins, are_uneven, nearest_share, percent
 from calcheck.details import (
     BinnedDetails,
     CceDetails,
@@ -22,8 +20,7 @@ from calcheck.report import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.conclusion.evidence import Evidence
-    from calcheck.conclusion.levels import Level
+    from calcheck.conclusion.evidence import Evidence, Level
     from calcheck.details import CoverageBin
     from calcheck.report import Result, Topic
 

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.messages import Message
+    from calcheck.errors import Message
 
     Values = NDArray[np.float64]
 

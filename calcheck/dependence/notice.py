@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.dependence.clusters import degrees_of_freedom
-from calcheck.dependence.columns import chance_of_ratio, column_labels, series_dependence, time_labels
-from calcheck.dependence.scores import dependence_scores
+from calcheck.dependence.columns import (
+    chance_of_ratio,
+    column_labels,
+    dependence_scores,
+    series_dependence,
+    time_labels,
+)
 from calcheck.distributions.lazy import LazyPredictive
-from calcheck.errors import CalcheckError
-from calcheck.io.columns.grouping import Grouping, grouping_of, only_increases
-from calcheck.messages import Message
+from calcheck.errors import CalcheckError, Message
+from calcheck.io.columns.infer import Grouping, grouping_of, only_increases
 from calcheck.statistics.moments import errors, uncertainties
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.core.lazy_attributes import lazy_attributes
 from calcheck.distributions.families import CONVENTIONS, FAMILIES, Convention
-from calcheck.lazy_attributes import lazy_attributes
 
 if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from calcheck.core.validation import concat_columns
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
-from calcheck.validation import concat_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.core.metric_info import Part
     from calcheck.distributions.row_random import Random, RowRandom, Words
-    from calcheck.metric_info import Part
 
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import (
@@ -22,7 +23,6 @@ from calcheck.distributions.special import (
     shifted_moments,
 )
 from calcheck.errors import DataError
-from calcheck.validation import require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from calcheck.core.validation import require, require_counts, require_finite, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.errors import DataError
-from calcheck.validation import require, require_counts, require_finite, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

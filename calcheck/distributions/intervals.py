@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import SHOWN, DataError, named_rows
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.validation import concat_columns, require, require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.core.metric_info import Part
     from calcheck.distributions.row_random import RowRandom, Words
-    from calcheck.metric_info import Part
 
 
 REMEDY = "Pass --crossing sort to sort the quantiles of each row"

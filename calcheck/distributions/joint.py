@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from calcheck.core.validation import LEAST, UNIT, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.formatting import format_plain
 from calcheck.distributions.row_random import hash_rows
 from calcheck.distributions.special import joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
-from calcheck.validation import LEAST, UNIT, require, require_moderate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.special import normal_kernel_mean, normal_moments, shifted_moments
 from calcheck.errors import DataError
-from calcheck.validation import require, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
 from calcheck.distributions.special import deviance_term, gamma_below, log_half_step, stirling_error
 from calcheck.errors import ExtremeValuesError
-from calcheck.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

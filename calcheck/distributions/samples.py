@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from calcheck.core.validation import require_moderate
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import monomials, rbf
 from calcheck.errors import DataError, OptionError
-from calcheck.validation import require_moderate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

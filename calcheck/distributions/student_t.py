@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.special import FARTHEST, in_lengths, log_half_step, stirling_error
 from calcheck.errors import DataError
-from calcheck.validation import require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.embeddings.landmark_selection import flops
-from calcheck.messages import Message
+from calcheck.errors import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.embeddings.weighted_features import WeightedError
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
 
     FeatureBounds = FeatureError | PooledOutputs | ExactFeatures | WeightedError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.linalg.cholesky import truncated_eigenbasis
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 from calcheck.distributions import Samples
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.distributions import Predictive
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
 
     Draws = int | Literal["exact", "all"] | None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calcheck.messages import Message
+from calcheck.errors import Message
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive

@@ -14,8 +14,8 @@ from calcheck.embeddings.nystroem_sums import RegressionTargets, RowNorms, RowPr
 from calcheck.embeddings.output_features import FeatureError
 from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sample
 from calcheck.execution.bottom_k import sample_rows
-from calcheck.execution.context import GIB, RandomStream
 from calcheck.execution.reduce import reduce_batches
+from calcheck.execution.run import GIB, RandomStream
 from calcheck.linalg.nystroem import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.context import Run
-    from calcheck.execution.limits import Limits
+    from calcheck.execution.run import Limits, Run
     from calcheck.kernels.kernel_options import LandmarkSampling
 
     Inputs = NDArray[np.floating[Any]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings
     from calcheck.embeddings.rescaled_features import DataSet
     from calcheck.embeddings.smoother import SmootherMatrix
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
 
     Values = NDArray[np.float64]
 

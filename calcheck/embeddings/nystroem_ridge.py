@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.nystroem_sums import RowSums
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
 
     Groups = tuple[int, int]

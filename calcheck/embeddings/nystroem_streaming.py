@@ -13,8 +13,8 @@ from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, RowSampleSums
+from calcheck.errors import Message
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
-from calcheck.messages import Message
 from calcheck.predictions import InMemory
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Precision
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Scaling
     from calcheck.predictions import Predictions

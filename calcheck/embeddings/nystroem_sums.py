@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions.row_random import RowRandom
-from calcheck.execution.prefetch import one_blas_thread
-from calcheck.execution.row_keys import batch_row_keys, replicate_seed
+from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
+from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.cholesky import RESIDUAL_TOLERANCE, eigenvectors, leading
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Array, Backend
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Scaling
     from calcheck.predictions import Predictions

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from calcheck.execution.prefetch import one_blas_thread
+from calcheck.errors import Message
+from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.cholesky import PivotedCholesky
-from calcheck.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.pooled_outputs import Outputs
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
 
     Values = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.linalg.cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
 
     Values = NDArray[np.float64]

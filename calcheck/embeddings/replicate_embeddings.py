@@ -15,7 +15,7 @@ import numpy as np
 from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
 from calcheck.embeddings.smoother import SmootherMatrix, smoother
-from calcheck.execution.prefetch import one_blas_thread
+from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.cholesky import psd_root, truncated_eigenbasis
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
-from calcheck.execution.context import GIB, RandomStream
+from calcheck.execution.run import GIB, RandomStream
 from calcheck.linalg.gram import Gram, evaluate
 from calcheck.linalg.nystroem import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Solver
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.kernels.functions import OVERFLOW_MESSAGE
 from calcheck.predictions import concat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.predictions import Predictions
 

@@ -15,7 +15,7 @@ from calcheck.embeddings.output_features import output_features
 from calcheck.embeddings.rescaled_features import SharedFeatures
 from calcheck.embeddings.weighted_features import SharedWeighted, WeightedFeatures
 from calcheck.errors import DataError
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.rescaled_features import DataSet
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.kernel_options import KernelName
 
     Values = NDArray[np.float64]

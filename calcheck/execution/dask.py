@@ -22,7 +22,7 @@ from calcheck.execution.reduce import reduce_locally
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from calcheck.execution.executor import SumT
+    from calcheck.execution.run import SumT
     from calcheck.predictions import Predictions, Source
 
 LOCAL = "local:"

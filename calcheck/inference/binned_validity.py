@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.inference.abc_intervals import Moments, abc, abc_limits, rescale
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca, clopper_pearson, effective_rows, zeta
+from calcheck.inference.intervals import (
+    Moments,
+    abc,
+    abc_limits,
+    acceleration,
+    bca,
+    clopper_pearson,
+    effective_rows,
+    rescale,
+    zeta,
+)
 from calcheck.inference.p_values import rejects
+from calcheck.inference.results import IntervalInference, RowResults
 from calcheck.inference.verdicts import (
     MIN_EFFECTIVE_ROWS,
     RESAMPLES,
@@ -23,7 +33,6 @@ from calcheck.inference.verdicts import (
     no_interval,
     too_few_effective_rows,
 )
-from calcheck.results import IntervalInference, RowResults
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
 
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.details import ValidBin, ValidBinsDetails
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.intervals import Bca
     from calcheck.statistics.bins import Bins
 

@@ -1,4 +1,4 @@
-"""Bootstrap of functions of means: rows or clusters of rows are resampled with replacement, as weights."""
+"""Bootstrap replicates, of rows and of clusters of rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import NumericalError
-from calcheck.execution.context import RandomStream
-from calcheck.execution.prefetch import one_blas_thread
+from calcheck.execution.reduce import one_blas_thread
+from calcheck.execution.run import RandomStream
 from calcheck.statistics.groups import Averages, Means, MeanTerm
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.statistics.groups import Groups
 
     Values = NDArray[np.float64]

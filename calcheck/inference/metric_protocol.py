@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
-    from calcheck.metric_info import MetricInfo
+    from calcheck.core.metric_info import MetricInfo
+    from calcheck.execution.run import Run
+    from calcheck.inference.results import RowResults
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve
-    from calcheck.results import RowResults
     from calcheck.statistics.groups import Means
 
 FitT = TypeVar("FitT")

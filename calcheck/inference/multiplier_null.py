@@ -10,12 +10,12 @@ import numpy as np
 
 from calcheck.dependence.clusters import FEWEST, degrees_of_freedom, t_scales
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.inference.bootstrap import sums_of
 from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates, implements
+from calcheck.inference.results import NullDistribution
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
 from calcheck.predictions import InMemory
-from calcheck.results import NullDistribution
 from calcheck.statistics.bins import Bins
 from calcheck.statistics.groups import Means, MeanTerm
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.bootstrap import Statistic
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.null_distribution import FittedMetric, NullSimulator
+    from calcheck.inference.results import RowResults
     from calcheck.predictions import Source
-    from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
 

@@ -1,15 +1,19 @@
-"""Monte Carlo p-values and their standard errors."""
+"""p-values of replicates, and tests at each input."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.inference.results import NullDistribution
     from calcheck.report import Alternative
+
+    Values = NDArray[np.float64]
+
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
@@ -84,3 +88,73 @@ def rejects(p: float, confidence: float) -> bool:
 def cannot_reject(replicates: int, alternative: Alternative, confidence: float) -> bool:
     """Return whether the smallest possible p-value of ``replicates`` replicates is above 1 - confidence."""
     return not rejects((2 if alternative == "two-sided" else 1) / (replicates + 1), confidence)
+
+
+MIN_TAIL_REPLICATES = 10  # Minimum replicates at or above a value for an empirical p-value
+QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
+EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is rounding error
+APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
+
+
+def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    r"""Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
+
+    The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
+    so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate
+    p-value: the tail of a gamma distribution with the mean and the variance of the squared distances, which are
+    weighted sums of squares.
+
+    Parameters
+    ----------
+    simulated : NullDistribution
+        The null distribution, with values at m inputs of the data and of R replicates.
+    fdr : float
+        The false discovery rate (Benjamini, Hochberg 1995).
+
+    Returns
+    -------
+    columns : dict
+        Columns (m,): mean and quantiles of the replicates, ``p_value``, ``p_approximate`` and ``significant``.
+    details : dict
+        The number of rejected inputs.
+    """
+    if simulated.at_inputs is None:
+        return {}, {}
+    observed, replicates = simulated.at_inputs[0], simulated.at_inputs[1:]
+    total, reached = len(replicates), np.sum(~(replicates < observed), axis=0)  # NaN counts as more extreme
+    replicates = replicates[np.isfinite(replicates).all(axis=1)]
+    if not len(replicates) or not np.isfinite(observed).all():
+        return {}, {}
+    tail = np.minimum(_gamma_tail(simulated, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
+    approximate = (reached < MIN_TAIL_REPLICATES) & np.isfinite(tail)
+    p = np.where(approximate, tail, (reached + 1) / (total + 1))
+    flagged = benjamini_hochberg(p, fdr)
+    columns = {
+        "reference_mean": replicates.mean(axis=0),
+        **dict(zip(QUANTILES, np.quantile(replicates, list(QUANTILES.values()), axis=0), strict=True)),
+        "p_value": p,
+        "p_approximate": approximate,
+        "significant": flagged,
+    }
+    details = {"count": int(flagged.sum()), "inputs": len(observed), "fdr": fdr, "p_value_method": APPROXIMATE}
+    return columns, {"rejected": details}
+
+
+def _gamma_tail(simulated: NullDistribution, observed: Values, replicates: Values) -> Values:
+    """Return the upper tail probability of each value, (m,), by a gamma fit to squares; NaN if replicates are equal."""
+    from scipy.special import gammaincc
+
+    if simulated.floor is None:
+        squares, value = replicates**2, observed**2
+    else:
+        squares, value = replicates - simulated.floor, np.maximum(observed - simulated.floor, 0)
+    mean, variance = squares.mean(axis=0), squares.var(axis=0, ddof=1)
+    variance = np.where(variance > EQUAL * mean**2, variance, np.nan)
+    return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
+
+
+def benjamini_hochberg(p: Values, fdr: float) -> NDArray[np.bool_]:
+    """Return which hypotheses, (m,), are rejected by the step-up procedure of Benjamini and Hochberg (1995)."""
+    ordered = np.sort(p)  # false_discovery_control decides the same, but scipy.stats loads in 0.4 s
+    passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))
+    return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), bool)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
+from calcheck.core.lazy_inputs import same_inputs
 from calcheck.distributions.lazy import LazyPredictive
-from calcheck.errors import DataError
-from calcheck.execution.context import RandomStream
+from calcheck.errors import DataError, Message
+from calcheck.execution.run import RandomStream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
@@ -29,8 +30,6 @@ from calcheck.inference.verdicts import (
     no_interval,
     resampled_statistic,
 )
-from calcheck.lazy_inputs import same_inputs
-from calcheck.messages import Message
 from calcheck.predictions import Predictions
 from calcheck.report import Inference
 from calcheck.statistics.groups import Averages, Means, MeanTerm
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.context import Run
-    from calcheck.results import RowResults
+    from calcheck.execution.run import Run
+    from calcheck.inference.results import RowResults
 
     Values = NDArray[np.float64]
 

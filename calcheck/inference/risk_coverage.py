@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.results import RowResults
+    from calcheck.inference.results import RowResults
 
     Values = NDArray[np.float64]
     MetricRows = tuple[InferableMetric, RowResults]

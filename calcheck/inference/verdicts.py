@@ -1,19 +1,18 @@
-"""Bootstrap intervals of metrics, zeta scores against exact references, and verdicts by zeta."""
+"""Intervals and verdicts of single metrics."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from calcheck.inference.abc_intervals import abc
+from calcheck.errors import Message
 from calcheck.inference.bootstrap import Replicates, Statistic, clustered
-from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
+from calcheck.inference.intervals import Bca, abc, acceleration, bca, effective_rows, percentile, zeta, zeta_error
 from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, implements
-from calcheck.messages import Message
-from calcheck.results import IntervalInference
+from calcheck.inference.results import IntervalInference
 from calcheck.statistics.groups import Averages, MeanTerm
 
 if TYPE_CHECKING:
@@ -23,12 +22,115 @@ if TYPE_CHECKING:
 
     from calcheck.dependence.clusters import Clusters
     from calcheck.details import Bootstrap
-    from calcheck.execution.context import Run
+    from calcheck.distributions import Predictive
+    from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.verdict_basis import Basis
-    from calcheck.results import RowResults
+    from calcheck.inference.results import RowResults
 
-    MetricRows = tuple[InferableMetric, RowResults, Basis]
+    MetricRows = tuple[InferableMetric, RowResults, "Basis"]
+
+
+NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"
+NO_PERMUTATIONS = "there was no permutation test (--permutations R runs it, --no-null turns it off)"
+NO_SHAPE = "the file does not state the error distribution, which a perfect model's score depends on (--error-dist)"
+INTERPOLATED = (
+    "the file states quantiles only, and a perfect model's score depends on interpolation between and beyond them"
+)
+INTERVALS_ONLY = "the file states intervals only, and a perfect model's score depends on more than their coverage"
+NO_EVIDENCE = "the metric depends on the predictions only"
+
+
+@dataclass(frozen=True)
+class StatedShape:
+    """How completely a file specifies its predictive distributions.
+
+    Parameters
+    ----------
+    shape : bool
+        Whether the shape is stated.
+    levels : tuple of float, optional
+        The levels of the stated quantiles; absent where the distributions are specified completely.
+    coverage_only : bool
+        Whether only the coverage of intervals is stated.
+    """
+
+    shape: bool = True
+    levels: tuple[float, ...] | None = None
+    coverage_only: bool = False
+
+    @classmethod
+    def from_predictive(cls, predictive: Predictive | None) -> StatedShape:
+        """Return how completely the given distributions are specified."""
+        if predictive is None:
+            return cls()
+        levels = predictive.quantile_levels
+        known = None if levels is None else tuple(levels.tolist())
+        return cls(predictive.shape_is_known, known, predictive.interval_levels is not None)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The basis of a metric's verdict.
+
+    Parameters
+    ----------
+    kind : str
+        The p-value, the interval (zeta), or none.
+    reason : str
+        Why the basis is not the p-value.
+    can_simulate : bool
+        Whether the file states what a perfect model's score depends on, so that it can be simulated.
+    """
+
+    kind: Literal["p", "interval", "none"]
+    reason: str = ""
+    can_simulate: bool = True
+
+
+def basis_of(
+    metric: InferableMetric,
+    stated: StatedShape,
+    rows: RowResults,
+    *,
+    replicates: bool,
+    otherwise: str = NO_REPLICATES,
+) -> Basis:
+    """Return the basis of a metric's verdict.
+
+    Parameters
+    ----------
+    metric : Metric
+        The metric.
+    stated : StatedShape
+        How completely the distributions are specified.
+    rows : RowResults
+        The results of the metric, with its own exact test if it has one.
+    replicates : bool
+        Whether the null distribution is simulated.
+    otherwise : str
+        Why it is not.
+    """
+    if metric.alternative == "none":
+        return Basis("none", NO_EVIDENCE)
+    if unfit := _unfit_reason(metric, stated, rows):
+        return Basis("none", unfit, can_simulate=False)
+    if stated.shape and replicates:
+        return Basis("p")
+    if not stated.shape:
+        return Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
+    exact = rows.inference is not None and rows.inference.verdict != "none"
+    reason = NO_PERMUTATIONS if metric.info.permutes_samples else otherwise
+    return Basis("interval" if metric.info.distribution_free or exact else "none", reason)
+
+
+def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults) -> str:
+    """Return why no test of the metric gives a verdict, or ""."""
+    if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
+        return INTERPOLATED
+    if stated.coverage_only and metric.info.uses != "coverage":
+        return INTERVALS_ONLY
+    return rows.no_verdict
+
 
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 SMALL_ACCELERATION = 0.02  # Maximum |a| for ABC limits

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.validation import require_different
 from calcheck.errors import DataError
-from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,21 +1,52 @@
-"""Conversion of Arrow columns to NumPy arrays: scalars, all Arrow list types, tensors, and lists written as text."""
+"""Arrow columns as arrays."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.validation import finite_rows, require
 from calcheck.errors import DataError, ValuesError
 from calcheck.io import compute as pc
-from calcheck.validation import finite_rows, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """Sizes of batches and partitions of a file, and of what stays in memory; they change no value that is read.
+
+    Parameters
+    ----------
+    batch_bytes : int
+        Target bytes per batch of a Parquet file; the default is 32 MiB.
+    batch_rows : int
+        Minimum rows per batch of a Parquet file.
+    joined_bytes : int
+        Maximum bytes per batch of inputs that are joined from another file.
+    predictive_bytes : int
+        Maximum bytes of distributions in memory, unless they have few parameters per row; larger ones are read again
+        whenever they are needed.
+    input_bytes : int
+        Maximum bytes of inputs in memory; larger ones are read again whenever they are needed.
+    partition_rows, partition_bytes : int
+        Minimum rows or bytes of a partition for another process; a partition is complete at either minimum.
+    """
+
+    batch_bytes: int = 1 << 25
+    batch_rows: int = 1 << 6
+    joined_bytes: int = 1 << 26
+    predictive_bytes: int = 1 << 26
+    input_bytes: int = 1 << 29
+    partition_rows: int = 1 << 16
+    partition_bytes: int = 1 << 26
 
 
 MOMENT = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.0+)?$"

@@ -10,8 +10,8 @@ from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import STDIN, resolve
 from calcheck.io.join import names_a_file, split_column
 from calcheck.io.source import FileSource
+from calcheck.io.tables.arrays import ArrayTable
 from calcheck.io.tables.formats import open_table
-from calcheck.io.tables.numpy import ArrayTable
 
 if TYPE_CHECKING:
     from calcheck.io.files import AnyFile

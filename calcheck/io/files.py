@@ -16,14 +16,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Literal, Self, TypeAlias, cast
 from urllib.parse import unquote
 
-from calcheck.conditions import parse_all
+from calcheck.core.conditions import parse_all
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
-from calcheck.io.compression import MAGIC as COMPRESSIONS
-from calcheck.io.compression import SUFFIXES as COMPRESSED
-from calcheck.io.compression import compression_errors, decompressed
-from calcheck.io.limits import ReadLimits
-from calcheck.io.object_store import open_object
-from calcheck.io.pipe import read_pipe
+from calcheck.io.arrow_arrays import ReadLimits
+from calcheck.io.object_store import MAGIC as COMPRESSIONS
+from calcheck.io.object_store import SUFFIXES as COMPRESSED
+from calcheck.io.object_store import compression_errors, decompressed, open_object, read_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

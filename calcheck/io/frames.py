@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from calcheck.core.validation import require_different
 from calcheck.errors import DataError
 from calcheck.io.arrays import (
     arrow_column,
@@ -20,8 +21,7 @@ from calcheck.io.arrays import (
     table_columns,
     to_numpy,
 )
-from calcheck.io.limits import ReadLimits
-from calcheck.validation import require_different
+from calcheck.io.arrow_arrays import ReadLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from calcheck.conditions import DIFFERENT, EQUAL, Condition, parse_all
+from calcheck.core.conditions import DIFFERENT, EQUAL, Condition, parse_all
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, times, to_floats

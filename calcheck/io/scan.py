@@ -1,4 +1,4 @@
-"""A scan reads a file in batches; its rows can be loaded together, and duplicated rows are found."""
+"""A scan of files in batches, whole or by parts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from calcheck.core.lazy_inputs import LazyInputs
 from calcheck.distributions.intervals import Crossing
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import keys, sort_keys, to_scalars, without_gaps
 from calcheck.io.columns.roles import LIMITS, arrays_of, columns_read, predictive_of
-from calcheck.io.files import file_named
-from calcheck.io.join_keys import KeyIndex
+from calcheck.io.files import File, Files, file_named
+from calcheck.io.join import KeyIndex
 from calcheck.io.rows import as_array, as_sequence
+from calcheck.io.tables.columnar import ParquetTable
 from calcheck.io.tables.formats import ConcatTable, read_batches
-from calcheck.lazy_inputs import LazyInputs
 from calcheck.predictions import Predictions, concat
 
 if TYPE_CHECKING:
@@ -30,13 +31,54 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.core.lazy_inputs import Inputs
     from calcheck.distributions import Predictive
+    from calcheck.io.arrow_arrays import ReadLimits
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
     from calcheck.io.files import AnyFile
     from calcheck.io.join import JoinedColumn
     from calcheck.io.rows import Places, TableLayout
-    from calcheck.lazy_inputs import Inputs
+    from calcheck.io.tables.formats import Table
+
+
+def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
+    """Yield the partitions of one or several files in row order, each with the number of its first row.
+
+    A table in memory is one partition.
+    """
+    if isinstance(table, ConcatTable) and isinstance(file, Files):
+        for member, member_table, start in zip(file.members, table.tables, table.starts[:-1], strict=True):
+            for part, place in _of_one(member.file, member_table):
+                yield Files(file.name, (replace(member, file=part),), table.schema), start + place
+    elif isinstance(file, File):
+        yield from _of_one(file, table)
+    else:
+        yield file, 0
+
+
+def _of_one(file: File, table: Table) -> Iterator[tuple[File, int]]:
+    """Yield runs of row groups of a Parquet file, with their first rows; other files whole."""
+    if not isinstance(table, ParquetTable):
+        yield file, 0
+        return
+    place = 0
+    for groups in _runs(table, file.limits):
+        yield replace(file, groups=groups), place
+        place += sum(rows for rows, _ in map(table.group, groups))
+
+
+def _runs(table: ParquetTable, limits: ReadLimits) -> list[tuple[int, ...]]:
+    """Return runs of consecutive row groups of the minimum size; a smaller remainder joins the last run."""
+    runs: list[tuple[int, ...]] = []
+    groups: tuple[int, ...] = ()
+    for group in table.groups:
+        groups = (*groups, group)
+        rows, size = map(sum, zip(*map(table.group, groups), strict=True))
+        if rows >= limits.partition_rows or size >= limits.partition_bytes:
+            runs.append(groups)
+            groups = ()
+    return [*runs[:-1], (*(runs[-1] if runs else ()), *groups)]
 
 
 MIN_ROWS = 20  # Minimum rows to check: fewer rows may be equal by chance

@@ -1,4 +1,4 @@
-"""A file of predictions as a source of batches."""
+"""A source of predictions in files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
-from calcheck.io.columns.grouping import grouping_columns, only_increases
-from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
+from calcheck.io.columns.infer import (
+    OTHER_ROLES,
+    find_roles,
+    grouping_columns,
+    missing_predictions,
+    missing_target,
+    only_increases,
+)
 from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.columns.options import SPREADS, ColumnOptions
 from calcheck.io.columns.roles import (
@@ -28,24 +35,51 @@ from calcheck.io.columns.roles import (
 from calcheck.io.files import STDIN, Files, file_named, resolve, shown_path
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.layouts import convert_layout
-from calcheck.io.partition import parts_of
 from calcheck.io.rows import Filters, TableLayout, require_one
-from calcheck.io.scale_hint import scale_hint
-from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
+from calcheck.io.scan import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
+from calcheck.io.tables.arrays import ArrayTable
 from calcheck.io.tables.formats import notes_of, open_table, read_batches
-from calcheck.io.tables.numpy import ArrayTable
-from calcheck.messages import Message
 from calcheck.predictions import Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from calcheck.distributions.intervals import Crossing
     from calcheck.io.columns.roles import Roles
     from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
+    from calcheck.predictions import Predictions
+
+
+MAX_COLUMNS = 3  # Maximum columns to try
+
+
+def scale_hint(columns: Sequence[str], with_variances: Callable[[str], Predictions]) -> str:
+    """Return the mean z² of columns read as variances and as standard deviations; empty if it cannot be computed.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Columns that may hold variances or standard deviations.
+    with_variances : callable
+        Reads the file with the given column as the variance.
+    """
+    hints = []
+    for column in columns[:MAX_COLUMNS]:
+        try:
+            rows = with_variances(column)
+        except (DataError, OptionError):
+            continue
+        if rows.y is None or rows.predictive is None:
+            continue
+        error, std = rows.y - rows.predictive.mean(), rows.predictive.std()
+        with np.errstate(all="ignore"):  # overflow and division by zero are shown as inf or nan
+            as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
+        hints.append(f"{column} gives {as_variance:.3g} as a variance, {as_std:.3g} as a standard deviation")
+    return f". Mean z² should be about 1: {'; '.join(hints)}" if hints else ""
+
 
 FIRST_ROWS = 1_000  # Columns that fall among these are not read as possible times
 FAMILY = "dist"  # Column that names the family, in files written by calcheck

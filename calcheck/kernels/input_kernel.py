@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.core.lazy_inputs import LazyInputs
+from calcheck.core.validation import require
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.execution.context import GIB
+from calcheck.execution.run import GIB
 from calcheck.kernels.functions import KERNELS
-from calcheck.lazy_inputs import LazyInputs
-from calcheck.validation import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.core.lazy_inputs import Inputs
     from calcheck.details import InputKernel
     from calcheck.distributions import Predictive
     from calcheck.execution.backend import Precision
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
-    from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions, Source
 
     ColumnIndex = NDArray[np.float64]

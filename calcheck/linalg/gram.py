@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.core.lazy_inputs import blocks
 from calcheck.execution.backend import is_cpu, namespace
-from calcheck.lazy_inputs import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.core.lazy_inputs import Inputs
     from calcheck.execution.backend import Array
-    from calcheck.execution.context import Progress
+    from calcheck.execution.run import Progress
     from calcheck.kernels.functions import Kernel
-    from calcheck.lazy_inputs import Inputs
 
     Values = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend, namespace
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.kernels.functions import OVERFLOW_MESSAGE
 from calcheck.linalg.gram import tile_shape
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array, Backend
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.linalg.gram import Gram
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from calcheck.execution.backend import Array
-    from calcheck.execution.context import Progress
+    from calcheck.execution.run import Progress
     from calcheck.linalg.gram import Gram
     from calcheck.linalg.nystroem import Preconditioner
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import OptionError
-from calcheck.suggestions import suggestion
+from calcheck.errors import OptionError, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

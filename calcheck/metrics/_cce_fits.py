@@ -25,9 +25,9 @@ from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
 from calcheck.predictions import InMemory
-from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.metrics._cce_options import CceOptions
     from calcheck.predictions import Predictions, Source

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
 
 MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 FITTED_OPTIONS = (

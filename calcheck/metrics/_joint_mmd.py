@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
 from calcheck.errors import OptionError
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import flag_of, option, require_count_option, require_positive_option
-from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
-    from calcheck.execution.context import Run
+    from calcheck.errors import Message
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.messages import Message
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.ridge_norms import RidgeNorms
@@ -251,7 +251,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         """Return the metric of all replicates, which share the sums over pairs of inputs."""
         import numpy as np
 
-        from calcheck.execution.prefetch import one_blas_thread
+        from calcheck.execution.reduce import one_blas_thread
         from calcheck.mmd.joint import DataSets, blocks
 
         settings = fit.settings

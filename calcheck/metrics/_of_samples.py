@@ -7,20 +7,20 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from calcheck.errors import DataError
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.mmd.samples import SAMPLE, first_sample
-from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.core.metric_info import MetricInfo
     from calcheck.embeddings.permutation_null import Strata
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.kernels.kernel_options import KernelOptions, Standardize
-    from calcheck.metric_info import MetricInfo
     from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
     from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
@@ -117,7 +117,7 @@ class OfSamples:
         import numpy as np
 
         from calcheck.embeddings.permutation_null import NO_OVERLAP, permutation_warnings
-        from calcheck.execution.prefetch import one_blas_thread
+        from calcheck.execution.reduce import one_blas_thread
 
         groups = self._groups(fit, simulation.rows)
         details = {"labels": groups.description, "exchangeable": groups.exchangeable}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
-from calcheck.messages import Message
 from calcheck.metrics.base import Metric, RowMetric
 from calcheck.report import Skipped
 
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
+    from calcheck.inference.results import RowResults
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Direction
-    from calcheck.results import RowResults
     from calcheck.statistics.groups import Means
 
 WEIGHT = "weight"  # Name of the term of the weights

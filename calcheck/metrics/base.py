@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
+from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import RefitsReplicates
-from calcheck.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
+from calcheck.inference.results import RowResults
 from calcheck.options import (
     LEVEL_TOLERANCE,
     option,
@@ -18,7 +19,6 @@ from calcheck.options import (
     require_share_option,
 )
 from calcheck.report import MetricValue
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from calcheck.details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.distributions import Predictive
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve, Direction

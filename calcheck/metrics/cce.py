@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CceDetails
-from calcheck.errors import DataError
-from calcheck.messages import Message
-from calcheck.metric_info import SHARED_FIT, MetricInfo
+from calcheck.errors import DataError, Message
 from calcheck.metrics._cce_options import CceOptions
 from calcheck.metrics.base import LevelOption, Metric
 
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.inference.results import NullDistribution, RowResults
     from calcheck.metrics._cce_fits import CceExact, CceNystroem
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import NullDistribution, RowResults
     from calcheck.statistics.groups import Means
 
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
@@ -156,7 +155,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
 
     def outcomes(self, source: Source) -> Source:
         """Return, for prediction intervals, whether targets are inside as targets, with the probability of that."""
-        from calcheck.statistics.coverage import coverage_outcomes
+        from calcheck.statistics.tails import coverage_outcomes
 
         return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CmmdDetails, FidDetails
+from calcheck.inference.results import RowResults
 from calcheck.kernels.kernel_options import KernelOptions, Solver
-from calcheck.metric_info import SHARED_FIT, MetricInfo
 from calcheck.metrics._joint_mmd import GenerativeMetric, JointMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option, require_positive_option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.laplace_features import PairForm
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Normalization
     from calcheck.mmd.frechet import SharedInputs
@@ -284,7 +284,7 @@ class Fid(GenerativeMetric[FidFit]):
     def evaluate(self, fit: FidFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         import numpy as np
 
-        from calcheck.execution.prefetch import one_blas_thread
+        from calcheck.execution.reduce import one_blas_thread
         from calcheck.mmd.frechet import covariances_within_rows, covariances_within_targets, frechet
         from calcheck.mmd.joint import repeated_targets
 

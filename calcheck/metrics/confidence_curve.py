@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ConfidenceCurveDetails, RemovalPoint
-from calcheck.metric_info import MetricInfo
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np

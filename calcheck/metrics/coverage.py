@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
-from calcheck.messages import AT_QUANTILES, Message
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import AT_QUANTILES, Message
+from calcheck.inference.results import IntervalInference, RowResults
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
-from calcheck.results import IntervalInference, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve
@@ -99,8 +99,8 @@ class Coverage(LevelOption, MeanMetric):
         return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.coverage import MAX_OPEN, inside, shares_at_limits
         from calcheck.statistics.moments import interval_mass
+        from calcheck.statistics.tails import MAX_OPEN, inside, shares_at_limits
 
         level = self.level_of(rows.predictive)
         found = inside(rows, level)
@@ -122,7 +122,7 @@ class Coverage(LevelOption, MeanMetric):
     def null_statistic(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        from calcheck.statistics.coverage import nearest_share
+        from calcheck.statistics.tails import nearest_share
 
         return nearest_share(means, np.asarray(self.level_of(None)))
 
@@ -131,14 +131,14 @@ class Coverage(LevelOption, MeanMetric):
         return self.level_of(None) if "strictly_inside" in rows.details else None
 
     def details(self, means: Means) -> Mapping[str, Any]:
-        from calcheck.statistics.coverage import shares_at_limits
+        from calcheck.statistics.tails import shares_at_limits
 
         return shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
-        from calcheck.statistics.coverage import inside, shares_at_limits
         from calcheck.statistics.moments import interval_mass
+        from calcheck.statistics.tails import inside, shares_at_limits
 
         found = {other: inside(rows, other) for other in _other_levels(rows.distributions(), level)}
         return [
@@ -164,8 +164,8 @@ class Coverage(LevelOption, MeanMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the coverage by level: at the levels of the file, if it states intervals or quantiles only."""
-        from calcheck.statistics.coverage import coverage_by_level
         from calcheck.statistics.curves import curve_of
+        from calcheck.statistics.tails import coverage_by_level
 
         rows = shown.source.predictions()
         levels, shares = coverage_by_level(rows, stated_levels(rows.predictive))
@@ -173,8 +173,8 @@ class Coverage(LevelOption, MeanMetric):
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the null statistic, without the details, which replicates do not need."""
-        from calcheck.statistics.coverage import inside
         from calcheck.statistics.groups import Means
+        from calcheck.statistics.tails import inside
 
         rows = source.predictions()
         found = inside(rows, self.level_of(rows.predictive))
@@ -335,9 +335,9 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
 
     def bin_terms(self, rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin: rows, targets (strictly) inside, and the expected share."""
-        from calcheck.statistics.coverage import inside
         from calcheck.statistics.groups import MeanTerm
         from calcheck.statistics.moments import interval_mass
+        from calcheck.statistics.tails import inside
 
         level = self.level_of(rows.predictive)
         return {

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import CrpsDetails
-from calcheck.errors import DataError
-from calcheck.messages import Message
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import DataError, Message
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
@@ -130,7 +129,7 @@ class Crps(MeanMetric):
 
     def _of_vectors(self, rows: Predictions) -> RowResults:
         """Return the scores of rows with several targets."""
-        from calcheck.statistics.vectors import energy_scores, variogram_scores
+        from calcheck.statistics.moments import energy_scores, variogram_scores
 
         score = variogram_scores if self.vector_score == "variogram" else energy_scores
         details: CrpsDetails = {"estimator": self.ensemble}

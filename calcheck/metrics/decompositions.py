@@ -6,12 +6,12 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
 from calcheck.errors import DataError
-from calcheck.metric_info import SHARED_FIT, MetricInfo
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,9 +62,8 @@ def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
     """Return the pinball losses at each level, (q, n) each: of predicted, recalibrated and constant quantiles."""
     import numpy as np
 
-    from calcheck.statistics.isotonic import isotonic_quantiles, pinball_losses
     from calcheck.statistics.moments import targets
-    from calcheck.statistics.quantile_scores import quantiles
+    from calcheck.statistics.scores import isotonic_quantiles, pinball_losses, quantiles
 
     y, at = targets(rows), np.array(levels)
     predicted = np.array(list(quantiles(rows.distributions(), levels)))
@@ -149,8 +148,8 @@ class MeanMiscalibration(MiscalibrationMetric):
     )
 
     def scores(self, rows: Predictions) -> Scores:
-        from calcheck.statistics.isotonic import isotonic_means
         from calcheck.statistics.moments import errors, means, targets
+        from calcheck.statistics.scores import isotonic_means
 
         y = targets(rows)
         fitted = isotonic_means(means(rows.distributions()), y)
@@ -159,8 +158,8 @@ class MeanMiscalibration(MiscalibrationMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the corrected means against the predicted ones, and the histogram of predicted means."""
         from calcheck.statistics.curves import curve_at_quantiles, histogram
-        from calcheck.statistics.isotonic import isotonic_means
         from calcheck.statistics.moments import means, targets
+        from calcheck.statistics.scores import isotonic_means
 
         data = shown.source.predictions()
         predicted = means(data.distributions())

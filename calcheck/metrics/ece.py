@@ -6,19 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import EceDetails
-from calcheck.errors import DataError, OptionError
-from calcheck.messages import AT_QUANTILES
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import AT_QUANTILES, DataError, OptionError
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve, Direction

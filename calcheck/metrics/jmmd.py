@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Estimator
-from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import JointMetric, KernelMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option
-from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.laplace_features import PairForm
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding

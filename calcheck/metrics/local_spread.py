@@ -6,8 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ValidBinsDetails
-from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import BinnedMetric
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
+    from calcheck.inference.results import RowResults
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
-    from calcheck.results import RowResults
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Means
 

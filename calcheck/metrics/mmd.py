@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import KernelName, Standardize
-from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
-from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.mmd.two_samples import PooledGram
     from calcheck.predictions import Source

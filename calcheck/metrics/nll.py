@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import NllDetails
-from calcheck.messages import Message
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import Message
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -89,8 +89,8 @@ class Nll(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
-        from calcheck.statistics.log_likelihoods import describe_impossible, log_likelihoods
         from calcheck.statistics.moments import uncertainties, z_scores
+        from calcheck.statistics.scores import describe_impossible, log_likelihoods
 
         predictive = rows.distributions()
         discretised = self.discretise and not predictive.is_discrete

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitDetails
 from calcheck.errors import DataError
-from calcheck.metric_info import MetricInfo
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,7 +129,7 @@ class Pit(OrderedMetric):
         from calcheck.statistics.pit import pit
 
         if rows.distributions().targets > 1:
-            from calcheck.statistics.vectors import rank_pit
+            from calcheck.statistics.moments import rank_pit
 
             return rank_pit(rows, self.pre_rank or "variogram")
         if self.pre_rank is not None:

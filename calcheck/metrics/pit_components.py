@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitIndependenceDetails
 from calcheck.errors import DataError
-from calcheck.metric_info import MetricInfo
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric, Metric
 from calcheck.options import option, require_count_option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
 

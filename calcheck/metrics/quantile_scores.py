@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import LevelScore, PinballDetails, WisDetails
-from calcheck.errors import DataError, OptionError
-from calcheck.messages import Message
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import DataError, Message, OptionError
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,7 +168,7 @@ class Wis(LevelsOption, LocalMetric):
 
         from calcheck.statistics.groups import MeanTerm
         from calcheck.statistics.moments import targets
-        from calcheck.statistics.quantile_scores import interval_score_parts
+        from calcheck.statistics.scores import interval_score_parts
 
         levels, warnings = self._used(rows.distributions())
         parts = interval_score_parts(rows.distributions(), targets(rows), levels)
@@ -281,7 +280,7 @@ class Pinball(LevelsOption, MeanMetric):
         from scoringrules import quantile_score
 
         from calcheck.statistics.moments import targets
-        from calcheck.statistics.quantile_scores import quantiles
+        from calcheck.statistics.scores import quantiles
 
         predictive, y = rows.distributions(), targets(rows)
         levels = self.levels_of(predictive)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric_info import MetricInfo
+from calcheck.core.metric_info import MetricInfo
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np

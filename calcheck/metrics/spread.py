@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import BinnedDetails, RceDetails, ZmsDetails
-from calcheck.messages import Message
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import Message
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.details import TailDetails, TailLevel, TailParts
-from calcheck.messages import Message
-from calcheck.metric_info import MetricInfo
+from calcheck.errors import Message
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
     from calcheck.statistics.tails import Exceedances

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.core.validation import require_finite
 from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.backend import namespace
-from calcheck.validation import require_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.distributions import Samples
 from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
-from calcheck.execution.prefetch import one_blas_thread
+from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.cholesky import truncated_eigenbasis
 from calcheck.mmd.quadratic_forms import QuadraticForm, of_different
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.diagnostics import FeatureBounds
     from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
-    from calcheck.execution.context import Progress, Run
+    from calcheck.execution.run import Progress, Run
     from calcheck.kernels.kernel_options import Estimator
     from calcheck.predictions import Predictions
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.embeddings.laplace_features import PairForm
+from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
-from calcheck.execution.context import RandomStream
+from calcheck.execution.run import RandomStream
 from calcheck.kernels.functions import Rbf
 from calcheck.linalg.cholesky import gram_factor
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import LandmarkSamples, RowBlocks, first_sufficient
-from calcheck.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from calcheck.details import Pairs as PairsDetails
     from calcheck.execution.backend import Array
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.linalg.nystroem import Nystroem
 

@@ -11,9 +11,9 @@ import numpy as np
 from calcheck.embeddings.laplace_features import PairForm
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
+from calcheck.errors import Message
 from calcheck.linalg.cholesky import gram_factor
 from calcheck.linalg.nystroem import LandmarkSamples, first_sufficient
-from calcheck.messages import Message
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.details import CmmdDetails
     from calcheck.details import Solver as SolverDetails
     from calcheck.embeddings.smoother import Smoother
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Solver
     from calcheck.linalg.nystroem import Nystroem

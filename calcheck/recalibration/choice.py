@@ -12,12 +12,11 @@ import numpy as np
 from calcheck.dependence.columns import find_clusters
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.errors import DataError, NumericalError, RefusedError
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence
 from calcheck.predictions import concat
-from calcheck.recalibration.folds import assign_folds
+from calcheck.recalibration.features import require_different_errors
 from calcheck.recalibration.methods import NONE, apply_steps
-from calcheck.recalibration.scores import RowScore, row_score
-from calcheck.recalibration.z_scores import require_different_errors
+from calcheck.recalibration.scores import RowScore, assign_folds, row_score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

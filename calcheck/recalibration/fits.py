@@ -12,18 +12,11 @@ from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, NumericalError
-from calcheck.recalibration.features import fit_features
-from calcheck.recalibration.folds import assign_folds
-from calcheck.recalibration.regression import (
+from calcheck.recalibration.features import fit_features, perfect_mean_square, require_single_target, z_scores
+from calcheck.recalibration.scores import assign_folds
+from calcheck.recalibration.steps import (
     INNER_FOLDS,
     RIDGES,
-    choose_ridge,
-    gamma_loss,
-    gamma_regression,
-    ridge_regression,
-    squared_loss,
-)
-from calcheck.recalibration.steps import (
     Beta,
     Bias,
     BinScaling,
@@ -34,10 +27,14 @@ from calcheck.recalibration.steps import (
     Scale,
     ShiftScale,
     beta_logit,
+    choose_ridge,
     conformal_unit,
     design_matrix,
+    gamma_loss,
+    gamma_regression,
+    ridge_regression,
+    squared_loss,
 )
-from calcheck.recalibration.z_scores import perfect_mean_square, require_single_target, z_scores
 from calcheck.statistics.bins import edge_bins
 from calcheck.statistics.pit import levels_of, pit
 

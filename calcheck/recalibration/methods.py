@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
-from calcheck.errors import OptionError
+from calcheck.errors import OptionError, with_suggestion
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.fits import (
     fit_beta,
@@ -22,7 +22,6 @@ from calcheck.recalibration.fits import (
     fit_scale,
     fit_shift_scale,
 )
-from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -159,7 +159,7 @@ def fitted_map(
     method: str, steps: Sequence[AnyStep], rows: Predictions, choice: Choice, files: Sequence[FittedFile] = ()
 ) -> RecalibrationMap:
     """Return the map of steps that were fitted to rows."""
-    from calcheck.version import __version__
+    from calcheck.core.version import __version__
 
     return RecalibrationMap(
         method=method if steps else NONE,

@@ -1,4 +1,4 @@
-"""Scores of rows, by which corrections are compared."""
+"""Scores of corrections on rows that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from calcheck.dependence.columns import column_labels, time_labels
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
+from calcheck.distributions.row_random import hash_rows
+from calcheck.errors import DataError
+from calcheck.execution.run import RowDependence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,9 +21,119 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.distributions.row_random import Words
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]
+
+
+def assign_folds(
+    rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None
+) -> NDArray[np.intp]:
+    """Return the fold of each row, (n,), in 0 … folds - 1.
+
+    Rows are ordered by hashes of their contents, so that other orders of the rows give the same folds. Whole clusters
+    are in one fold. Folds of a series are blocks of time, and rows of one time are in one fold; without a column of
+    times, the order of the rows is that of time.
+
+    Parameters
+    ----------
+    rows : Predictions
+        The rows, with the named columns.
+    folds : int
+        Number of folds, >= 2.
+    seed : int
+        Seed of the hashes.
+    dependence : RowDependence, optional
+        Which rows depend on each other.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows, clusters or times than folds.
+    """
+    stated = dependence or RowDependence()
+    if stated.time is not None or stated.block is not None:
+        labels = time_labels(rows, stated.time)
+        order = np.arange(labels.max() + 1)
+    elif stated.cluster is not None:
+        labels = column_labels(rows, stated.cluster)
+        order = np.argsort(hash_rows([np.arange(labels.max() + 1.0)], seed), kind="stable")
+    else:
+        y = rows.targets()
+        words = hash_rows([y.reshape(len(y), -1), rows.distributions().hashes(seed)], seed)
+        labels, order = np.arange(len(rows)), np.argsort(words, kind="stable")
+    fold = _shared(labels, order, folds)
+    if len(np.unique(fold)) < folds:
+        what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
+        msg = f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows"
+        raise DataError(msg)
+    return fold
+
+
+def _shared(labels: NDArray[np.intp], order: NDArray[np.intp], folds: int) -> NDArray[np.intp]:
+    """Return the folds of rows, if groups in this order are shared out so that folds have about equally many rows."""
+    counts = np.bincount(labels)[order]
+    before = np.cumsum(counts) - counts / 2
+    fold_of_group = np.empty(len(order), np.intp)
+    fold_of_group[order] = np.minimum((before / len(labels) * folds).astype(np.intp), folds - 1)
+    return fold_of_group[labels]
+
+
+BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by chance, for targets that are counts
+
+
+def require_other_rows(fitted: Predictions, others: Predictions) -> None:
+    """Raise if rows are among those to which a correction was fitted.
+
+    Rows are the same if their keys and targets are equal or, without keys, their targets and predictions. Rows whose
+    contents occur twice in one file are not compared, and for counts, which are often equal by chance, less than half
+    of the rows may be.
+
+    Raises
+    ------
+    DataError
+        Some rows are in both files.
+    """
+    with_keys = fitted.id is not None and others.id is not None
+    first, second = (_contents(rows, with_keys=with_keys) for rows in (fitted, others))
+    shared = np.isin(second, first)
+    count = int(shared.sum())
+    by_chance = not with_keys and others.distributions().is_discrete
+    if count > (BY_CHANCE * len(second) if by_chance else 0):
+        row = int(others.row_numbers()[_place(others, second[shared][0], with_keys=with_keys)])
+        how = "key and target" if with_keys else "target and prediction"
+        msg = (
+            f"{count:,} rows are also among those to which the correction is fitted (the same {how}; the first is row"
+            f" {row:,}). Judge it on other rows"
+        )
+        raise DataError(msg)
+
+
+def _contents(rows: Predictions, *, with_keys: bool) -> Words:
+    """Return the hashes of the contents that occur once."""
+    different, counts = np.unique(_hashes(rows, with_keys=with_keys), return_counts=True)
+    return np.asarray(different[counts == 1])
+
+
+def _place(rows: Predictions, content: np.uint64, *, with_keys: bool) -> int:
+    return int(np.argmax(_hashes(rows, with_keys=with_keys) == content))
+
+
+def _hashes(rows: Predictions, *, with_keys: bool) -> Words:
+    y = rows.targets().reshape(len(rows), -1)
+    if not with_keys:
+        return hash_rows([y, rows.distributions().hashes(0)], 0)
+    return hash_rows([y, _words(rows.id)], 0)
+
+
+def _words(keys: NDArray[np.generic] | None) -> Words:
+    """Return hashes of keys, which may be texts."""
+    from hashlib import blake2b
+
+    texts = (str(key).encode() for key in np.asarray(keys).tolist())
+    return np.array([int.from_bytes(blake2b(text, digest_size=8).digest()) for text in texts], dtype=np.uint64)
+
 
 Score = Literal["crps", "nll", "interval"]
 LEVEL = 0.9  # Of the intervals whose score is computed

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.cluster.vq import kmeans2, vq
 
-from calcheck.conditions import EQUAL, Condition
+from calcheck.core.conditions import EQUAL, Condition
+from calcheck.core.lazy_inputs import blocks
 from calcheck.distributions.row_random import hash_rows
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.lazy_inputs import blocks
 from calcheck.regions.binning import Binning
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from calcheck.lazy_inputs import Inputs
+    from calcheck.core.lazy_inputs import Inputs
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

@@ -11,7 +11,7 @@ from calcheck.regions.binning import COMPUTED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from calcheck.conditions import Condition
+    from calcheck.core.conditions import Condition
     from calcheck.report import Result
 
 DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}

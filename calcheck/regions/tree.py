@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.conditions import DIFFERENT, EQUAL, Condition
+from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.regions.scan import excess_of, standardize
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,7 +7,7 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from calcheck.csv_cells import protect
+from calcheck.core.text import protect
 from calcheck.render.cells import outcome
 from calcheck.render.jsonl import shared_fields
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape as escape_html
 from typing import TYPE_CHECKING
 
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render.document import (
     Answer,
     Details,

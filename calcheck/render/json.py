@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from calcheck.models.difference import Diff
     from calcheck.report import Report
-    from calcheck.studies.diff import Diff
 
 
 def render(report: Report | Diff) -> str:

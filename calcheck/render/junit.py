@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render.cells import describe_input, outcome
 
 if TYPE_CHECKING:

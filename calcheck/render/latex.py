@@ -7,7 +7,7 @@ import unicodedata
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render.document import (
     Answer,
     Details,

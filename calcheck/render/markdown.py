@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table, shown_rows
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.models.difference import DIFF_SCHEMA_VERSION, Diff
 from calcheck.options import options_of
 from calcheck.recalibration.recalibration_map import RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report, Result
-from calcheck.studies.diff import DIFF_SCHEMA_VERSION, Diff
 
 if TYPE_CHECKING:
     from collections.abc import Callable

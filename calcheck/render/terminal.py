@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from calcheck.plain_text import strip_control
+from calcheck.core.text import strip_control
 from calcheck.render.console import page_width, render_text, safe_text
 from calcheck.render.document import (
     Answer,

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from calcheck.errors import DataError, listed_columns, named_some
-from calcheck.messages import AT_QUANTILES, Message
-from calcheck.metric_info import BINS
+from calcheck.core.metric_info import BINS
+from calcheck.core.validation import finite_rows, require, require_finite
+from calcheck.errors import AT_QUANTILES, DataError, Message, listed_columns, named_some
 from calcheck.statistics.cache import cached
-from calcheck.statistics.coverage import nearest_share
 from calcheck.statistics.groups import CutTieGroups, Groups, MeanTerm, digitize
 from calcheck.statistics.moments import errors, spreads, uncertainties
-from calcheck.validation import finite_rows, require, require_finite
+from calcheck.statistics.tails import nearest_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

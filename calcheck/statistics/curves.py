@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.core.metric_info import BINS
 from calcheck.errors import DataError
-from calcheck.metric_info import BINS
 from calcheck.report import SPREAD, WIDTH, Curve
 from calcheck.statistics.bins import DATES, NUMBERS, edge_bins, make_bins, middle_range, sort_keys
 from calcheck.statistics.cache import cached

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.execution.prefetch import map_ahead
+from calcheck.execution.reduce import map_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from calcheck.errors import DataError
-from calcheck.messages import Message
+from calcheck.errors import DataError, Message
 from calcheck.predictions import Source
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.metric_info import MetricInfo
+    from calcheck.core.metric_info import MetricInfo
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.core.lazy_inputs import load
 from calcheck.errors import DataError
-from calcheck.lazy_inputs import load
 from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.moments import central_interval, medians
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
 
     ColumnOf = Callable[[Predictions], NDArray[np.float64]]

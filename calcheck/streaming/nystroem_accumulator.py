@@ -10,12 +10,11 @@ import numpy as np
 from calcheck.embeddings.nystroem_streaming import StreamedLandmarks
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.bottom_k import hash_key
-from calcheck.execution.context import Run
 from calcheck.execution.reduce import reduce_batches
-from calcheck.results import NullDistribution, RowResults
-from calcheck.streaming.accumulators import Sums
+from calcheck.execution.run import Run
+from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.streaming.accumulators import Sums, from_arrays, to_arrays
 from calcheck.streaming.batched_source import with_row_numbers
-from calcheck.streaming.codec import from_arrays, to_arrays
 from calcheck.streaming.metric_accumulators import MetricAccumulator
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.overall_verdict import overall_verdict
-from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
+from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of
 from calcheck.metrics.base import ComparesOutcomes, inapplicable_reason
 from calcheck.report import Report, Skipped
-from calcheck.streaming.accumulators import ColumnStore, MomentSums
+from calcheck.streaming.accumulators import ColumnStore, MomentSums, from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
-from calcheck.streaming.codec import from_arrays, strip_prefix, to_arrays
-from calcheck.streaming.normal_intervals import NOT_REPLICATED, normal_interval, null_distribution
+from calcheck.streaming.metric_accumulators import NOT_REPLICATED, normal_interval, null_distribution
 from calcheck.streaming.registry import accumulator_of, not_streamable_reason
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.dependence.notice import DesignEffect
-    from calcheck.execution.context import Run
-    from calcheck.messages import Message
+    from calcheck.errors import Message
+    from calcheck.execution.run import Run
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Input
@@ -289,7 +288,7 @@ def report_from_state(state: State, run: Run) -> Report:
     run : Run
         Seed, confidence, resamples.
     """
-    from calcheck.version import __version__
+    from calcheck.core.version import __version__
 
     noticed = state.noticed if state.replicates or run.resamples else None
     found, skipped = [], list(state.skipped)

@@ -1,1 +1,1 @@
-"""Studies from the papers: how metrics change with models, rows, criteria and settings."""
+"""What people do with metrics: one folder for each study."""

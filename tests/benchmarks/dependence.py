@@ -22,13 +22,12 @@ from scipy.signal import lfilter
 from calcheck.dependence.notice import dependence_warnings
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.inference import multiplier_null
 from calcheck.metrics import METRICS
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.align import Model
-from calcheck.studies.compare import compare
 from tests.simulations import autoregressive
 
 LEVEL = 0.05

@@ -16,7 +16,7 @@ import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 

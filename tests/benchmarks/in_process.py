@@ -12,7 +12,7 @@ import numpy as np
 
 from calcheck import read
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from tests.benchmarks.closed_form import cce_of_file
 

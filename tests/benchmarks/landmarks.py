@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from calcheck.distributions import Gaussian
 from calcheck.embeddings.output_features import output_features
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.kernels.input_kernel import conditioning, target_bandwidths
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions

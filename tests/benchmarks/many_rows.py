@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from calcheck import METRICS, read
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 
 RUNS = 3
 PLAIN = Run(resamples=0, replicates=0)

@@ -18,10 +18,10 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
-from calcheck.execution.context import Run
-from calcheck.monitoring.e_process import log_product
-from calcheck.monitoring.history import summarize
+from calcheck.execution.run import Run
 from calcheck.predictions import Predictions
+from calcheck.studies.monitor.e_process import log_product
+from calcheck.studies.monitor.history import summarize
 from tests.simulations import band
 
 ALARM = np.log(20)

@@ -11,10 +11,10 @@ import argparse
 import numpy as np
 
 from calcheck.distributions import Gaussian
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.reject import RejectionGrid, reject
+from calcheck.studies.reject.study import RejectionGrid, reject
 
 RETAINED = 1 - RejectionGrid().shares()
 TRUTH = np.sqrt(2 / np.pi) * (0.5 + 0.75 * RETAINED)

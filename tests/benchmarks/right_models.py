@@ -24,9 +24,9 @@ from calcheck.distributions import Gaussian, Independent, Intervals, Quantiles, 
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.student_t import StudentT
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.align import Model
-from calcheck.studies.compare import compare
 from tests.simulations import autoregressive
 
 LEVEL, MARK = 0.05, 0.075
@@ -305,7 +305,7 @@ def one_pair(name, n, seed):
     """Return the p-values of differences of one pair of models."""
     models = PAIRS[name](np.random.default_rng([sum(name.encode()), n, seed]), n)
     named = [Model(label, InMemory(each)) for label, each in zip("ab", models, strict=True)]
-    run = calcheck.execution.context.Run(replicates=0, resamples=1000, seed=seed)
+    run = calcheck.execution.run.Run(replicates=0, resamples=1000, seed=seed)
     metrics = [calcheck.metric(each) for each in COMPARED]
     found = {each.metric: each.p_value for each in compare(named, metrics, swaps=999, run=run).results if each.p_value}
     return [found.get(each, 1.0) for each in COMPARED]

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import stats
 
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import BY_QUANTILES, EQUAL, RIGHT, WRONG, equal_pair, rows_of

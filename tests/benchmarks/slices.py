@@ -22,17 +22,17 @@ from itertools import product
 
 import numpy as np
 
-from calcheck.conditions import Condition
+from calcheck.core.conditions import Condition
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.student_t import StudentT
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
-from calcheck.studies.region_search import search_regions
-from calcheck.studies.searched_rows import SearchOptions
-from calcheck.studies.slices import by_groups
+from calcheck.studies.slices.search import search_regions
+from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.study import by_groups
 from tests.simulations import band
 
 LEVEL = 0.05

@@ -7,10 +7,10 @@ import numpy as np
 
 from calcheck.distributions import Gaussian
 from calcheck.metrics.cce import Cce
+from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.align import Model
-from calcheck.studies.sweep import sweep
-from calcheck.studies.sweep_settings import parse, points
+from calcheck.studies.sweep.settings import parse, points
+from calcheck.studies.sweep.study import sweep
 from tests.shorthand import gaussian_case, rows_of
 
 SIZES, SWEPT = (

@@ -8,10 +8,10 @@ import argparse
 
 import numpy as np
 
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.mcmd import Mcmd
+from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
 
 
 def shuffled(rng, n):

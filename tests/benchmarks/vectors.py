@@ -14,7 +14,7 @@ import numpy as np
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.joint import Independent
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from tests.simulations import band

@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from calcheck.execution import context
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution import run as context
+from calcheck.execution.run import Limits, Run
 from tests.files import columns, write
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
-from calcheck.storage.checkpoint import FileCheckpoint
-from calcheck.streaming.codec import to_arrays
+from calcheck.storage.state import FileCheckpoint
+from calcheck.streaming.accumulators import to_arrays
 from calcheck.streaming.nystroem_accumulator import NystroemSums
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import accumulate, report_from_state

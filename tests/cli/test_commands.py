@@ -19,7 +19,7 @@ from calcheck import __version__, read
 from calcheck.cli.app import make_program
 from calcheck.cli.typer_bridge import argument, make_command, parameters
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.options import option, options_of
 from calcheck.render import format_names
@@ -639,7 +639,7 @@ def test_format_names_match_the_renderers_and_readers():
 )
 def test_long_computations_report_progress(preds, arguments):
     """All stages: the kernel matrix, its factorization or the iterations, and the evaluation at other inputs."""
-    from calcheck.execution.context import Run
+    from calcheck.execution.run import Run
     from calcheck.metrics.cce import Cce
 
     stages = []

@@ -11,13 +11,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.cli.compare import model_names, split_options
-from calcheck.execution.context import Run
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
+from calcheck.models.comparison import _ranked, shared_clusters
 from calcheck.predictions import Predictions
 from calcheck.render.latex import escape
 from calcheck.report import Inference, Result
-from calcheck.studies.compare import _ranked, shared_clusters
 from tests.files import columns, write
 from tests.schemas import validate
 from tests.shorthand import texts

@@ -20,8 +20,8 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import OptionError
 from calcheck.execution import dask
-from calcheck.execution.context import Run
 from calcheck.execution.dask import cluster_at
+from calcheck.execution.run import Run
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calcheck import evaluate
-from calcheck.embedded_json import extract
+from calcheck.core.text import extract
 from tests.files import write
 from tests.schemas import validate
 from tests.simulations import autoregressive

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from calcheck.cli.command_group import MAIN_METRICS
-from calcheck.cli.version import LIBRARIES
-from calcheck.version import __version__
+from calcheck.cli.guide import LIBRARIES
+from calcheck.core.version import __version__
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -81,7 +81,7 @@ def test_the_version_names_those_of_the_dependencies(calcheck):
 
 
 def test_the_version_names_libraries_that_are_not_installed(calcheck, monkeypatch):
-    monkeypatch.setattr("calcheck.cli.version.LIBRARIES", ("no-such-library",))
+    monkeypatch.setattr("calcheck.cli.guide.LIBRARIES", ("no-such-library",))
     assert calcheck("--version").out.endswith("\nno-such-library (not installed)\n")
 
 

@@ -11,13 +11,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.cli.command_group import PANELS
+from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import OptionError
-from calcheck.metric_info import MetricInfo
 from calcheck.metrics import METRICS
 from calcheck.metrics.accuracy import Mae
 from calcheck.metrics.quantile_scores import Pinball
 from calcheck.options import option, options_of
-from calcheck.studies.sweep_settings import parse
+from calcheck.studies.sweep.settings import parse
 
 
 @dataclass(frozen=True)

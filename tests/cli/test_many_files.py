@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from pyarrow import csv
 
 from calcheck.errors import DataError
-from calcheck.storage.column_writer import column_writer
+from calcheck.storage.writers import column_writer
 from tests.files import columns, table, write
 from tests.schemas import validate
 

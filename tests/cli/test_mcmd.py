@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.gate.evaluate import evaluate_rule
-from calcheck.gate.rules import parse
 from calcheck.metrics.mcmd import Mcmd
+from calcheck.models.two_samples import two_samples
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
+from calcheck.studies.gate.evaluate import evaluate_rule
+from calcheck.studies.gate.rules import parse
 from tests.files import write
 from tests.schemas import validate
 

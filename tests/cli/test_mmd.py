@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.mmd import Mmd
+from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
 from tests.files import write
 
 

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose
 from scipy.special import eval_sh_legendre, ndtr
 
 import calcheck as package
-from calcheck.messages import Message
-from calcheck.storage.monitor_state import read_monitor_state, write_monitor_state
+from calcheck.errors import Message
+from calcheck.studies.monitor.state import read_monitor_state, write_monitor_state
 from tests.files import write
 from tests.schemas import validate
 from tests.shorthand import texts

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.inference.pointwise_tests import benjamini_hochberg
+from calcheck.inference.p_values import benjamini_hochberg
 from tests.files import columns, write
 from tests.schemas import validate
 from tests.shorthand import texts

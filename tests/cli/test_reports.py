@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 from calcheck.cli.command_group import COMMANDS
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import csv as csv_format
-from calcheck.render.builders.report import report_document
 from calcheck.render.document import Paragraph
 from calcheck.render.markdown import escape
+from calcheck.render.report_document import report_document
 from calcheck.report import Input, InputFile, Overall, Report, Result, Skipped
 from tests.files import columns, table, write
 from tests.schemas import validate

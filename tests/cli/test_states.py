@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io import read
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.storage import file_lock
-from calcheck.storage.npz import read_archive
+from calcheck.storage.archives import read_archive
 from calcheck.storage.state import write_state
 from calcheck.streaming.state import accumulate
 from tests.files import columns, write
@@ -214,7 +214,7 @@ def test_an_interrupted_run_resumes_with_the_same_result(number, process, long, 
 
 def test_a_checkpoint_is_resumed_only_by_the_same_run(calcheck, days, tmp_path, monkeypatch):
     checkpoint = tmp_path / "checkpoint"
-    monkeypatch.setattr("calcheck.storage.checkpoint.FileCheckpoint.remove", lambda _: None)
+    monkeypatch.setattr("calcheck.storage.state.FileCheckpoint.remove", lambda _: None)
     run = ("ence", days[0][0], "--checkpoint", checkpoint, "--no-bootstrap", "--replicates", 19, "--format", "json")
     results(calcheck(*run))
     results(calcheck(*run, "--resume"))

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from calcheck.cli.progress import progress_bar
-from calcheck.execution.context import Run
+from calcheck.cli.common import progress_bar
+from calcheck.execution.run import Run
 from tests.files import columns, write
 
 FAST = ("--metrics", "zms,ece,confidence-curve", "--resamples", 200, "--replicates", 19)
@@ -100,8 +100,8 @@ def test_metrics_and_models_are_named_in_their_stages(preds):
     import calcheck as package
     from calcheck.metrics.crps import Crps
     from calcheck.metrics.local_spread import Lzms
-    from calcheck.studies.align import Model
-    from calcheck.studies.compare import compare
+    from calcheck.models.alignment import Model
+    from calcheck.models.comparison import compare
 
     stages = []
     run = Run(resamples=200, replicates=19, progress=lambda *stage: stages.append(stage[0]))

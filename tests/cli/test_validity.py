@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.execution.context import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run
 from calcheck.metrics import METRICS
-from calcheck.studies.validity import DataSets, tails_of, validity
+from calcheck.studies.validity.study import DataSets, tails_of, validity
 from tests.files import write
 from tests.schemas import validate
 

@@ -12,7 +12,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.positive import Gamma, LogNormal
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.pit import components, direction, levels_of

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from tests.naive import cce_squared, cce_squared_gaussian, form, input_kernel, quantile_ece, weights
 from tests.shorthand import as_samples, cce, gaussian_case
 

@@ -19,8 +19,7 @@ from calcheck.embeddings.nystroem_ridge import (
     VALIDATION_STANDARD_ERRORS,
 )
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import cce_squared, input_kernel

@@ -6,11 +6,16 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import logsumexp, ndtr, ndtri
 
-from calcheck.monitoring.bets import DENSITIES, FIRST, SECOND, group_means, jumper_values, log_mean_densities
-from calcheck.monitoring.e_process import (
+from calcheck.studies.monitor.e_process import (
+    DENSITIES,
+    FIRST,
+    SECOND,
     change_point,
+    group_means,
+    jumper_values,
     log_beta_mixture,
     log_e_process,
+    log_mean_densities,
     log_product,
     log_simple_jumper,
 )

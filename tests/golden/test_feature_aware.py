@@ -10,13 +10,13 @@ from calcheck.distributions import Independent
 from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.positive import Gamma
 from calcheck.errors import OptionError
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics.jmmd import Jmmd
+from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
 from tests import naive_joint as naive
 from tests.joint_cases import (
     assert_equal_to_pooled_samples,

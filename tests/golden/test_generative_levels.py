@@ -10,7 +10,7 @@ import pytest
 
 from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.joint_cases import gaussians, rows_of_case

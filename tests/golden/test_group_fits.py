@@ -9,15 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.intervals import Intervals
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.spread import Ence, Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
-from calcheck.studies.slices import by_groups
+from calcheck.studies.slices.study import by_groups
 from tests.naive import cce_squared_gaussian, input_kernel
 from tests.simulations import band, sets
 

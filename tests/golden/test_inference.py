@@ -9,15 +9,13 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
-from calcheck.inference.abc_intervals import Moments, abc_limits
+from calcheck.execution.run import Limits, Run
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
+from calcheck.inference.intervals import Moments, abc_limits, acceleration, bca, percentile, zeta, zeta_error
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm
-from calcheck.studies.validity import DataSets, tails_of, validity
+from calcheck.studies.validity.study import DataSets, tails_of, validity
 from tests.families import calibrated
 from tests.shorthand import texts
 from tests.simulations import band, sets

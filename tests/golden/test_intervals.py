@@ -9,19 +9,17 @@ from scipy.stats import binomtest, poisson
 
 from calcheck.conclusion import conclude
 from calcheck.distributions import Gaussian, Intervals
-from calcheck.errors import DataError
+from calcheck.errors import AT_QUANTILES, DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.messages import AT_QUANTILES
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
 from calcheck.streaming.state import accumulate, report_from_state
-from calcheck.studies.slices import by_groups
+from calcheck.studies.slices.study import by_groups
 from tests.benchmarks.models import RIGHT, rows_of
 from tests.simulations import band, sets
 from tests.streams import Batches

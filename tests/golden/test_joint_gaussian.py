@@ -11,7 +11,7 @@ from calcheck.distributions import CONVENTIONS, Gaussian, Independent, JointGaus
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.nll import Nll
 from calcheck.metrics.pit import Pit
 from calcheck.mmd.frechet import covariances_within_rows

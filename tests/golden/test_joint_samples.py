@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose
 
 from calcheck.embeddings.permutation_null import joint_strata, low_rank_kernel, one_stratum, strata
 from calcheck.errors import DataError
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels.functions import Polynomial
 from calcheck.metrics.cmmd import Cmmd, Fid
 from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.mmd import Mmd
+from calcheck.models.two_samples import PooledSamples, two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import PooledSamples, two_samples
 from tests.naive import input_kernel, target_kernel
 from tests.naive_joint import standardized
 

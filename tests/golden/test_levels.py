@@ -13,7 +13,7 @@ from calcheck.distributions.continuous import AssumedGaussian
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.positive import LogNormal
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from tests.simulations import band, sets

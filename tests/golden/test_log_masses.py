@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.log_masses import log_masses
+from calcheck.statistics.scores import log_masses
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.0])

@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.permutation_null import input_kernel_of, strata
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.mmd.samples import SAMPLE
+from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
 from tests.naive import form, input_kernel, target_kernel, weights
 from tests.shorthand import cce, rows_of
 from tests.simulations import band, sets

@@ -7,10 +7,10 @@ from scipy.optimize import linprog
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.isotonic import isotonic_means, isotonic_quantiles, pinball_losses
+from calcheck.statistics.scores import isotonic_means, isotonic_quantiles, pinball_losses
 from tests.families import calibrated
 
 PLAIN = Run(resamples=0, replicates=0)

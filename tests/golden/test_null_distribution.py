@@ -12,15 +12,13 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
-from calcheck.inference.null_comparison import compare_with_null
-from calcheck.inference.null_distribution import FittedMetric, NullSimulator
+from calcheck.execution.run import Limits, Run
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator, compare_with_null
 from calcheck.inference.p_values import is_open, p_value, p_value_error
-from calcheck.inference.verdict_basis import Basis
+from calcheck.inference.results import Inference, NullDistribution
+from calcheck.inference.verdicts import Basis
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.results import Inference, NullDistribution
 from tests.families import FAMILIES, calibrated
 from tests.shorthand import texts
 from tests.simulations import sets

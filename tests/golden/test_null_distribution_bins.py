@@ -10,16 +10,16 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.inference.abc_intervals import Moments, abc_limits
+from calcheck.execution.run import Run
 from calcheck.inference.binned_validity import share_by_abc
+from calcheck.inference.intervals import Moments, abc_limits
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
 from calcheck.statistics.bins import Bins, equal_count_bins
 from calcheck.streaming.state import accumulate, report_from_state
-from calcheck.studies.slices import by_groups
+from calcheck.studies.slices.study import by_groups
 from tests.streams import Batches
 
 

@@ -10,7 +10,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import mix
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference import null_distribution as simulation
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.cce import Cce

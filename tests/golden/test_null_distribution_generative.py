@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import FittedMetric, NullSimulator, SimulatesNull, simulate_null
-from calcheck.inference.verdict_basis import Basis
-from calcheck.inference.verdicts import statistic_of
+from calcheck.inference.verdicts import Basis, statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, concat
 from calcheck.statistics.repeated_targets import group_rows

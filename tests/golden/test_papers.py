@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.mcmd import Mcmd
+from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
 
 PAPERS = Path(__file__).parents[2] / "examples" / "papers"
 SHARED = ("tools", "cce", "sine_counts", "misfit", "levi_figure1", "generators")

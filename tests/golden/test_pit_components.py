@@ -9,7 +9,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.continuous import AssumedGaussian
 from calcheck.distributions.count_families import Poisson
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import DECOMPOSITIONS, DEFAULT_METRICS, METRICS, PIT_COMPONENTS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.pit import mean_component

@@ -7,8 +7,7 @@ from scipy import integrate
 from calcheck.distributions import Gaussian
 from calcheck.distributions.count_families import Poisson
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.pit import mean_distance

@@ -12,9 +12,9 @@ from calcheck.conclusion import conclude
 from calcheck.distributions import Quantiles
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
+from calcheck.errors import AT_QUANTILES
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.messages import AT_QUANTILES
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.streaming.state import accumulate, report_from_state

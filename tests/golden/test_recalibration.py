@@ -16,9 +16,8 @@ from calcheck.recalibration.fits import (
     fit_scale,
     fit_shift_scale,
 )
-from calcheck.recalibration.regression import gamma_loss, gamma_regression
 from calcheck.recalibration.scores import score_rows
-from calcheck.recalibration.steps import Scale
+from calcheck.recalibration.steps import Scale, gamma_loss, gamma_regression
 
 MEAN = np.arange(10.0)
 STD = np.repeat([1.0, 2.0], 5)

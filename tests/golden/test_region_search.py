@@ -11,16 +11,15 @@ from scipy.special import ndtr
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.accuracy import Bias
 from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut, column_values, quantile_bins, text_bins
-from calcheck.regions.scan import Scan
-from calcheck.regions.scores import dispersion, factor_of_dispersion, normal_dispersion, row_scores
-from calcheck.studies.region_search import search_regions
-from calcheck.studies.searched_rows import SearchOptions
-from calcheck.studies.slices import by_groups
+from calcheck.regions.scan import Scan, dispersion, factor_of_dispersion, normal_dispersion, row_scores
+from calcheck.studies.slices.search import search_regions
+from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.study import by_groups
 from tests.simulations import band, sets
 
 SETS = sets(240)

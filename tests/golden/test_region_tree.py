@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.conditions import Condition
+from calcheck.core.conditions import Condition
 from calcheck.distributions import Gaussian
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import column_values, label_of, quantile_bins, text_bins
-from calcheck.regions.scores import row_scores
+from calcheck.regions.scan import row_scores
 from calcheck.regions.tree import Trees
-from calcheck.studies.region_search import search_regions
-from calcheck.studies.searched_rows import SearchOptions
+from calcheck.studies.slices.search import search_regions
+from calcheck.studies.slices.searched_rows import SearchOptions
 from tests.simulations import band, sets
 
 SETS = sets(240)

@@ -18,7 +18,7 @@ from calcheck.distributions.student_t import StudentT
 from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
 from calcheck.embeddings.monomial_features import MonomialFeatures
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS

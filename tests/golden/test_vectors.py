@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.joint import Independent
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.crps import Crps
 from calcheck.metrics.pit import Pit
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.vectors import average_rank, band_depth, multivariate_rank, rank_pit, variogram
+from calcheck.statistics.moments import average_rank, band_depth, multivariate_rank, rank_pit, variogram
 from tests.simulations import sets
 
 EXAMPLE = Predictions(

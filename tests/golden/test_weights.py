@@ -10,13 +10,13 @@ from calcheck.distributions import Gaussian
 from calcheck.distributions.count_families import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.align import Model
-from calcheck.studies.compare import compare
 from tests.families import calibrated
 from tests.shorthand import rows_of
 from tests.simulations import band, sets

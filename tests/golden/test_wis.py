@@ -8,7 +8,7 @@ from scoringrules import interval_score
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.quantile_scores import HUB_LEVELS, Wis
 from calcheck.predictions import InMemory, Predictions

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck.errors import OptionError
-from calcheck.gate.evaluate import evaluate_rule
-from calcheck.gate.resolution import resolve_rule
-from calcheck.gate.rules import Abs, BoolOp, Comparison, Constant, Name, Not, parse
 from calcheck.report import Input, Report, Result
+from calcheck.studies.gate.evaluate import evaluate_rule
+from calcheck.studies.gate.resolution import resolve_rule
+from calcheck.studies.gate.rules import Abs, BoolOp, Comparison, Constant, Name, Not, parse
 from tests.simulations import examples
 
 METRICS = ("zms", "rce", "interval-score")

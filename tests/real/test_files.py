@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from calcheck import read
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.shorthand import rows_of, texts

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import calcheck
 from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from tests.shorthand import texts

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from calcheck import read
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 
 GOLDEN = {"probcal_a_n1000": {"gamma_x": 0.5}, "probcal_b_n1000_polygamma1": {}}

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import calcheck
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.recalibration.fits import FitOptions

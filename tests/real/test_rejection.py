@@ -1,8 +1,8 @@
 """Withholding real predictions by CCE."""
 
 from calcheck import METRICS, read
-from calcheck.execution.context import Run
-from calcheck.studies.reject import reject
+from calcheck.execution.run import Run
+from calcheck.studies.reject.study import reject
 
 
 def test_cce_of_validation_data_beats_random_rejection_of_10_to_50_percent_of_test_data(data):

@@ -7,10 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Intervals
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.messages import Message
+from calcheck.execution.run import Run
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import InputFile

@@ -6,8 +6,8 @@ from numpy.testing import assert_array_equal
 
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
+from calcheck.models.alignment import Model, align_models
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.align import Model, align_models
 
 N = 6
 ORDER = np.array([4, 2, 0, 5, 1, 3])

@@ -15,15 +15,14 @@ from calcheck.embeddings.row_sample import weighted_leverage_sample
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
-from calcheck.execution.prefetch import prefetch
+from calcheck.execution.reduce import prefetch
+from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
+from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.align import Model
-from calcheck.studies.sweep import sweep
-from calcheck.studies.sweep_settings import parse
+from calcheck.studies.sweep.settings import parse
+from calcheck.studies.sweep.study import sweep
 from tests.files import limited, write
 from tests.shorthand import gaussian_case, texts
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.shorthand import cce, gaussian_case, texts

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from calcheck.kernels.functions import Kernel, Polynomial, Rbf
-from calcheck.streaming.codec import from_arrays, to_arrays
+from calcheck.streaming.accumulators import from_arrays, to_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

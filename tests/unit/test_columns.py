@@ -11,7 +11,7 @@ from calcheck import METRICS, InMemory, Predictions, write
 from calcheck.distributions import Gaussian, Independent
 from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io.source import FileSource
 from tests.files import limited
 from tests.files import write as save

@@ -11,18 +11,16 @@ from scipy import stats
 from scipy.stats import binomtest
 
 from calcheck.conclusion import conclude
-from calcheck.conclusion.bins import ErrorBins, are_uneven
-from calcheck.conclusion.evidence import Evidence
-from calcheck.conclusion.levels import Level
+from calcheck.conclusion.evidence import ErrorBins, Evidence, Level, are_uneven
 from calcheck.conclusion.sentences import _are_more_than_chance
 from calcheck.distributions import Gaussian
+from calcheck.errors import Message
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.gate.verdicts import verdict_gates
-from calcheck.messages import Message
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Input, Overall, Report, Result, Skipped
+from calcheck.studies.gate.evaluate import verdict_gates
 from tests.benchmarks.models import gaussian
 from tests.simulations import band, examples, sets
 

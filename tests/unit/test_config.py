@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from calcheck.cli.config_file import Config, find_config, read_config
+from calcheck.cli.settings import Config, find_config, read_config
 from calcheck.errors import FileError
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck import read
-from calcheck.csv_cells import PROTECTED, protect
+from calcheck.core.text import PROTECTED, protect
 from calcheck.errors import DataError
-from calcheck.storage.predictions_writer import write
+from calcheck.storage.writers import write
 from tests.files import columns, table
 from tests.files import write as write_file
 

@@ -10,15 +10,14 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
-from calcheck.inference.curves_at_inputs import curves_at_inputs
+from calcheck.execution.run import Limits, Run
+from calcheck.inference.curves import curves_at_inputs
 from calcheck.linalg.gram import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.coverage import LEVELS, coverage_by_level
 from calcheck.statistics.curves import bins_along, cells_along, spread_histogram
 from calcheck.statistics.moments import covered
+from calcheck.statistics.tails import LEVELS, coverage_by_level
 from tests.families import FAMILIES, calibrated
 
 NO_NULL = Run(curves=True, replicates=0, resamples=0)

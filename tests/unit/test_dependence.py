@@ -11,22 +11,20 @@ import calcheck
 from calcheck.conclusion import conclude
 from calcheck.dependence.autoregression import Autoregression, _coefficients, autocovariances
 from calcheck.dependence.clusters import Clusters
-from calcheck.dependence.columns import MOST_INFLATION, find_clusters, series_dependence
+from calcheck.dependence.columns import MOST_INFLATION, dependence_scores, find_clusters, series_dependence
 from calcheck.dependence.notice import dependence_warnings, design_effects
-from calcheck.dependence.scores import dependence_scores
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.inference import paired
 from calcheck.inference.bootstrap import Statistic, clustered
 from calcheck.inference.multiplier_null import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.render.pictures.metrics import metric_pictures
+from calcheck.render.pictures import metric_pictures
 from calcheck.statistics.groups import Groups, MeanTerm
-from calcheck.studies.dependent_groups import clusters_within
+from calcheck.studies.slices.groups import clusters_within
 from tests.simulations import autoregressive, sets
 
 SIMULATED = ("zms", "ece", "pit", "coverage")

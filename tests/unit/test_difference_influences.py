@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions

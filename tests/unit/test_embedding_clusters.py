@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist
 
-from calcheck.lazy_inputs import LazyInputs
+from calcheck.core.lazy_inputs import LazyInputs
 from calcheck.regions.binning import label_of
 from calcheck.regions.clusters import cluster_embedding
 from calcheck.regions.sentences import filter_options

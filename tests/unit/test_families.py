@@ -17,7 +17,7 @@ from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests import naive

@@ -6,16 +6,13 @@ from dataclasses import fields, replace
 
 import pytest
 
-from calcheck.errors import OptionError
-from calcheck.gate.baseline import StoredInterval, Tolerance, compare_with_baseline
-from calcheck.gate.evaluate import evaluate_rule
-from calcheck.gate.messages import UNKNOWN, format_values
-from calcheck.gate.resolution import resolve_rule
-from calcheck.gate.rules import DEEPEST, LONGEST, parse
-from calcheck.gate.slices import SliceSummary
-from calcheck.messages import Message
+from calcheck.errors import Message, OptionError
 from calcheck.render.cells import outcome
 from calcheck.report import Gate, Input, Overall, Report, Result
+from calcheck.studies.gate.baseline import StoredInterval, Tolerance, compare_with_baseline
+from calcheck.studies.gate.evaluate import evaluate_rule
+from calcheck.studies.gate.resolution import UNKNOWN, SliceSummary, format_values, resolve_rule
+from calcheck.studies.gate.rules import DEEPEST, LONGEST, parse
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
 FREE = ("details", "options", "slice")

@@ -7,30 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calcheck.clear_failures import clear_failures
 from calcheck.conclusion import conclude
+from calcheck.conclusion.clear_failures import clear_failures
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.samples import Samples
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.row_dependence import RowDependence
-from calcheck.gate.evaluate import evaluate_rule
-from calcheck.gate.rules import parse
-from calcheck.gate.verdicts import verdict_gates
+from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
-from calcheck.render.builders.report import describe_overall, overview
 from calcheck.render.json import render
+from calcheck.render.report_document import describe_overall, overview
 from calcheck.report import Overall
-from calcheck.statistics.log_likelihoods import are_impossible
-from calcheck.storage.monitor_state import read_monitor_state, write_monitor_state
+from calcheck.statistics.scores import are_impossible
 from calcheck.streaming.state import accumulate, merge, report_from_state
-from calcheck.studies.monitor import observe
-from calcheck.studies.monitor_report import monitor_report
-from calcheck.studies.monitor_state import MonitorOptions, join_states
-from calcheck.studies.slices import by_groups
-from calcheck.studies.trend import trend
+from calcheck.studies.compare.trend import trend
+from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
+from calcheck.studies.gate.rules import parse
+from calcheck.studies.monitor.report import monitor_report
+from calcheck.studies.monitor.state import MonitorOptions, join_states, read_monitor_state, write_monitor_state
+from calcheck.studies.monitor.study import observe
+from calcheck.studies.slices.study import by_groups
 from tests.streams import Batches
 
 N, FEW = 120, ("nll", "mae")

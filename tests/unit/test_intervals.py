@@ -9,7 +9,7 @@ import calcheck
 from calcheck import METRICS, write
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import write as save

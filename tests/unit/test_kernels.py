@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck.core.lazy_inputs import LazyInputs
 from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings.diagnostics import MIN_DOF, few_dof, residual_warnings
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
@@ -16,10 +17,9 @@ from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.execution.context import Run, default_memory, parse_memory, silent
+from calcheck.execution.run import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
 from calcheck.kernels.input_kernel import Scaling, bandwidth, fit_scaling, neighbors
-from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics import METRICS

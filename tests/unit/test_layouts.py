@@ -12,7 +12,7 @@ from calcheck import METRICS
 from calcheck.distributions import Quantiles
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
@@ -621,7 +621,7 @@ def test_rows_without_a_level_are_counted(tmp_path):
 
 
 def test_every_step_of_a_record_is_shown(tmp_path):
-    from calcheck.cli.preview import first_rows
+    from calcheck.cli.inspect import first_rows
 
     path = tmp_path / "forecasts.jsonl"
     record = gluonts(h=3)

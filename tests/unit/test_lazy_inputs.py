@@ -6,12 +6,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from calcheck import METRICS, read
+from calcheck.core.lazy_inputs import LazyInputs, same_inputs
+from calcheck.core.validation import finite_rows
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.io.tables import parquet
-from calcheck.lazy_inputs import LazyInputs, same_inputs
-from calcheck.validation import finite_rows
+from calcheck.execution.run import Run
+from calcheck.io.tables import columnar as parquet
 from tests.files import columns, limited, table, vector_column, write
 from tests.shorthand import texts
 

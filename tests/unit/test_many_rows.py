@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, InMemory, Predictions, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.statistics.groups import Averages, CutTieGroups, Groups, MeanTerm, TieGroups, cumulative_at, digitize
 from calcheck.statistics.moments import median
 from calcheck.statistics.pit import cramer_von_mises, distribution

@@ -11,11 +11,10 @@ from calcheck.embeddings import nystroem_streaming, row_sample
 from calcheck.embeddings.row_sample import RowSample, SampleRows
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import hash_rows_and_inputs
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
-from calcheck.storage.npz import read_archive, write_archive
+from calcheck.storage.archives import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.shorthand import texts

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.overall_verdict import (
     CommonStatistics,
     adjusted_p_values,
@@ -16,10 +16,10 @@ from calcheck.inference.overall_verdict import (
     overall_verdict,
     step_down_p_values,
 )
-from calcheck.inference.verdict_basis import Basis
+from calcheck.inference.results import NullDistribution
+from calcheck.inference.verdicts import Basis
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.results import NullDistribution
 from tests.families import calibrated
 
 NAN, JUDGED = np.nan, Basis("p")

@@ -11,8 +11,7 @@ from scipy import optimize, stats
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import Laplace
 from calcheck.distributions.positive import LogNormal
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.inference.verdicts import statistic_of

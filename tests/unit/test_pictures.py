@@ -10,12 +10,12 @@ from calcheck.charts.image import draw, svg
 from calcheck.charts.picture import MAX_MARKS, Axis, Band, Line
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
 from calcheck.render.json import render
-from calcheck.render.pictures.metrics import EXPECTED, PANELS, metric_picture, metric_pictures
+from calcheck.render.pictures import EXPECTED, PANELS, metric_picture, metric_pictures
 from calcheck.report import Curve, Report
 from calcheck.storage.report_json import from_json
 from tests.families import calibrated

@@ -7,12 +7,12 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.inference.pointwise_tests import benjamini_hochberg, pointwise_p_values
+from calcheck.execution.run import Run
+from calcheck.inference.p_values import benjamini_hochberg, pointwise_p_values
+from calcheck.inference.results import NullDistribution
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.results import NullDistribution
 
 
 @pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])

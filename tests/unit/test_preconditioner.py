@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.execution.backend import backend
-from calcheck.execution.context import Run, silent
+from calcheck.execution.run import Run, silent
 from calcheck.kernels.functions import Laplace, Rbf
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Preconditioner, pays_off

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calcheck.cli.preview import first_rows
+from calcheck.cli.inspect import first_rows
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import Cauchy
 from calcheck.distributions.count_families import Poisson

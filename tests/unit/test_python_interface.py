@@ -15,7 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import calcheck
-from calcheck.embedded_json import extract
+from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.arguments import ColumnArguments
 from calcheck.io.columns.options import ColumnOptions
@@ -709,9 +709,9 @@ def test_models_are_matched_by_their_index(frame):
 
 
 def test_settings_are_swept_as_on_the_command_line(frame):
-    from calcheck.studies.align import Model
-    from calcheck.studies.sweep import sweep
-    from calcheck.studies.sweep_settings import parse
+    from calcheck.models.alignment import Model
+    from calcheck.studies.sweep.settings import parse
+    from calcheck.studies.sweep.study import sweep
 
     frame["x"] = frame["mean"]
     report = calcheck.sweep(

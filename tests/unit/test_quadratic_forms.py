@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.kernels.functions import KERNELS
 from calcheck.linalg.nystroem import Nystroem
 from calcheck.mmd.quadratic_forms import ExactGram, LowRankGram, QuadraticForm

@@ -8,8 +8,7 @@ from calcheck.distributions import Gaussian
 from calcheck.embeddings.distance import effective_neighbors, reach
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.kernels.input_kernel import Scaling, fit_scaling
 from calcheck.metrics.cce import Cce

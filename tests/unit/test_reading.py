@@ -19,7 +19,7 @@ import calcheck
 from calcheck import METRICS, read
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.io.files import File
 from tests.files import D, N, columns, limited, table, vector_column, wide, write
 from tests.shorthand import texts

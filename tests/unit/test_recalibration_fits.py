@@ -12,13 +12,12 @@ from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles
 from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError
-from calcheck.execution.row_dependence import RowDependence
+from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions
 from calcheck.recalibration.choice import CrossValidation, cross_validate
 from calcheck.recalibration.fits import FitOptions, fit_local, fit_pit
-from calcheck.recalibration.folds import assign_folds
 from calcheck.recalibration.methods import Method, apply_steps
-from calcheck.recalibration.shared_rows import require_other_rows
+from calcheck.recalibration.scores import assign_folds, require_other_rows
 
 Z = np.array([0.5, -1.5, 0.8, 2.0, -1.0, 3.0, 0.2, -4.0, 2.0, -1.0, 5.0, 0.5])
 

@@ -10,22 +10,26 @@ from calcheck.distributions.continuous import Cauchy
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from calcheck.region_maps.grid import Variable, column_groups, default_variables, make_axis, make_map
-from calcheck.region_maps.sums import (
+from calcheck.region_maps.grid import (
+    Variable,
     _replicates,
     binomial_quantiles,
+    column_groups,
     coverage_limits,
+    default_variables,
     group_sums,
     histogram_limits,
+    make_axis,
+    make_map,
     mean_square_limits,
 )
-from calcheck.render.pages.regions import group_picture
 from calcheck.statistics.bins import edge_bins
 from calcheck.statistics.groups import Groups
 from calcheck.statistics.moments import z_scores
+from calcheck.studies.page.document import group_picture
 from tests import families
 
 RUN = Run()

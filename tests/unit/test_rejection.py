@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.positive import LogNormal
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
+from calcheck.inference.results import RowResults
 from calcheck.inference.risk_coverage import RejectionCurves
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.results import RowResults
-from calcheck.studies.reject import RejectionGrid, reject
+from calcheck.studies.reject.study import RejectionGrid, reject
 from tests.shorthand import cce, texts
 
 FAST = Run(resamples=200)
@@ -118,7 +118,7 @@ def test_resampled_curves_agree_with_a_loop():
         [(METRICS["mae"](), RowResults({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3])
     )
     (curves,) = study.resampled(50, Run()).values()
-    from calcheck.execution.context import RandomStream
+    from calcheck.execution.run import RandomStream
     from calcheck.statistics.groups import resampled_weights
 
     weights = resampled_weights(n, 50, Run().rng(RandomStream.RESAMPLES, 0)).astype(int)

@@ -9,14 +9,14 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import RowRandom, mix
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.repeated_targets import group_by_input, group_rows
-from calcheck.studies.align import Model
-from calcheck.studies.compare import compare
-from calcheck.studies.sweep import sweep
-from calcheck.studies.sweep_settings import parse
+from calcheck.studies.sweep.settings import parse
+from calcheck.studies.sweep.study import sweep
 from tests.shorthand import texts
 
 PLAIN = Run(replicates=0, resamples=0)

@@ -10,7 +10,7 @@ from calcheck import InMemory, Predictions
 from calcheck.distributions import Gaussian
 from calcheck.errors import FileError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.render.json import render, to_plain
 from calcheck.render.schema import SCHEMAS

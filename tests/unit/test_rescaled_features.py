@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw
-from calcheck.execution.context import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run
 from tests.naive import target_kernel
 
 N = 40

@@ -8,8 +8,8 @@ from scipy import stats
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
-from calcheck.execution.context import Run
-from calcheck.execution.row_keys import batch_row_keys, row_keys
+from calcheck.execution.bottom_k import batch_row_keys, row_keys
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator, batch_replicates
 from calcheck.predictions import Predictions
 from tests.families import FAMILIES, calibrated

@@ -10,8 +10,7 @@ from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.errors import NumericalError
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import KERNELS
 from tests.naive import input_kernel, weights
 

@@ -11,7 +11,7 @@ import calcheck
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.bins import MAX_CATEGORIES, bins_of

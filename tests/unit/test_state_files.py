@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from calcheck.errors import FileError
-from calcheck.execution.context import Run
-from calcheck.messages import Message
+from calcheck.errors import FileError, Message
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.report import Skipped
-from calcheck.storage.checkpoint import FileCheckpoint
-from calcheck.storage.npz import read_archive, write_archive
-from calcheck.storage.state import read_state, write_state
-from calcheck.streaming.codec import to_arrays
+from calcheck.storage.archives import read_archive, write_archive
+from calcheck.storage.state import FileCheckpoint, read_state, write_state
+from calcheck.streaming.accumulators import to_arrays
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.families import calibrated
 from tests.shorthand import texts

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError
-from calcheck.execution.prefetch import map_ahead
+from calcheck.execution.reduce import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import cache as cache_module

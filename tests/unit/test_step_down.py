@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import DataError, NumericalError
 from calcheck.inference.null_distribution import FittedMetric
-from calcheck.inference.step_down import adjusted_by_family, relative_to_limits, step_down_p_values, with_adjusted
+from calcheck.inference.overall_verdict import adjusted_by_family, relative_to_limits, step_down_p_values, with_adjusted
 from calcheck.metrics import METRICS
 from calcheck.report import Inference
 

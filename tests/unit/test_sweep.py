@@ -12,17 +12,16 @@ from scipy.stats import kendalltau
 from calcheck.distributions import Gaussian
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.context import Run
-from calcheck.execution.limits import Limits
+from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS, _cce_fits
 from calcheck.metrics.cce import Cce
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import kendall, ranks, score
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Means
-from calcheck.studies.align import Model
-from calcheck.studies.ranking import kendall, ranks, score
-from calcheck.studies.sweep import SweepCell, sweep
-from calcheck.studies.sweep_settings import parse, points
+from calcheck.studies.sweep.settings import parse, points
+from calcheck.studies.sweep.study import SweepCell, sweep
 from tests.shorthand import gaussian_case, rows_of, texts
 
 

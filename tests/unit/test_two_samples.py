@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.context import Run
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.mcmd import Mcmd
+from calcheck.models.two_samples import two_samples
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.two_samples import two_samples
 from tests.shorthand import texts
 
 PLAIN, QUICK = Run(replicates=0), Run(replicates=19)

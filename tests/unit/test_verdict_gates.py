@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from calcheck.gate.verdicts import verdict_gates
-from calcheck.messages import INFINITE, Message
+from calcheck.errors import INFINITE, Message
 from calcheck.report import Input, Overall, Report, Result
+from calcheck.studies.gate.evaluate import verdict_gates
 
 ZMS = Result(metric="zms", summary="", options={}, unit="1", alternative="two-sided", value=1.25, verdict="pass")
 

@@ -9,16 +9,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.distributions import Gaussian
-from calcheck.errors import DataError
-from calcheck.execution.context import Run
-from calcheck.gate.baseline import Tolerance
-from calcheck.gate.worsening import NotWorse
-from calcheck.messages import Message
+from calcheck.errors import DataError, Message
+from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
+from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Inference, Result
-from calcheck.studies.align import Model
-from calcheck.studies.losses import loss_differences
+from calcheck.studies.compare.losses import loss_differences
+from calcheck.studies.gate.baseline import NotWorse, Tolerance
 
 TOLERANCE = Tolerance(rtol=0.0, atol=0.1)
 

@@ -1,15 +1,16 @@
-"""Inference of column roles: from options first, then from known column names, without guessing."""
+"""The roles of columns, inferred from their names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from calcheck.errors import DataError, OptionError, listed_columns, named_some
+import pyarrow as pa
+
+from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector
-from calcheck.io.columns.intervals import find_intervals, missing_level
 from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.columns.parameters import find_parameters, possible_conventions
+from calcheck.io.columns.parameters import find_intervals, find_parameters, missing_level, possible_conventions
 from calcheck.io.columns.roles import (
     GaussianRole,
     IntervalsRole,
@@ -25,15 +26,96 @@ from calcheck.io.columns.roles import (
 )
 from calcheck.io.rows import require_one
 from calcheck.options import flag_of
-from calcheck.suggestions import with_suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from calcheck.io.columns.names import ColumnIndex
     from calcheck.io.columns.roles import Distributions, Spread
+
+
+Grouping = Literal["time", "cluster"]
+
+TIMES = frozenset(
+    (
+        *("date", "datetime", "time", "timestamp", "ds", "day", "week", "month", "year", "hour"),
+        *("valid_time", "target_time", "target_date", "target_end_date"),
+        *("forecast_date", "reference_date", "origin_date", "init_time", "issue_time"),
+    )
+)
+"""Names of columns of times."""
+KEY_COLUMNS = frozenset(
+    (
+        *("patient", "subject", "person", "participant", "user", "customer", "household"),
+        *("location", "station", "site", "region", "county", "state", "country"),
+        *("series", "item", "store", "sensor", "device", "machine", "engine", "unit"),
+        *("group", "cluster", "batch", "scene", "scan", "image", "molecule", "scaffold"),
+    )
+)
+"""Names of columns of keys, also with _id, _name or _number at the end."""
+ENDS = ("_id", "_name", "_number", "id")
+
+
+def grouping_columns(schema: pa.Schema, used: Iterable[str]) -> dict[str, Grouping]:
+    """Return the columns of a file whose rows may depend on each other: of times, and of keys that may repeat.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns of the file.
+    used : iterable of str
+        Columns with another role.
+    """
+    used = set(used)
+    found = {field.name: _grouping(field) for field in schema if field.name not in used}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _grouping(field: pa.Field) -> Grouping | None:
+    """Return why rows with equal or near values of a column may depend on each other; None if nothing is known."""
+    return grouping_of(
+        field.name,
+        is_date=pa.types.is_date(field.type) or pa.types.is_timestamp(field.type),
+        is_key=is_text(field.type) or pa.types.is_integer(field.type),
+    )
+
+
+def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
+    """Return whether a column holds times or keys, by its type and its name; None if neither.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    is_date, is_key : bool
+        Whether its values are dates, or texts or whole numbers.
+
+    Examples
+    --------
+    >>> grouping_of("Patient_ID", is_date=False, is_key=True), grouping_of("age", is_date=False, is_key=True)
+    ('cluster', None)
+    """
+    word = name.lower()
+    if is_date or (is_key and word in TIMES):
+        return "time"
+    stems = {word, *(word.removesuffix(end) for end in ENDS)}
+    return "cluster" if is_key and stems & KEY_COLUMNS else None
+
+
+def only_increases(values: NDArray[Any]) -> bool:
+    """Return whether values are numbers that never fall from row to row, and rise at some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> only_increases(np.array([1, 1, 2])), only_increases(np.array([1, 1])), only_increases(np.array([1, 3, 2]))
+    (True, False, False)
+    """
+    is_number = values.dtype.kind in "iuf" and values.ndim == 1 and len(values) > 0
+    return bool(is_number and values[0] < values[-1] and (values[:-1] <= values[1:]).all())
+
 
 EMBEDDING = r"emb_\d+"
 INPUTS = r"input_\d+"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from calcheck.conditions import Condition
+from calcheck.core.conditions import Condition
 from calcheck.distributions.families import CONVENTIONS
 from calcheck.errors import OptionError
 from calcheck.options import option, require_positive_option, require_share_option

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from calcheck.core.validation import LARGEST, require, require_finite, require_moderate, require_positive
 from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
 from calcheck.distributions.continuous import AssumedGaussian
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
-from calcheck.validation import LARGEST, require, require_finite, require_moderate, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

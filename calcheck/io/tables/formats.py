@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from calcheck.core.validation import require_different
 from calcheck.errors import FileError
 from calcheck.io.arrow_arrays import is_text, plain_columns
 from calcheck.io.files import ANY_JSON, TEXT, File, file_named, suffix_of
 from calcheck.io.frames import TableInMemory
-from calcheck.io.tables import arrow as ipc
-from calcheck.io.tables import csv as delimited
-from calcheck.io.tables import jsonl as json_lines
-from calcheck.io.tables import netcdf, parquet, safetensors
-from calcheck.io.tables import numpy as numpy_files
+from calcheck.io.tables import arrays as netcdf
+from calcheck.io.tables import arrays as numpy_files
+from calcheck.io.tables import arrays as safetensors
+from calcheck.io.tables import columnar as ipc
+from calcheck.io.tables import columnar as parquet
+from calcheck.io.tables import text as delimited
+from calcheck.io.tables import text as json_lines
+from calcheck.io.tables.arrays import ArrayTable
+from calcheck.io.tables.columnar import ParquetTable
 from calcheck.io.tables.memory import MemoryTable
-from calcheck.io.tables.numpy import ArrayTable
-from calcheck.io.tables.parquet import ParquetTable
-from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,0 +1,1 @@
+"""The functions for Python and notebooks."""

@@ -1,0 +1,335 @@
+"""Reports as Python functions return them: with pandas frames, results of rows, and HTML in notebooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from calcheck.charts import image
+from calcheck.charts.vega_lite import vega_lite
+from calcheck.errors import OptionError, keyword_messages
+from calcheck.evaluation import with_input_columns
+from calcheck.execution.run import Run
+from calcheck.io.frames import TableInMemory
+from calcheck.io.source import FileSource
+from calcheck.metrics import canonical_name
+from calcheck.render import terminal
+from calcheck.render.csv import NUMBERS, metric_lines
+from calcheck.render.html import render, render_fragment
+from calcheck.render.pictures import metric_pictures
+from calcheck.render.report_document import report_document
+from calcheck.report import Report
+from calcheck.storage.atomic_write import write_bytes
+from calcheck.studies.page import html as pages_html
+from calcheck.studies.page.document import ModelReport, page_of
+from calcheck.studies.page.models import model_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from calcheck.charts.picture import Picture
+    from calcheck.predictions import Predictions, Source
+    from calcheck.render.document import Document
+    from calcheck.report import Result
+
+DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
+"""The dtype of a column of objects, by what pandas infers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseResults:
+    """The results of one metric for each row.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    columns : dict
+        Results by name, (n,) each; empty if the metric has no value per row.
+    numbers : (n,)
+        Row numbers in the input.
+    source : Source
+        The source that holds the rows.
+    """
+
+    metric: str
+    columns: dict[str, NDArray[Any]]
+    numbers: NDArray[np.intp]
+    source: Source
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the keys of the rows, their results, and the other columns of the input."""
+        import pandas as pd
+
+        columns = with_input_columns(self.columns, self.rows())
+        zones = self._time_zones()
+        frame = pd.DataFrame({name: _typed(pd.Series(values)) for name, values in columns.items()})
+        for name in frame.columns.intersection(list(zones)):
+            frame[name] = frame[name].dt.tz_localize("UTC").dt.tz_convert(zones[name])
+        index = self._index()
+        return frame.set_axis(index, axis=0).drop(columns=[name for name in index.names if name in frame])
+
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the inputs, if they are columns."""
+        return tuple(self.source.roles.x) if isinstance(self.source, FileSource) else ()
+
+    def used_columns(self) -> set[str]:
+        """Return the columns with a role."""
+        return self.source.used_columns() if isinstance(self.source, FileSource) else set()
+
+    def rows(self) -> Predictions:
+        """Return the rows, with all columns of one value per row."""
+        source = replace(self.source, narrow=True) if isinstance(self.source, FileSource) else self.source
+        rows = source.predictions()
+        known = rows.row_numbers()
+        order = np.argsort(known, kind="stable")
+        return rows.take(order[np.searchsorted(known[order], self.numbers)])
+
+    def _time_zones(self) -> dict[str, str]:
+        """Return the time zones of the columns of the input that have one; arrays hold their times in UTC."""
+        if not isinstance(self.source, FileSource):
+            return {}
+        zones = {field.name: getattr(field.type, "tz", None) for field in self.source.table.schema}
+        return {name: zone for name, zone in zones.items() if zone is not None}
+
+    def _index(self) -> pd.Index[Any]:
+        """Return the labels of the rows in their frame; row numbers if they have none."""
+        import pandas as pd
+
+        file = self.source.file if isinstance(self.source, FileSource) else None
+        if isinstance(file, TableInMemory) and file.index is not None:
+            return file.index.take(self.numbers)
+        return pd.Index(self.numbers, name="row")
+
+
+@dataclass(frozen=True)
+class InteractivePicture:
+    """A picture that notebooks show."""
+
+    picture: Picture
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the picture to a .svg, .png or .pdf file.
+
+        Raises
+        ------
+        OptionError
+            The file name extension is another one.
+        """
+        name = fspath(path)
+        image.require_image(name)
+        write_bytes(name, image.draw(self.picture, name))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
+        """Return the picture as SVG, and as a specification that notebooks may draw themselves."""
+        specification = vega_lite(self.picture)
+        return {"image/svg+xml": image.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
+
+
+class InteractiveReport(Report):
+    """A report that converts to pandas frames, and that notebooks show as a table above its pictures."""
+
+    _pointwise: ClassVar[Sequence[PointwiseResults]] = ()
+
+    @classmethod
+    def from_report(
+        cls,
+        report: Report,
+        pointwise: Sequence[PointwiseResults] = (),
+        build: Callable[[Report], Document] = report_document,
+        draw: Callable[[Report], Sequence[Picture]] = metric_pictures,
+    ) -> Self:
+        """Return a report with the results of rows of its metrics, and the builders of its document and pictures."""
+        own = cls(**{field.name: getattr(report, field.name) for field in fields(report)})
+        object.__setattr__(own, "_pointwise", tuple(pointwise))
+        object.__setattr__(own, "_build", build)
+        object.__setattr__(own, "_draw", draw)
+        return own
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the results as a frame with one row per result.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``metric``, ``unit``, ``value``, ``low`` and ``high`` (the interval), ``reference`` (the score of a
+            perfect model, between ``reference_low`` and ``reference_high``), ``zeta``, ``p_value``, ``interval`` (the
+            method), ``verdict`` and ``notes``. Numbers are float64, NaN where absent; text is string, NA where absent.
+            Studies have the columns of ``slice`` too (``model``, ``by``, ``rejected``, …), and ``rank``, ``tau``,
+            ``deviation`` and ``change`` where they compute them. ``options`` tells results of the same metric apart.
+            Skipped metrics have the verdict ``skipped``, and the reason in ``notes``.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> report = calcheck.evaluate(y=[0.1, -1.2, 0.4], mean=[0, 0, 0], std=[1, 1, 1], metrics=["zms", "crps"])
+        >>> report.to_frame().set_index("metric")["value"].round(3)
+        metric
+        zms     0.537
+        crps    0.427
+        Name: value, dtype: float64
+        """
+        import pandas as pd
+
+        texts, lines = _distinguishing_options(self.results), list(metric_lines(self))
+        if any(texts):
+            lines = [{"metric": line["metric"], "options": text, **line} for line, text in zip_longest(lines, texts)]
+        frame = pd.DataFrame(lines, dtype=object)
+        numbers = {*NUMBERS, *(name for name in self.settings.get("vary", ()) if _holds_numbers(frame[name]))}
+        return pd.DataFrame({name: _typed(values, is_number=name in numbers) for name, values in frame.items()})
+
+    def rows(self, metric: str) -> pd.DataFrame:
+        """Return the results of a metric for each row, beside the columns of the input.
+
+        Parameters
+        ----------
+        metric : str
+            Name or alias of the metric.
+
+        Returns
+        -------
+        DataFrame
+            One row per prediction: the row keys, the results of the metric, and the other columns of the input with one
+            value per row. A column of the input whose name is in use gets the suffix ``_given``. The index is that of
+            the DataFrame that was evaluated; for files and arrays it is the row number, counted from 0.
+
+        Raises
+        ------
+        OptionError
+            The report has no such metric or several of them, the metric was skipped or has no value per row, or the
+            report was made with ``pointwise=False``.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> report = calcheck.evaluate("examples/diabetes.parquet", "crps")
+        >>> print(report.rows("crps")[["id", "crps", "y", "mean", "std"]].round(3).head(2).to_string(index=False))
+         id   crps     y    mean    std
+          0 32.126 151.0 204.343 53.470
+          1 12.296  75.0  73.696 52.561
+        """
+        with keyword_messages():
+            return self._pointwise_of(metric).to_frame()
+
+    def _pointwise_of(self, metric: str) -> PointwiseResults:
+        """Return the results of rows of a metric."""
+        metric = canonical_name(metric)
+        found = [each for each in self._pointwise if each.metric == metric]
+        if len(found) == 1 and found[0].columns:
+            return found[0]
+        raise OptionError(self._no_rows(metric, len(found)))
+
+    def _no_rows(self, metric: str, count: int) -> str:
+        """Return why there are no results of rows for a metric."""
+        results, skipped = [each.metric for each in self.results], {each.metric: each.reason for each in self.skipped}
+        if count > 1:
+            return f"the report has {count} results of {metric}. Evaluate one at a time to get its rows"
+        if count:
+            available = dict.fromkeys(each.metric for each in self._pointwise if each.columns)
+            return f"{metric} has no value per row (metrics with rows: {', '.join(available) or 'none'})"
+        if metric in skipped:
+            return f"{metric} was skipped: {skipped[metric]}"
+        if metric in results:
+            return "the report does not hold the results of rows. They come from evaluate, with pointwise=True"
+        return f"the report has no metric {metric!r} (metrics: {', '.join(dict.fromkeys(results))})"
+
+    def to_html(self, plot_by: Sequence[str] = ()) -> str:
+        """Return the report as one HTML page that needs no network, like that of ``calcheck report``.
+
+        Parameters
+        ----------
+        plot_by : sequence of str
+            Two columns for the map of a report from :func:`calcheck.evaluate`; by default two inputs, or what the
+            predictions state.
+
+        Returns
+        -------
+        str
+            The page, with the pictures of ``evaluate(…, pictures=True)``, a map to explore, and the worst rows.
+            Studies, and reports with ``pointwise=False``, have tables only.
+
+        Raises
+        ------
+        DataError, OptionError
+            There are no two columns of numbers with these names.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> page = calcheck.evaluate("examples/diabetes.parquet", ["zms", "coverage"], pictures=True).to_html()
+        >>> page[:15]
+        '<!DOCTYPE html>'
+        """
+        if not self._pointwise:
+            return render(self._document())
+        return pages_html.render(page_of([self._model(plot_by)]))
+
+    def _model(self, plot_by: Sequence[str]) -> ModelReport:
+        """Return what a page shows of the model."""
+        held, name = self._pointwise[0], self.input.files[0].path if self.input.files else "predictions"
+        if any(file.role == "evaluation_points" for file in self.input.files):
+            return ModelReport(name, self, no_map="the metrics are evaluated at other inputs")
+        if any(message.code == "grouped-rows" for result in self.results for message in result.warnings):
+            return ModelReport(name, self, no_map="rows are grouped by their keys")
+        settings = {key: self.settings[key] for key in ("seed", "confidence", "replicates")}
+        inputs, used = held.input_names(), held.used_columns()
+        return model_report(name, self, held.rows(), Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
+
+    def __repr__(self) -> str:
+        """Return the report as a table for terminals."""
+        return terminal.render(self._document()).rstrip()
+
+    def _repr_html_(self) -> str:
+        """Return the report as a table and its pictures, for notebooks."""
+        return render_fragment(self._document(), [image.svg(each.picture) for each in self.pictures()])
+
+    def pictures(self) -> tuple[InteractivePicture, ...]:
+        """Return the pictures of the report, which notebooks show.
+
+        Returns
+        -------
+        tuple
+            One picture of a comparison, a sweep or a rejection study; one for each metric that has one, if
+            :func:`calcheck.evaluate` was called with ``pictures=True``. Each has a method ``save(path)``.
+        """
+        draw: Callable[[Report], Sequence[Picture]] = vars(self).get("_draw", metric_pictures)
+        return tuple(map(InteractivePicture, draw(self)))
+
+    def _document(self) -> Document:
+        build: Callable[[Report], Document] = vars(self).get("_build", report_document)
+        return build(self)
+
+
+def _distinguishing_options(results: Sequence[Result]) -> list[str]:
+    """Return for each result the options in which results of its metric and slice differ, as text."""
+    texts = []
+    for result in results:
+        others = [other.options for other in results if (other.metric, other.slice) == (result.metric, result.slice)]
+        differing = [name for name, value in result.options.items() if any(other[name] != value for other in others)]
+        texts.append(", ".join(f"{name}={result.options[name]}" for name in differing))
+    return texts
+
+
+def _holds_numbers(texts: pd.Series[Any]) -> bool:
+    """Return whether all texts are numbers: values of a setting, such as ``"0.1"``."""
+    import pandas as pd
+
+    return bool(pd.to_numeric(texts, errors="coerce").notna().equals(texts.notna()))
+
+
+def _typed(values: pd.Series[Any], *, is_number: bool = False) -> pd.Series[Any]:
+    """Return a column with one dtype: text as string, integers with absent values as Int64."""
+    from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
+
+    if is_number:
+        return values.astype("float64")
+    if is_object_dtype(values):
+        return values.astype(DTYPES.get(infer_dtype(values, skipna=True), "object"))
+    return values.astype("string") if is_string_dtype(values) else values

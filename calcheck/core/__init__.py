@@ -1,0 +1,1 @@
+"""What every room uses: text, checks, lazy values, descriptions of metrics."""

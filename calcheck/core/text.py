@@ -1,0 +1,96 @@
+"""Text that is safe in a terminal, in a CSV cell and in HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+
+SMALLEST, LARGEST = map(math.log, (sys.float_info.min, sys.float_info.max))
+
+
+def exponential(logarithm: float) -> str:
+    """Return the number with a natural logarithm, with three significant digits, also if it is too large for a float.
+
+    The largest float, and numbers above it, stand for the logarithm of infinity.
+
+    Examples
+    --------
+    >>> exponential(0.0), exponential(1000.0), exponential(-1000.0), exponential(sys.float_info.max)
+    ('1', '1.97e+434', '5.08e-435', '∞')
+    """
+    if logarithm >= sys.float_info.max:
+        return "∞"
+    if SMALLEST <= logarithm <= LARGEST or not math.isfinite(logarithm):
+        return f"{math.exp(logarithm):.3g}"
+    power, rest = divmod(logarithm / math.log(10), 1)
+    mantissa, _, carried = f"{10**rest:.2e}".partition("e")
+    return f"{float(mantissa):g}e{int(power) + int(carried):+d}"
+
+
+def strip_control(text: str) -> str:
+    r"""Return text with control characters escaped, so that names from a file cannot control the terminal.
+
+    Examples
+    --------
+    >>> print(strip_control("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+COMPUTED = r"\A('*[=+\-@\t\r\n])"
+"""Start of a text that a spreadsheet evaluates, or that looks protected; a regular expression valid in Arrow too."""
+PROTECTED = r"\A'('*[=+\-@\t\r\n])"
+"""Start of a protected text; a regular expression."""
+
+
+def protect(text: str) -> str:
+    """Return a text as a cell that spreadsheets do not evaluate, with a leading apostrophe if needed.
+
+    Examples
+    --------
+    >>> print(protect("=cmd|A1"), protect("'=cmd|A1"), protect("a = b"))
+    '=cmd|A1 ''=cmd|A1 a = b
+    """
+    return re.sub(COMPUTED, r"'\1", text)
+
+
+DOCTYPE = "<!doctype html"
+ELEMENT = '<script type="application/json" data-kind="{kind}">{content}</script>'
+END = "</script>"
+
+
+def embed(kind: str, content: str) -> str:
+    r"""Return JSON as an element of a page.
+
+    Parameters
+    ----------
+    kind : str
+        What the data are: one word.
+    content : str
+        JSON in ASCII.
+
+    Examples
+    --------
+    >>> print(embed("example", '["</script>"]'))
+    <script type="application/json" data-kind="example">["\u003c/script>"]</script>
+    """
+    return ELEMENT.format(kind=kind, content=content.replace("<", "\\u003c"))
+
+
+def extract(page: str, kind: str) -> list[str]:
+    """Return the JSON of each element of a kind.
+
+    Examples
+    --------
+    >>> extract(embed("one", "[1]") + embed("two", "[2]") + embed("one", "[3]"), "one")
+    ['[1]', '[3]']
+    """
+    start = re.escape(ELEMENT.split("{content}", maxsplit=1)[0].format(kind=kind))
+    return [part.split(END, 1)[0] for part in re.split(start, page)[1:]]
+
+
+def is_page(text: str) -> bool:
+    """Return whether a text is an HTML page."""
+    return text[: len(DOCTYPE)].lower() == DOCTYPE

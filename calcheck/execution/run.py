@@ -1,0 +1,410 @@
+"""The context of a run: everything that a computation uses besides its data and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from calcheck.errors import OptionError
+from calcheck.options import option, require_share_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.random import Generator
+
+    from calcheck.execution.backend import Backend, Precision
+    from calcheck.predictions import Predictions, Source
+
+    Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes at which a computation samples rows, or changes to a cheaper method.
+
+    They trade accuracy or memory for time. They are no options of the user, so that the same file always has the same
+    results.
+
+    Parameters
+    ----------
+    max_exact_flops : float
+        Maximum multiply-adds for an exact solver of cce. The default is 40,000 rows of 512 columns: one to two minutes.
+    evaluated_rows : int
+        Maximum rows over which cce on landmarks is averaged; the relative standard error is then below one percent.
+    full_validation_rows : int
+        Up to this many rows, all are validation rows, and the mean of cce on landmarks is exact.
+    validation_rows : int
+        Minimum validation rows otherwise, on which the Nyström error is estimated.
+    pilot_rows : int
+        Rows of the pilot sample that determines the number of landmarks before all rows are read.
+    min_landmarks : int
+        Minimum number of landmarks.
+    block_rows : int
+        Rows whose kernel values with landmarks are computed at a time, which takes tens of MB.
+    cholesky_rows : int
+        Maximum rows for Cholesky by default: under half a second, and dof is exact.
+    factor_rows : int
+        Maximum rows for Cholesky if several regressions share a lambda: about a second.
+    nystroem_ranks : tuple of int
+        Numbers of landmarks of low-rank approximations, tried in order.
+    smoother_bytes : int
+        Bytes per block of the matrix that smooths.
+    reach_rank, reach_signs : int
+        Landmarks of a low-rank approximation of squared weights, and random sign vectors that estimate the rest, for
+        more than ``cholesky_rows`` rows.
+    abc_rows : int
+        Minimum rows for ABC limits, which need no resamples; their error is then below 0.4 % of the width of the
+        interval.
+    many_rows : int
+        From this number of rows on, metrics of all rows start with 59 replicates, for time; more follow for open
+        verdicts.
+    pointwise_replicates : int
+        Default replicates for tests at each input; tails fitted to 199 replicates reject too often.
+    max_pointwise_inputs : int
+        Maximum inputs, and rows, for that default, which then takes seconds.
+    block_targets : int
+        Targets of replicates that are drawn at a time; the default takes 32 MiB.
+    block_swaps : int
+        Rows that a permutation test swaps at a time. The random numbers depend on it.
+    """
+
+    max_exact_flops: float = 2e13
+    evaluated_rows: int = 1 << 15
+    full_validation_rows: int = 1 << 12
+    validation_rows: int = 1 << 10
+    pilot_rows: int = 1 << 13
+    min_landmarks: int = 1 << 8
+    block_rows: int = 4096
+    cholesky_rows: int = 2048
+    factor_rows: int = 6000
+    nystroem_ranks: tuple[int, ...] = (256, 512, 1024, 2048)
+    smoother_bytes: int = 1 << 26
+    reach_rank: int = 512
+    reach_signs: int = 32
+    abc_rows: int = 20_000
+    many_rows: int = 1_000_000
+    pointwise_replicates: int = 1_999
+    max_pointwise_inputs: int = 2_048
+    block_targets: int = 1 << 22
+    block_swaps: int = 1 << 21
+
+    def n_validation(self, n: int, n_landmarks: int) -> int:
+        """Return the number of validation rows: n if n is small, otherwise at least the number of landmarks."""
+        return n if n <= self.full_validation_rows else max(self.validation_rows, n_landmarks)
+
+
+class Accumulator(Protocol):
+    """A sum over batches, which can be added in any order."""
+
+    def add(self, other: Self) -> None:
+        """Add the sum over other batches, in place."""
+
+
+SumT = TypeVar("SumT", bound=Accumulator)
+
+
+class Executor(Protocol):
+    """Workers that reduce partitions of sources."""
+
+    def reduce(
+        self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
+    ) -> SumT | None:
+        """Return the sum of ``work(batch)`` over the batches of all partitions; None without rows."""
+
+
+class Checkpoint(Protocol):
+    """Stores partial sums of a run."""
+
+    def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
+        """Return the number of completed batches of a stage (None for all) and their sum; 0 and None if new."""
+
+    def save(self, stage: str, batches: int, total: Any) -> None:
+        """Save the sum of the first batches of a stage, if the last save is old enough."""
+
+    def complete(self, stage: str, total: Any) -> None:
+        """Save the sum of all batches of a stage."""
+
+
+@dataclass(frozen=True)
+class RowDependence:
+    """Options that state which rows depend on each other; by default none do.
+
+    Parameters
+    ----------
+    cluster : str, optional
+        Column whose equal values are one cluster; other rows are independent of it.
+    block : int, optional
+        Number of consecutive times of a series that are resampled together, or of rows without a column of times.
+    time : str, optional
+        Column of times. Rows are a series, and those of one time stay together.
+
+    Raises
+    ------
+    OptionError
+        The block is empty, or clusters are combined with a series.
+    """
+
+    cluster: str | None = option(
+        None,
+        "Column of rows that depend on each other, such as those of one patient. Intervals and p-values then resample"
+        " whole clusters.",
+        metavar="COLUMN",
+    )
+    block: int | None = option(
+        None,
+        "Rows are a series: number of consecutive rows that are resampled together, or of times with --time.",
+        metavar="LENGTH",
+    )
+    time: str | None = option(
+        None,
+        "Column of times: rows are a series, and rows of one time stay together. The length of the blocks is chosen"
+        " from the data, unless --block is given.",
+        metavar="COLUMN",
+    )
+
+    def __post_init__(self) -> None:
+        if self.block is not None and self.block < 1:
+            msg = f"--block must be at least 1, got {self.block}"
+            raise OptionError(msg)
+        other = "--time" if self.time is not None else "--block"
+        if self.cluster is not None and (self.time is not None or self.block is not None):
+            msg = f"--cluster and {other} contradict each other: pass only one of them"
+            raise OptionError(msg)
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether rows depend on each other."""
+        return self != RowDependence()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns to read."""
+        return tuple(name for name in (self.cluster, self.time) if name is not None)
+
+
+MAX_AXES = 2  # Maximum number of columns along which a picture shows rows
+GIB, SMALL_BYTES = 1 << 30, 1 << 26
+MIN_RESAMPLES = 100  # Fewer resamples do not represent the tails
+MIN_REPLICATES = 19  # Fewer replicates cannot reject at 5 %
+MAX_RESAMPLES, MAX_REPLICATES = 10_000_000, 1_000_000  # More would not improve the precision
+
+
+class RandomStream(IntEnum):
+    """The random streams; each has its own generator (:meth:`Run.rng`)."""
+
+    DOF = 1
+    DRAWS = 2
+    FEATURES = 3
+    SUBSAMPLE = 5
+    RESIDUAL = 6
+    RESAMPLES = 7
+    REPLICATES = 8
+    LANDMARKS = 9
+    NOISE = 10
+    SIGNS = 11
+    DATA_SETS = 12
+    MULTIPLIERS = 13
+    KMEANS = 14
+    PERMUTATIONS = 20
+    RANDOMIZATION = 21
+
+
+SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}
+
+
+def parse_memory(text: str) -> int:
+    """Return an amount of memory in bytes.
+
+    Parameters
+    ----------
+    text : str
+        A number with an optional unit: ``"800MB"``, ``"1.5 GiB"``; bytes without a unit.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    OptionError
+        The text is not an amount of memory.
+
+    Examples
+    --------
+    >>> parse_memory("1.5 GiB"), parse_memory("1.5GB"), parse_memory("64 kB"), parse_memory("64MiB")
+    (1610612736, 1500000000, 64000, 67108864)
+    """
+    trimmed = text.strip()
+    number = trimmed.rstrip("BbKkMmGgIi ")
+    factor = SUFFIXES.get(trimmed[len(number) :].strip().upper() or "B")
+    try:
+        size = float(number) * (factor or 0)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        msg = f"--memory must be an amount such as 800MB or 1.5GiB, got {text!r}"
+        raise OptionError(msg)
+    return int(size)
+
+
+def default_memory() -> int:
+    """Return the default memory limit in bytes: 4 GiB, or half of the machine's memory if that is less."""
+    import os
+
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # Not available on every system
+        return 4 * GIB
+    return min(4 * GIB, machine // 2)
+
+
+def silent(stage: str, share: float) -> None:
+    """Ignore progress."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The context of a computation: seed, device, memory, inference settings and progress.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of all random streams, >= 0.
+    device : str or None
+        A torch device; None for numpy.
+    precision : str
+        ``"float64"`` or ``"float32"``.
+    memory : int
+        The memory limit of large arrays together, in bytes.
+    progress : callable
+        Called with the name of a stage and its completed share, in [0, 1].
+    confidence : float
+        The confidence of intervals and verdicts, in (0, 1).
+    resamples : int or None
+        The number of bootstrap resamples; 0 for no bootstrap. The default is 10,000, or ABC limits without resampling,
+        for functions of column means, and 200 to 1,000 for metrics of many columns.
+    replicates : int or None
+        The number of replicates of the null distribution, with targets drawn from the predictions; 0 for none. The
+        default is 199, or 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs. It is 39, the
+        minimum for a two-sided test at 5 %, if the distributions do not fit in memory and are read again for each
+        replicate, and 59 from a million rows on for metrics of all rows together.
+    keep_rows : bool
+        Whether to return the results of each row, besides the value.
+    curves : bool
+        Whether to return the curves of pictures.
+    curves_of : frozenset of str, optional
+        The metrics whose curves are returned; by default all.
+    curves_by : tuple of str
+        Columns along which curves show rows, in place of the predicted standard deviation.
+    fdr : float
+        The false discovery rate of rejected inputs, in (0, 1).
+    executor : Executor, optional
+        Workers that reduce batches, in place of this process.
+    checkpoint : Checkpoint, optional
+        Stores partial sums, from which an interrupted run can resume.
+    dependence : RowDependence
+        Which rows depend on each other.
+    limits : Limits
+        Sizes at which rows are sampled, or a cheaper method is used.
+
+    Raises
+    ------
+    OptionError
+        A setting is out of its range.
+    """
+
+    seed: int = 0
+    device: str | None = None
+    precision: Precision = "float64"
+    memory: int = field(default_factory=default_memory)
+    progress: Progress = silent
+    confidence: float = 0.95
+    resamples: int | None = None
+    replicates: int | None = None
+    fdr: float = 0.05
+    keep_rows: bool = False
+    curves: bool = False
+    curves_of: frozenset[str] | None = None
+    curves_by: tuple[str, ...] = ()
+    executor: Executor | None = None
+    checkpoint: Checkpoint | None = None
+    dependence: RowDependence = field(default_factory=RowDependence)
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        require_share_option("confidence", self.confidence)
+        require_share_option("fdr", self.fdr)
+        self._require_count("resamples", self.resamples, MIN_RESAMPLES, MAX_RESAMPLES, "--no-bootstrap")
+        self._require_count("replicates", self.replicates, MIN_REPLICATES, MAX_REPLICATES, "--no-null")
+        if len(self.curves_by) > MAX_AXES:
+            msg = f"--plot-by takes one or two columns, got {', '.join(self.curves_by)}"
+            raise OptionError(msg)
+        if self.seed < 0:
+            msg = f"--seed must be >= 0, got {self.seed}"
+            raise OptionError(msg)
+
+    @staticmethod
+    def _require_count(name: str, count: int | None, least: int, most: int, without: str) -> None:
+        """Raise unless a count is None, 0, or within its limits."""
+        if count not in (None, 0) and not least <= count <= most:
+            msg = f"--{name} must be at least {least} and at most {most:,}, got {count}. To turn it off, use {without}"
+            raise OptionError(msg)
+
+    def require_room(self, needed: int, what: str) -> None:
+        """Raise if an array would exceed the memory limit; arrays up to 64 MiB are always allowed.
+
+        Raises
+        ------
+        OptionError
+            The array would exceed the limit.
+        """
+        if needed > max(self.memory, SMALL_BYTES):
+            amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
+            msg = f"{what} takes {amounts}: use fewer, or increase --memory"
+            raise OptionError(msg)
+
+    def needs_curves(self, metric: str) -> bool:
+        """Return whether the curves of a metric are returned."""
+        return self.curves and (self.curves_of is None or metric in self.curves_of)
+
+    def quiet(self) -> Run:
+        """Return the run without progress."""
+        return replace(self, progress=silent)
+
+    def prefixed(self, name: str) -> Run:
+        """Return the run with a name before each stage of progress, such as that of a metric."""
+        progress = self.progress
+        return replace(self, progress=lambda stage, share: progress(f"{name}: {stage}", share))
+
+    def for_worker(self) -> Run:
+        """Return the run in a form that can be sent to another process."""
+        return replace(self, progress=silent, executor=None, checkpoint=None)
+
+    def rng(self, stream: RandomStream, *number: int) -> Generator:
+        """Return the generator of a random stream, independent of all other streams.
+
+        Parameters
+        ----------
+        stream : RandomStream
+            The stream.
+        number : int
+            One or more numbers of the substream, such as the trial for draws.
+        """
+        import numpy as np
+
+        return np.random.default_rng([self.seed, stream, *(number or (0,))])
+
+    def backend(self) -> Backend:
+        """Return the array backend of this run.
+
+        Raises
+        ------
+        OptionError
+            The device is not available.
+        """
+        from calcheck.execution.backend import backend
+
+        return backend(self.device, self.precision)

@@ -1,1 +1,0 @@
-"""Rules that the results of a report must satisfy. This package reads no files."""

@@ -1,0 +1,286 @@
+"""Files of arrays: NumPy, safetensors, NetCDF."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from calcheck.core.validation import require_different
+from calcheck.errors import DataError, OptionError, named_some
+from calcheck.execution.machine import available_memory
+from calcheck.io.arrays import common_length, rows_first
+from calcheck.io.tables.memory import MemoryTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from io import BufferedIOBase
+
+    from numpy.typing import NDArray
+
+    from calcheck.io.files import File
+
+
+MAGIC, SUFFIX = b"\x93NUMPY", ".npy"
+ZIP, END, END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # Starts of an archive and of its end; size of the end
+VECTORS_OF_DRAWS = 3  # Number of axes: rows, draws, targets
+
+
+class ArrayTable:
+    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists.
+
+    Parameters
+    ----------
+    arrays : dict
+        The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
+    rows : int, optional
+        The number of rows, n; by default, the length of the one-dimensional arrays.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        The arrays that were swapped.
+
+    Raises
+    ------
+    DataError
+        There is no array, or one does not hold real numbers.
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[Any]], rows: int | None = None) -> None:
+        given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
+        if not given:
+            msg = "there is no array with rows"
+            raise DataError(msg)
+        rows = common_length(given.values()) if rows is None else rows
+        found = {name: rows_first(name, values, rows) for name, values in given.items()}
+        self._arrays = {name: values for name, (values, _) in found.items()}
+        self.notes = tuple(note for _, note in found.values() if note)
+        self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
+
+    def with_rows(self, rows: int) -> ArrayTable:
+        """Return the table of arrays with a given number of rows, which may be along the second axis."""
+        return self if self.rows == rows else ArrayTable(self._arrays, rows)
+
+    def split(self, names: Sequence[str]) -> ArrayTable:
+        """Return the columns of the only array under these names; itself if there are more or fewer."""
+        values, *others = self._arrays.values()
+        matrix = values[:, None] if values.ndim == 1 else values
+        if others or matrix.ndim != 2 or matrix.shape[1] != len(names):  # noqa: PLR2004 - a matrix
+            return self
+        return ArrayTable({name: matrix[:, place] for place, name in enumerate(names)})
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the first array."""
+        return len(next(iter(self._arrays.values())))
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return the bytes of some columns."""
+        return sum(self._arrays[name].nbytes for name in columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of rows of some columns."""
+        yield from MemoryTable(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
+
+
+def npy_table(file: File) -> ArrayTable:
+    """Open a .npy file; its array is the column ``embedding``."""
+    return ArrayTable({"embedding": _loaded(file)})
+
+
+def npz_table(file: File) -> ArrayTable:
+    """Open a .npz file; its named arrays are the columns."""
+    with file.open() as stream, zipfile.ZipFile(stream) as archive:
+        listed = archive.infolist()
+        _require_one_archive(stream, archive)
+        members, unpacked = [member.filename for member in listed], sum(member.file_size for member in listed)
+        if any(member.endswith(".pkl") for member in members):
+            msg = "the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
+            raise DataError(msg)
+        if not members or not all(member.endswith(SUFFIX) for member in members):
+            msg = "the archive holds other files than arrays"
+            raise DataError(msg)
+        if unpacked > (room := available_memory()):
+            msg = f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows"
+            raise DataError(msg)
+        require_different(members, "the archive")
+        arrays = {}
+        for member in members:
+            with archive.open(member) as packed:
+                arrays[member.removesuffix(SUFFIX)] = _array(packed, f"its member {member!r}")
+    return ArrayTable(arrays)
+
+
+def _require_one_archive(stream: BufferedIOBase, archive: zipfile.ZipFile) -> None:
+    """Raise if other bytes precede or follow the archive: only the last of several is read."""
+    places = [member.header_offset for member in archive.infolist()]
+    stream.seek(-END_BYTES - len(archive.comment), 2)
+    if stream.read(len(END)) != END or min(places, default=0):
+        msg = "other bytes precede or follow the archive. Were files appended? Pass them as two files"
+        raise DataError(msg)
+
+
+def _loaded(file: File) -> NDArray[Any]:
+    """Return the array of a .npy file."""
+    if file.content_starts(ZIP):
+        msg = "the file is an archive of arrays. Name it .npz, or pass --input-format npz"
+        raise DataError(msg)
+    with file.open() as stream:
+        return _array(stream, "the file")
+
+
+def _array(stream: BufferedIOBase | IO[bytes], name: str) -> NDArray[Any]:
+    """Return the only array of a stream of bytes.
+
+    Raises
+    ------
+    DataError
+        The bytes are no array of numbers, or others follow it.
+    """
+    if stream.read(len(MAGIC)) != MAGIC:
+        msg = f"{name} is no NumPy array. Was its writer interrupted? Write it again"
+        raise DataError(msg)
+    stream.seek(0)
+    values: NDArray[Any] = np.load(stream, allow_pickle=False)
+    if stream.read(1):
+        msg = f"other bytes follow the array of {name}. Were arrays appended? Save them as .npz, or as two files"
+        raise DataError(msg)
+    return values
+
+
+def _numeric(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in native byte order."""
+    if values.dtype.kind not in "fiub":
+        msg = f"an array of type {values.dtype} does not hold real numbers"
+        raise DataError(msg)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _column(values: NDArray[Any]) -> pa.Array:
+    """Return an array (n,) or (n, ...) as an Arrow column; draws of several targets, (n, m, t), are lists of lists."""
+    column = pa.array(np.ascontiguousarray(values).reshape(-1))
+    inner = values.shape[1:] if values.ndim == VECTORS_OF_DRAWS else (math.prod(values.shape[1:]),)
+    for length in reversed(inner if values.ndim > 1 else ()):
+        column = pa.FixedSizeListArray.from_arrays(column, length)
+    return column
+
+
+LENGTH_BYTES = 8  # Size of the header length, little-endian
+TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",  # bfloat16 is the upper half of a float32
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "<i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "<u1",
+    "BOOL": "?",
+}
+
+
+def safetensors_table(file: File) -> ArrayTable:
+    """Open a file of tensors as columns, with rows along the first axis; a single tensor is the embedding.
+
+    Raises
+    ------
+    DataError
+        The header does not match the data.
+    """
+    content = file.content()
+    length = int.from_bytes(content[:LENGTH_BYTES], "little")
+    body = content[LENGTH_BYTES + length :]
+    header = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
+    if not isinstance(header, dict):
+        msg = "the header is not a JSON object"
+        raise DataError(msg)
+    header.pop("__metadata__", None)
+    tensors = {name: _tensor(name, details, body) for name, details in header.items()}
+    if len(body) != (listed := max((details["data_offsets"][1] for details in header.values()), default=0)):
+        msg = f"it has {len(body):,} bytes of data, its header lists {listed:,}. Were files appended?"
+        raise DataError(msg)
+    return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
+
+
+def _tensor(name: str, details: Any, body: bytes) -> NDArray[Any]:
+    """Return one array from the data section."""
+    try:
+        kind, shape, (start, stop) = details["dtype"], [int(size) for size in details["shape"]], details["data_offsets"]
+        values = np.frombuffer(body[start:stop], dtype=TYPES[kind]).reshape(shape)
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"tensor {name!r} does not match its header ({error})"
+        raise DataError(msg) from error
+    if kind == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
+
+
+PREDICTED, OBSERVED = "posterior_predictive", "observed_data"
+DRAW_AXES = ("chain", "draw")
+SIGNATURE = 8  # Bytes before the version of the superblock
+END_PLACES = {0: 40, 1: 44, 2: 28, 3: 28}  # of the length of the file, with 8 bytes, by version of the superblock
+SIZE_PLACES = {0: 13, 1: 13, 2: 9, 3: 9}  # of the number of bytes of an address
+
+
+def netcdf_table(file: File) -> ArrayTable:
+    """Open the posterior predictive draws of one variable, with all chains merged, and its observed data.
+
+    Raises
+    ------
+    OptionError
+        h5py is not installed.
+    DataError
+        There are no such draws, or there are draws of several variables.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        msg = "NetCDF files need h5py. Install it: pip install 'calcheck[netcdf]'"
+        raise OptionError(msg) from error
+    content = file.content()
+    _require_one_file(content)
+    with h5py.File(io.BytesIO(content), "r") as archive:
+        drawn, observed = (
+            {name: values for name, values in group.items() if isinstance(values, h5py.Dataset)}
+            if isinstance(group := archive.get(name), h5py.Group)
+            else {}
+            for name in (PREDICTED, OBSERVED)
+        )
+        # HDF5 dimension scales are not used: in damaged files the search for them may never end
+        axes = tuple(drawn[axis].size for axis in DRAW_AXES if axis in drawn)
+        names = [name for name, values in drawn.items() if values.ndim > 1 and values.shape[: len(DRAW_AXES)] == axes]
+        if len(names) != 1:
+            found = named_some(names) or f"none in the group {PREDICTED!r}"
+            msg = f"there must be draws of one variable, with axes chain and draw as in ArviZ, but found {found}"
+            raise DataError(msg)
+        values = np.asarray(drawn[names[0]])
+        samples = values.reshape(values.shape[0] * values.shape[1], -1).T
+        targets = {"y": np.asarray(observed[names[0]]).reshape(-1)} if names[0] in observed else {}
+    return ArrayTable({"samples": samples, **targets})
+
+
+def _require_one_file(content: bytes) -> None:
+    """Raise if bytes follow the end of the file that its superblock states; HDF5 itself refuses a file that is cut.
+
+    Raises
+    ------
+    DataError
+        The file is longer.
+    """
+    version = content[SIGNATURE]
+    if version not in END_PLACES or content[SIZE_PLACES[version]] != 8:  # noqa: PLR2004 - bytes of an address
+        return
+    length = int.from_bytes(content[END_PLACES[version] :][:8], "little")
+    if len(content) > length:
+        msg = f"{len(content) - length:,} bytes follow its end. Were files appended? Pass them as two files"
+        raise DataError(msg)

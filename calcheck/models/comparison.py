@@ -1,0 +1,419 @@
+"""The comparison of models on the same rows: ranks, and differences with p-values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from calcheck.core.lazy_inputs import same_inputs
+from calcheck.dependence.columns import find_clusters
+from calcheck.errors import Message, OptionError, message_prefix
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.paired import ModelPair, compare_pairs
+from calcheck.inference.verdicts import EQUAL
+from calcheck.metrics._weights import require_same_weights
+from calcheck.models.alignment import align_models, incomparable_reason
+from calcheck.report import Input, Report, Result, Skipped, loss
+from calcheck.statistics.repeated_targets import group_by_input
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.inference.results import RowResults
+    from calcheck.metrics.base import Metric
+    from calcheck.models.alignment import Model
+    from calcheck.predictions import Predictions
+    from calcheck.report import Inference, Orientation
+
+    Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
+
+
+DIGITS = 4  # significant digits of shown values; values that look equal count as ties
+
+
+def score(better: Orientation, value: float | None, reference: float | None) -> float | None:
+    """Return a score that is smaller for a better model, rounded to the shown digits; None if no value is better."""
+    shown, ideal = (None if each is None else _shown(each) for each in (value, reference))
+    found = loss(better, shown, ideal)
+    return None if found is None else _shown(found)
+
+
+def ranks(scores: Sequence[float | None]) -> list[int | None]:
+    """Return the rank of each score, 1 for the smallest; ties share a rank.
+
+    Examples
+    --------
+    >>> ranks([0.2, 0.1, None, 0.2])
+    [2, 1, None, 2]
+    """
+    known = sorted(each for each in scores if each is not None)
+    return [None if each is None else known.index(each) + 1 for each in scores]
+
+
+def kendall(first: Sequence[float | None], second: Sequence[float | None]) -> float | None:
+    """Return Kendall's tau-b of two rankings, from -1 to 1; None if all scores in one of them are equal.
+
+    Examples
+    --------
+    >>> kendall([1, 2, 3, 4], [1, 2, 4, 3])
+    0.6666666666666666
+    """
+    # scipy's kendalltau loads in 0.4 s, and can be 1 - 1e-16 for equal rankings
+    known = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    pairs = [(_sign(c - a), _sign(d - b)) for (a, b), (c, d) in combinations(known, 2)]
+    apart = [sum(pair[side] != 0 for pair in pairs) for side in (0, 1)]
+    if not all(apart):
+        return None
+    return sum(a * b for a, b in pairs) / math.sqrt(apart[0] * apart[1])
+
+
+def _shown(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+MOST_SWAPS = 10_000_000  # maximum number of permutations
+ELSEWHERE = Message(
+    "different-inputs", "the models are conditioned on different inputs, so their values refer to different regions"
+)
+TRUSTED = Message(
+    "matched-without-targets",
+    "the files have errors instead of targets, so the rows are matched by their ids without a check of the targets",
+)
+VALUES = Message(
+    "values-compared", "the ideal value is not known, so the difference is that of the values: none of them is better"
+)
+DISTANCES = "distances from the ideal value"
+
+
+def compare(
+    models: Sequence[Model], metrics: Sequence[Metric[Any]], *, swaps: int | None = None, run: Run | None = None
+) -> Report:
+    """Return a report with the metrics of several models on the same rows, and the differences from the first model.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        At least two models.
+    metrics : sequence of Metric
+        Metrics to compute; a metric that does not apply to all models is skipped.
+    swaps : int, optional
+        Number of permutations of the paired tests (:func:`calcheck.inference.paired.compare_pairs`).
+    run : Run, optional
+        Seed, confidence, resamples and progress. If the number of replicates is not set, the null distribution is
+        simulated only for metrics whose ranking depends on it.
+
+    Returns
+    -------
+    Report
+        One result for each metric and model, with ``slice`` ``{"model": name}``. In ``details``, the best model has
+        ``rank`` 1 and, with at least three models, the second best has 2. Then one result for each difference, with
+        ``slice`` ``{"model": name, "minus": first}``. Of metrics with an ideal value, it is the difference of the
+        distances from that value, which ``details`` have as ``ideal``, one for each model.
+
+    Raises
+    ------
+    DataError
+        The models do not have the same rows.
+    OptionError
+        There is only one model, two models have the same name, or the number of permutations is out of range.
+    """
+    names = [model.name for model in models]
+    if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - a comparison needs two
+        msg = f"a comparison needs at least two models with different names, got {', '.join(names)}"
+        raise OptionError(msg)
+    if swaps is not None and not 0 <= swaps <= MOST_SWAPS:
+        msg = f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}"
+        raise OptionError(msg)
+    run = run or Run()
+    reports, evaluated = evaluate_models(models, metrics, run)
+    skipped = _skipped(names, reports)
+    skipped_names = {each.metric for each in skipped}
+    valid = [metric for metric in metrics if metric.info.name not in skipped_names]
+    found = {
+        (result.metric, name): replace(result, slice={"model": name})
+        for name, report in zip(names, reports, strict=True)
+        for result in report.results
+    }
+    values = [_ranked([found[metric.info.name, name] for name in names]) for metric in valid]
+    trusted = (TRUSTED,) if any(model.has_errors for model in models) and _by_id(evaluated) else ()
+    return replace(
+        reports[0],
+        input=comparison_input(names, [report.input for report in reports]),
+        settings={**reports[0].settings, "models": names, "permutations": swaps},
+        results=(
+            *(result for group in values for result in group),
+            *_differences(valid, names, found, evaluated, trusted, swaps=swaps, run=run),
+        ),
+        skipped=tuple(skipped),
+    )
+
+
+def compare_datasets(
+    datasets: Mapping[str, Sequence[Model]],
+    metrics: Sequence[Metric[Any]],
+    *,
+    swaps: int | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return a report with the comparisons of the same models on several data sets.
+
+    Parameters
+    ----------
+    datasets : mapping of str to sequence of Model
+        The models by data set. Each data set has models with the same names.
+    metrics, swaps, run
+        As for :func:`compare`.
+
+    Returns
+    -------
+    Report
+        The results of :func:`compare` for each data set; their ``slice`` also has ``"dataset"``. Models are in the
+        order of the first data set. A metric that is skipped for some data sets has results for the others.
+
+    Raises
+    ------
+    DataError, OptionError
+        As for :func:`compare`, or the data sets do not have the same models.
+    """
+    run = run or Run()
+    names = [model.name for model in next(iter(datasets.values()))]
+    ordered = {dataset: _in_order(models, names, dataset) for dataset, models in datasets.items()}
+    reports = {}
+    for dataset, models in ordered.items():
+        with message_prefix(dataset):
+            reports[dataset] = compare(models, metrics, swaps=swaps, run=run.prefixed(dataset))
+    first, inputs = next(iter(reports.values())), [report.input for report in reports.values()]
+    return replace(
+        first,
+        input=replace(comparison_input(list(reports), inputs), n=sum(each.n for each in inputs)),
+        settings={**first.settings, "datasets": list(reports)},
+        results=tuple(
+            replace(result, slice={"dataset": dataset, **result.slice})
+            for dataset, report in reports.items()
+            for result in report.results
+        ),
+        skipped=tuple(_skipped(list(reports), list(reports.values()))),
+    )
+
+
+def _in_order(models: Sequence[Model], names: Sequence[str], dataset: str) -> list[Model]:
+    """Return the models of a data set in the order of the names.
+
+    Raises
+    ------
+    OptionError
+        The data set has other models.
+    """
+    by_name = {model.name: model for model in models}
+    if set(by_name) != set(names):
+        msg = (
+            f"the data sets need the same models: the first has {', '.join(names)}, and {dataset} has"
+            f" {', '.join(by_name) or 'none'}"
+        )
+        raise OptionError(msg)
+    return [by_name[name] for name in names]
+
+
+def evaluate_models(
+    models: Sequence[Model], metrics: Sequence[Metric[Any]], run: Run
+) -> tuple[list[Report], Evaluated]:
+    """Return the report of each model on the rows of the first, and the row results by metric and model.
+
+    Metrics whose values cannot be compared are skipped. If the number of replicates is not set, the null distribution
+    is simulated only where the ranking depends on it.
+    """
+    models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
+    evaluated: Evaluated = {}
+    reports, sources = [], align_models(models)
+    aligned = {model.name: source.predictions() for model, source in zip(models, sources, strict=True)}
+    require_same_weights(metrics, aligned)
+    reasons = {metric.info.name: incomparable_reason(metric, sources) for metric in metrics}
+    metrics = [metric for metric in metrics if not reasons[metric.info.name]]
+    skipped = [Skipped(metric=name, code="inapplicable", reason=reason) for name, reason in reasons.items() if reason]
+    for done, (model, source) in enumerate(zip(models, sources, strict=True)):
+        run.progress("models", done / len(models))
+
+        def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
+            evaluated[metric.info.name, name] = (shown, rows)
+
+        referred = _ranked_by_simulation if run.replicates is None else None
+        report = evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred)
+        reports.append(replace(report, skipped=(*skipped, *report.skipped)))
+    run.progress("models", 1.0)
+    return reports, evaluated
+
+
+def _ranked_by_simulation(metric: Metric[Any], rows: RowResults) -> bool:
+    """Return whether the metric ranks models by their distance from a reference that must be simulated."""
+    return metric.info.orientation == "reference" and rows.reference is None
+
+
+def _by_id(evaluated: Evaluated) -> bool:
+    return any(shown.id is not None for shown, _ in evaluated.values())
+
+
+def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
+    """Return the skipped metrics: each metric once, with the reasons of the models unless they are all the same."""
+    reasons: dict[str, dict[str, Skipped]] = {}
+    for name, report in zip(names, reports, strict=True):
+        for each in report.skipped:
+            reasons.setdefault(each.metric, {})[name] = each
+    found = []
+    for metric, by_model in reasons.items():
+        if len(by_model) == len(names) and len(set(by_model.values())) == 1:
+            found.append(next(iter(by_model.values())))
+        else:
+            text = "; ".join(f"{name}: {each.reason}" for name, each in by_model.items())
+            found.append(Skipped(metric=metric, code="error", reason=text))
+    return found
+
+
+def _differences(
+    metrics: Sequence[Metric[Any]],
+    names: Sequence[str],
+    found: dict[tuple[str, str], Result],
+    evaluated: Evaluated,
+    notes: tuple[Message, ...],
+    *,
+    swaps: int | None,
+    run: Run,
+) -> list[Result]:
+    """Return the differences of each model from the first, metric by metric."""
+    first, *others = names
+    places = [(metric, name) for metric in metrics for name in others]
+    clusters = shared_clusters(names, evaluated, run)
+    pairs = []
+    for metric, name in places:
+        (own, own_rows), (theirs, their_rows) = evaluated[metric.info.name, first], evaluated[metric.info.name, name]
+        ideal = targets(*(found[metric.info.name, each] for each in (first, name)))
+        pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows), ideal, clusters[name]))
+    return [
+        _difference(
+            found[pair.metric.info.name, first],
+            found[pair.metric.info.name, name],
+            pair,
+            inferred,
+            (*notes, *_elsewhere(pair)),
+        )
+        for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
+    ]
+
+
+def targets(first: Result, second: Result) -> tuple[float, float] | None:
+    """Return the ideal values of a metric for two models; None if it has none, or they are not known."""
+    if first.orientation == "zero":
+        return 0.0, 0.0
+    if first.orientation != "reference" or first.reference is None or second.reference is None:
+        return None
+    return first.reference, second.reference
+
+
+def shared_clusters(names: Sequence[str], evaluated: Evaluated, run: Run) -> dict[str, Clusters | None]:
+    """Return the clusters of rows by which each model is compared with the first; the fewest of both."""
+    if not run.dependence.is_stated:
+        return dict.fromkeys(names)
+    rows = {name: shown for (_, name), (shown, _) in evaluated.items()}
+    found = {name: find_clusters(each, run.dependence) for name, each in rows.items()}
+    first = found.get(names[0])
+    return {name: min((each for each in (first, found.get(name)) if each is not None), key=len) for name in found}
+
+
+def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[Message, ...]:
+    """Return a warning if a metric conditions the two models on different inputs."""
+    first, second = (model.x for model in pair.models)
+    if "x" not in pair.metric.info.needs or first is None or second is None:
+        return ()
+    return () if same_inputs(first, second) else (ELSEWHERE,)
+
+
+def _difference(
+    first: Result, second: Result, pair: ModelPair[Metric[Any]], inferred: Inference, notes: tuple[Message, ...]
+) -> Result:
+    """Return the difference of two values, or of their distances from the ideal values if there are any."""
+    names = first.slice["model"], second.slice["model"]
+    absent = [name for name, each in zip(names, (first, second), strict=True) if each.value is None]
+    ideal = pair.targets
+    if ideal is None and first.orientation == "reference":
+        notes += (VALUES,)
+    return Result(
+        metric=first.metric,
+        summary=f"{names[1]} minus {names[0]}{', ' + DISTANCES if ideal else ''}. {first.summary}",
+        options=first.options,
+        slice={"model": names[1], "minus": names[0]},
+        unit=first.unit,
+        orientation="smaller" if ideal else first.orientation,
+        alternative="two-sided",
+        value=_subtracted(first.value, second.value, ideal),
+        low=inferred.low,
+        high=inferred.high,
+        interval=inferred.interval,
+        p_value=inferred.p_value,
+        details={**inferred.details, **({"ideal": list(ideal)} if ideal else {})},
+        warnings=(
+            *notes,
+            *dict.fromkeys(
+                each for each in (*first.warnings, *second.warnings) if each.code in ("dependent-rows", "ordered-rows")
+            ),
+            *(Message("no-difference", f"no difference: {name} has no value") for name in absent),
+            *inferred.warnings,
+        ),
+    )
+
+
+def _subtracted(first: float | None, second: float | None, ideal: tuple[float, float] | None) -> float | None:
+    """Return the second value, or its distance from its ideal, minus the first; 0 for a difference by rounding."""
+    if first is None or second is None:
+        return None
+    own, other = (first, second) if ideal is None else (abs(first - ideal[0]), abs(second - ideal[1]))
+    size = max(map(abs, (first, second, *(ideal or ()))))
+    return 0.0 if abs(other - own) <= EQUAL * size else other - own
+
+
+def _ranked(results: Sequence[Result]) -> list[Result]:
+    """Return results with ranks 1 and, for three or more models, 2; ties share a rank, and if all tie there is none."""
+    scores = [score(result.orientation, result.value, result.reference) for result in results]
+    if len({each for each in scores if each is not None}) <= 1:
+        return list(results)
+    most = 1 if len(results) == 2 else 2  # noqa: PLR2004 - with two models, the second is the last
+    return [
+        replace(result, details={**result.details, "rank": rank}) if rank is not None and rank <= most else result
+        for result, rank in zip(results, ranks(scores), strict=True)
+    ]
+
+
+def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
+    """Return the input of a comparison: properties that all models share once, others for each model."""
+    first = read[0]
+    columns = {
+        f"{role} of {name}": column
+        for name, each in zip(names, read, strict=True)
+        for role, column in each.columns.items()
+    }
+    return Input(
+        files=tuple(file for each in read for file in each.files),
+        n=first.n,
+        dropped=sum(each.dropped for each in read),
+        predictive=_joint_text(names, [each.predictive for each in read]),
+        columns=first.columns if _all_same([each.columns for each in read]) else columns,
+        options=first.options if _all_same([each.options for each in read]) else (),
+        layout=_joint_text(names, [each.layout for each in read]),
+    )
+
+
+def _joint_text(names: Sequence[str], texts: Sequence[str | None]) -> str | None:
+    """Return a text that all models share, else the texts with the models' names."""
+    if _all_same(texts):
+        return texts[0]
+    return ", ".join(f"{each} ({name})" for name, each in zip(names, texts, strict=True) if each is not None)
+
+
+def _all_same(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)

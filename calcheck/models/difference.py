@@ -1,0 +1,214 @@
+"""Changes between two reports."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from calcheck.report import Verdict  # noqa: TC001 - type of a field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Report, Result
+
+    Key = tuple[str, str, str, int]
+
+DIFF_SCHEMA_VERSION = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The change of one metric that is in both reports.
+
+    Parameters
+    ----------
+    metric, options, slice, unit
+        As in :class:`calcheck.report.Result`.
+    old, new : float or None
+        Values.
+    change : float or None
+        New value minus old value.
+    relative : float or None
+        Change divided by the absolute old value; None if the old value is 0.
+    old_low, old_high, new_low, new_high : float or None
+        Limits of the intervals.
+    overlap : bool or None
+        Whether the intervals overlap; None unless both exist.
+    inside : bool or None
+        Whether the new value is in the old interval.
+    old_verdict, new_verdict : str
+        Verdicts.
+    """
+
+    metric: str
+    options: dict[str, Any]
+    slice: dict[str, Any]
+    unit: str
+    old: float | None
+    new: float | None
+    change: float | None
+    relative: float | None
+    old_low: float | None
+    old_high: float | None
+    new_low: float | None
+    new_high: float | None
+    overlap: bool | None
+    inside: bool | None
+    old_verdict: Verdict
+    new_verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmatched:
+    """A result that the other report does not contain; ``reason`` is why that report skipped the metric, if stated."""
+
+    metric: str
+    options: dict[str, Any]
+    slice: dict[str, Any]
+    value: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Another field that differs: ``"input.n"``, ``"settings.versions.numpy"``; its value is None where absent."""
+
+    path: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diff:
+    """The changes between two reports.
+
+    Parameters
+    ----------
+    calcheck : str
+        Version of calcheck that compared the reports.
+    changes : tuple of Change
+        Changes of the results in both reports (same metric, options and subset), in the order of the old report.
+    only_old, only_new : tuple of Unmatched
+        Results in only one of the reports.
+    differences : tuple of Difference
+        Differences in input, settings and versions.
+    """
+
+    schema_version: int = DIFF_SCHEMA_VERSION
+    calcheck: str
+    changes: tuple[Change, ...]
+    only_old: tuple[Unmatched, ...]
+    only_new: tuple[Unmatched, ...]
+    differences: tuple[Difference, ...]
+
+
+def diff(old: Report, new: Report) -> Diff:
+    """Return the changes between two reports.
+
+    Results are matched by metric, options and subset.
+    """
+    from calcheck.core.version import __version__
+
+    before, after = _keyed(old.results), _keyed(new.results)
+    return Diff(
+        calcheck=__version__,
+        changes=tuple(_change(result, after[key]) for key, result in before.items() if key in after),
+        only_old=_unmatched(before, after, new),
+        only_new=_unmatched(after, before, old),
+        differences=tuple(_differences(old, new)),
+    )
+
+
+def _keyed(results: Sequence[Result]) -> dict[Key, Result]:
+    """Return results by metric, options and subset; a counter distinguishes duplicates."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    found = {}
+    for result in results:
+        key = (result.metric, _canonical(result.options), _canonical(result.slice))
+        found[*key, counts[key]] = result
+        counts[key] += 1
+    return found
+
+
+def _canonical(options: dict[str, Any]) -> str:
+    return json.dumps(options, sort_keys=True)
+
+
+def _change(old: Result, new: Result) -> Change:
+    change = None if old.value is None or new.value is None else _finite(new.value - old.value)
+    return Change(
+        metric=old.metric,
+        options=old.options,
+        slice=old.slice,
+        unit=old.unit,
+        old=old.value,
+        new=new.value,
+        change=change,
+        relative=None if change is None or not old.value else _finite(change / abs(old.value)),
+        old_low=old.low,
+        old_high=old.high,
+        new_low=new.low,
+        new_high=new.high,
+        overlap=_overlap(old, new),
+        inside=_inside(new.value, old),
+        old_verdict=old.verdict,
+        new_verdict=new.verdict,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _overlap(old: Result, new: Result) -> bool | None:
+    if old.low is None or old.high is None or new.low is None or new.high is None:
+        return None
+    return max(old.low, new.low) <= min(old.high, new.high)
+
+
+def _inside(value: float | None, old: Result) -> bool | None:
+    if value is None or old.low is None or old.high is None:
+        return None
+    return old.low <= value <= old.high
+
+
+def _unmatched(own: dict[Key, Result], others: dict[Key, Result], other: Report) -> tuple[Unmatched, ...]:
+    reasons = {skipped.metric: skipped.reason for skipped in other.skipped}
+    return tuple(
+        Unmatched(
+            metric=result.metric,
+            options=result.options,
+            slice=result.slice,
+            value=result.value,
+            reason=reasons.get(result.metric),
+        )
+        for key, result in own.items()
+        if key not in others
+    )
+
+
+def _differences(old: Report, new: Report) -> Iterator[Difference]:
+    """Yield the differences in input, settings and versions, field by field."""
+    before, after = (
+        dict(_flat("", {"calcheck": each.calcheck, "input": asdict(each.input), "settings": each.settings}))
+        for each in (old, new)
+    )
+    for path in dict.fromkeys([*before, *after]):
+        if before.get(path) != after.get(path):
+            yield Difference(path=path, old=before.get(path), new=after.get(path))
+
+
+def _flat(where: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a nested structure, each with its path."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _flat(f"{where}.{name}" if where else name, part)
+    elif isinstance(value, (list, tuple)):
+        for place, part in enumerate(value):
+            yield from _flat(f"{where}[{place}]", part)
+    else:
+        yield where, value

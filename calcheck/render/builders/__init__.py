@@ -1,1 +1,0 @@
-"""Builders: each makes the document of one kind of report."""

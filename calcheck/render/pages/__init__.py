@@ -1,1 +1,0 @@
-"""Pages of reports for a browser: sections, pictures, maps to explore, and data."""

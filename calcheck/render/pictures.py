@@ -1,0 +1,511 @@
+"""Pictures of metrics and of predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.charts.picture import (
+    EQUAL,
+    PERFECT,
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+)
+from calcheck.metrics import TWO_SAMPLE_METRICS
+from calcheck.region_maps.grid import BINS, histogram_limits
+from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
+from calcheck.report import SPREAD, WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.region_maps import grid
+    from calcheck.region_maps.grid import GroupSums, RegionMap
+    from calcheck.report import Curve, CurveName, Input, Report, Result
+    from calcheck.statistics.row_intervals import RowIntervals, Values
+
+    MapValues = NDArray[np.float64]
+
+
+NAN = float("nan")
+
+
+def numbers(values: Iterable[float | None]) -> list[float]:
+    """Return numbers; absent ones are NaN, which leaves a gap."""
+    return [NAN if value is None else value for value in values]
+
+
+def curve(
+    name: str,
+    x: Sequence[float],
+    y: Sequence[float],
+    limits: tuple[Sequence[float], Sequence[float]] | None = None,
+    *,
+    dashed: bool = False,
+) -> list[Mark]:
+    """Return a line, above a band of the same color if there are limits."""
+    band: list[Mark] = [] if limits is None else [Band(x, *limits, name)]
+    return [*band, Line(x, y, name, dashed=dashed)]
+
+
+def expected_marks(results: Sequence[Result], x: Sequence[float]) -> list[Mark]:
+    """Return the expected values at positions x, in the limits of perfect models if both are known."""
+    expected = numbers(result.reference for result in results)
+    low, high = (numbers(getattr(result, f"reference_{side}") for result in results) for side in ("low", "high"))
+    line = curve("", x, expected, dashed=True)
+    if all(result.reference_low is None or result.reference_high is None for result in results):
+        return line
+    return [Band(x, low, high, f"limits of {PERFECT}"), *line]
+
+
+OBSERVED_TARGETS = "target"
+Y = Axis("y")
+
+
+def predictions_picture(shown: RowIntervals) -> Picture:
+    """Return the picture of intervals by prediction, by target, along a column, and of errors by width.
+
+    Panels that compare with targets are absent if there are none.
+    """
+    count, percent = len(shown.center), f"{100 * shown.level:.4g} %"
+    chosen = f"all {count:,} rows" if count == shown.total else f"{count:,} of {shown.total:,} rows"
+    expected = (
+        f"A right model has about {percent} of the targets inside their intervals at all predictions and widths, but"
+        " fewer of the smallest and of the largest targets."
+    )
+    title = f"{percent} intervals of {chosen}"
+    return Picture(tuple(_panels(shown, percent)), title, expected, f"{title}. {expected}")
+
+
+def _panels(shown: RowIntervals, percent: str) -> Iterator[Panel]:
+    name = f"prediction, {percent} interval"
+    yield _intervals(shown, shown.center, Axis("prediction [y]"), name, "by prediction")
+    if shown.along is not None:
+        yield _intervals(shown, shown.along, Axis(shown.along_name), name, f"along {shown.along_name}")
+    if shown.y is not None:
+        place = np.argsort(np.argsort(shown.y, kind="stable"))
+        yield _intervals(
+            shown, place.astype(np.float64) + 1, Axis("rank of the target"), name, "in order of the targets"
+        )
+        yield _errors(shown, shown.y - shown.center, percent)
+
+
+def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str) -> Panel:
+    """Return a panel of intervals at positions, with the targets if there are any."""
+    predicted = Points(x.tolist(), shown.center.tolist(), name, shown.low.tolist(), shown.high.tolist())
+    observed = () if shown.y is None else (Points(x.tolist(), shown.y.tolist(), OBSERVED_TARGETS),)
+    return Panel((predicted, *observed), axis, Y, title)
+
+
+def _errors(shown: RowIntervals, errors: Values, percent: str) -> Panel:
+    """Return a panel of errors against half the widths, with the limits of the intervals as lines."""
+    width = shown.half_width
+    ends = [0.0, float(width.max())]
+    limits = (Line(ends, [0.0, sign * ends[1]], dashed=True) for sign in (1, -1))
+    return Panel(
+        (*limits, Points(width.tolist(), errors.tolist(), OBSERVED_TARGETS)),
+        Axis(f"half the width of the {percent} interval [y]"),
+        Axis("target − prediction [y]"),
+        "errors by width",
+    )
+
+
+CLEAR = 4.0  # Deviation in standard errors that has the darkest color
+
+
+def map_picture(found: RegionMap) -> Picture:
+    """Return the map: each cell is colored by how far its errors are from those that a right model predicts."""
+    x, y = found.x, found.y
+    expected = "1 in 20 is beyond 2" if found.independent else "standard errors are those of independent rows"
+    deviation, quantity = deviations(found.sums)
+    cells = Cells(
+        x.edges[found.x_bin].tolist(),
+        x.edges[found.x_bin + 1].tolist(),
+        y.edges[found.y_bin].tolist(),
+        y.edges[found.y_bin + 1].tolist(),
+        deviation.tolist(),
+        f"{quantity}, standard errors",
+        middle=0.0,
+        low=-CLEAR,
+        high=CLEAR,
+    )
+    return Picture(
+        (Panel((cells,), _axis(x), _axis(y)),),
+        f"Where: {x.name} and {y.name}",
+        f"A right model: pale cells without a pattern; {expected}.",
+        f"Map of {x.name} and {y.name}. Positive cells have larger errors than predicted.",
+    )
+
+
+def _axis(axis: grid.Axis) -> Axis:
+    return Axis(axis.name, log=axis.is_log, low=float(axis.edges[0]), high=float(axis.edges[-1]))
+
+
+def deviations(sums: GroupSums) -> tuple[MapValues, str]:
+    """Return how far errors are above those of a right model, in standard errors, (g,), and what they are.
+
+    Errors are squared z-scores, by their cube roots, which are nearly normal (Wilson, Hilferty 1931); of intervals,
+    the shares of targets outside. Where the expected errors are unknown, the deviations are NaN.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # Nothing is expected to vary
+        return _deviations(sums)
+
+
+def _deviations(sums: GroupSums) -> tuple[MapValues, str]:
+    if sums.squares is not None:
+        total, expected, variance = sums.squares.total, sums.squares.expected, sums.squares.variance
+        if expected is None or variance is None:
+            return np.full(len(sums.n), np.nan), "squared errors"
+        spread = variance / (9 * expected**2)
+        return ((total / expected) ** (1 / 3) - 1 + spread) / np.sqrt(spread), "squared errors"
+    if sums.coverage is None or sums.coverage.expected is None:
+        return np.full(len(sums.n), np.nan), "targets outside"
+    expected = sums.coverage.expected
+    return (expected - sums.coverage.covered) / np.sqrt(expected * (1 - expected / sums.n)), "targets outside"
+
+
+def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
+    """Return the PIT histogram of one group with the limits of right models; None if there is no PIT."""
+    if total.pit is None:
+        return None
+    edges = np.linspace(0, 1, BINS + 1)
+    start, stop = edges[:-1].tolist(), edges[1:].tolist()
+    bars = Bars(start, stop, [0.0] * BINS, total.pit.counts[0].tolist(), "rows")
+    mean = Rule(y=float(total.n[0]) / BINS)
+    bands: list[Bars] = []
+    if total.pit.variance is not None:
+        low, high = histogram_limits(total.n, total.pit.variance, confidence)
+        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{100 * confidence:.4g} % of {PERFECT}")]
+    return Picture(
+        (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
+        "PIT of the region",
+        "A right model: every bar ends in the band." if bands else "A right model: bars of equal heights, up to noise.",
+        "Histogram of the PIT of the rows in the selected region.",
+    )
+
+
+OBSERVED = "observed"
+SPREADS = (SPREAD, WIDTH)
+LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
+BIN_LABELS = {
+    "lzms": "mean squared z-score",
+    "lrce": "relative calibration error",
+    "stratified-coverage": "share of targets inside the interval",
+}
+LEVEL, PIT = Axis("level", low=0, high=1), Axis("PIT", low=0, high=1)
+EXPECTED: dict[CurveName, str] = {
+    "reliability": "A right model has the share p of the targets below its quantiles at level p: the line follows the"
+    " diagonal, and the difference is 0.",
+    "pit-histogram": "A right model has a flat histogram. U-shaped: too narrow; hump-shaped: too wide; sloped: biased.",
+    "coverage": "A right model has the share p of the targets inside its intervals at level p. Below the diagonal, the"
+    " intervals are too narrow.",
+    "spread": "A right model has errors as large as predicted in each bin: the points follow the diagonal.",
+    "correction": "The targets of a right model have the predicted means: the line follows the diagonal, up to noise.",
+    "bins": "A right model agrees with the dashed line in each bin, up to noise.",
+    "along": "A right model stays inside the band wherever rows are.",
+    "map": "A right model scores like perfect models in each cell, and no cell is outside their band.",
+    "confidence": "A right model stays inside the band. The oracle removes the rows with the largest errors first.",
+}
+"""What a right model would look like, by the first curve of a picture."""
+EXPECTED_OF_SAMPLES = "Equal distributions of both samples: the distance stays inside the band at all inputs."
+NO_EVIDENCE = "The values depend on the predictions only, so they are no evidence for or against a model."
+
+
+def metric_picture(report: Report, result: Result) -> Picture | None:
+    """Return the picture of a result of a report; None if it has no curves."""
+    if not result.curves:
+        return None
+    band = f"{100 * report.settings['confidence']:.4g} % of {_compared(result)}"
+    curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
+    if is_withheld(result):
+        curves = tuple(replace(curve, p_value=None) for curve in curves)
+    result = replace(result, curves=curves)
+    panels = tuple(panel for curve in curves for panel in PANELS[curve.name](result, curve, band))
+    title = _title(result)
+    return Picture(panels, title, _expected(report, result), f"{title}. {result.summary}")
+
+
+def metric_pictures(report: Report) -> tuple[Picture, ...]:
+    """Return the pictures of all results that have curves."""
+    pictures = (metric_picture(report, result) for result in report.results)
+    return tuple(picture for picture in pictures if picture is not None)
+
+
+def _expected(report: Report, result: Result) -> str:
+    """Return what a right model would look like, or why that is not shown."""
+    if result.alternative == "none":
+        return NO_EVIDENCE
+    compared = _compared(result)
+    expected = EXPECTED[result.curves[0].name] if compared == PERFECT else EXPECTED_OF_SAMPLES
+    if any(curve.low for curve in result.curves):
+        return expected
+    if "dependence" in report.settings:
+        return f"{expected} There is no band: bands are of {compared} with independent rows, and these rows are not."
+    return f"{expected} There is no band of {compared}, as there are no or too few replicates."
+
+
+def _compared(result: Result) -> str:
+    """Return what the band is made of: perfect models, or samples of equal distributions."""
+    return EQUAL if result.metric in TWO_SAMPLE_METRICS else PERFECT
+
+
+def _with_input_names(curve: Curve, read: Input) -> Curve:
+    """Return a curve or a map with the names of the inputs, if these are what it shows."""
+    if curve.name not in ("along", "map") or curve.x_name:
+        return curve
+    inputs = read.columns.get("x", "inputs")
+    first, *second = inputs.split(", ") if curve.x2 and inputs.count(", ") == 1 else (inputs,)
+    return replace(curve, x_name=first, x2_name=second[0] if second else f"{inputs}, second column")
+
+
+def _title(result: Result) -> str:
+    """Return the value with its reference, p-value and verdict, as far as they are known."""
+    expected = [] if result.reference is None else [f"expected {number(result.reference)}"]
+    p = [] if p_value(result) == ABSENT else [f"p {p_value(result)}"]
+    verdict = [] if result.verdict == "none" else [result.verdict]
+    return ", ".join([f"{name_with_unit(result)}: {number(result.number)}", *expected, *p, *verdict])
+
+
+def _titled(text: str, curve: Curve) -> str:
+    """Return the title of a panel, with the p-value of its curve."""
+    return text if curve.p_value is None else f"{text}, p {curve.p_value:.2g}"
+
+
+def _bin_sizes(curve: Curve) -> str:
+    """Return the number of bins, and of their rows."""
+    least, most = (f"{rows:,.0f}" for rows in (min(curve.rows), max(curve.rows)))
+    return f"{len(curve.rows)} bins of {least if least == most else f'{least} to {most}'} rows"
+
+
+def _shares(curve: Curve, band: str, title: str, y_label: str) -> list[Panel]:
+    """Return the panel of shares against levels, and that of their differences."""
+    x, y = _positions(curve), numbers(curve.y)
+    gaps = [value - level for value, level in zip(y, x, strict=True)]
+    shares = (*_band(curve, band), Line([0, 1], [0, 1], dashed=True), Line(x, y, OBSERVED))
+    differences = (*_band(curve, band, x), Rule(y=0), Line(x, gaps, OBSERVED))
+    return [
+        Panel(shares, LEVEL, Axis(y_label, low=0, high=1), _titled(title, curve)),
+        Panel(differences, LEVEL, Axis(f"{y_label} − level"), "difference from the level"),
+    ]
+
+
+def _reliability(_: Result, curve: Curve, band: str) -> list[Panel]:
+    return _shares(curve, band, "quantile reliability", "share of targets below the quantile")
+
+
+def _coverage(_: Result, curve: Curve, band: str) -> list[Panel]:
+    return _shares(curve, band, "coverage by level", "share of targets inside the interval")
+
+
+def _pit_histogram(_: Result, curve: Curve, band: str) -> list[Panel]:
+    bars = _bars(curve, numbers(curve.y), OBSERVED)
+    limits = [Bars(bars.start, bars.stop, numbers(curve.low), numbers(curve.high), band)] if curve.low else []
+    return [Panel((bars, *limits, Rule(y=1)), PIT, Axis("density", low=0), _titled("histogram of the PIT", curve))]
+
+
+def _pit_difference(_: Result, curve: Curve, band: str) -> list[Panel]:
+    marks = (*_band(curve, band), Rule(y=0), Line(_positions(curve), numbers(curve.y), OBSERVED))
+    return [Panel(marks, PIT, Axis("share of rows below − PIT"), _titled("distribution of the PIT", curve))]
+
+
+def _spread(result: Result, curve: Curve, band: str) -> list[Panel]:
+    x = _positions(curve)
+    own = [each for each in result.curves if each.name == "spread-intervals"]
+    sides = (numbers(own[0].low), numbers(own[0].high)) if own else ((), ())
+    ends, log = [min(x), max(x)], _is_wide(x)
+    limits: list[Mark] = [Intervals(x, numbers(curve.low), numbers(curve.high), band)] if curve.low else []
+    marks = (*limits, Line(ends, ends, dashed=True), Points(x, numbers(curve.y), OBSERVED, *sides))
+    predicted, observed = (
+        Axis("root mean predicted variance [y]", log=log),
+        Axis("root mean squared error [y]", log=log),
+    )
+    return [Panel(marks, predicted, observed, _titled(f"spread in {_bin_sizes(curve)}", curve))]
+
+
+def _spread_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
+    bars = _bars(curve, numbers(curve.y), OBSERVED)
+    x = Axis(_x_label(curve), log=_is_wide([*bars.start, *bars.stop]))
+    return [Panel((bars,), x, Axis("rows", low=0), "predicted standard deviations")]
+
+
+def _correction(_: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the panel of corrected means against predicted ones, and that of their differences."""
+    x, y = _positions(curve), numbers(curve.y)
+    axis = Axis("predicted mean [y]")
+    corrected = (*_band(curve, band), Line(x, x, dashed=True), Line(x, y, OBSERVED))
+    gaps = [value - mean for value, mean in zip(y, x, strict=True)]
+    differences = (*_band(curve, band, x), Rule(y=0), Line(x, gaps, OBSERVED))
+    return [
+        Panel(corrected, axis, Axis("mean of the targets [y]"), _titled("isotonic regression", curve)),
+        Panel(differences, axis, Axis("mean of the targets − prediction [y]"), "difference from the prediction"),
+    ]
+
+
+def _mean_histogram(_: Result, curve: Curve, __: str) -> list[Panel]:
+    bars = _bars(curve, numbers(curve.y), OBSERVED)
+    return [Panel((bars,), Axis("predicted mean [y]"), Axis("rows", low=0), "predicted means")]
+
+
+def _bins(result: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the panel of bins, with their intervals if the metric has computed these."""
+    low, high = (numbers(each.get(end) for each in result.details["bins"]) for end in ("low", "high"))
+    has_limits = "low" in result.details["bins"][0]
+    x, y = _positions(curve), numbers(curve.y)
+    points = Points(x, y, OBSERVED, low, high) if has_limits else Points(x, y, OBSERVED)
+    zeta = "" if result.zeta is None else f", ζ {number(result.zeta)}"
+    title = _titled(f"{_bin_sizes(curve)}{zeta}", curve)
+    return [
+        Panel((*_band(curve, band), *_reference(curve), points), _x_axis(curve), Axis(BIN_LABELS[result.metric]), title)
+    ]
+
+
+def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
+    x, y = _positions(curve), numbers(curve.y)
+    observed = Points(x, y, OBSERVED) if _has_names(curve) else Line(x, y, OBSERVED)
+    worst: list[Mark] = [
+        Points(_positions(each), numbers(each.y), "largest") for each in result.curves if each.name == "worst"
+    ]
+    title = _titled(f"{result.metric} in {_bin_sizes(curve)}", curve)
+    return [
+        Panel(
+            (*_band(curve, band), *_reference(curve), observed, *worst),
+            _x_axis(curve),
+            Axis(name_with_unit(result)),
+            title,
+        )
+    ]
+
+
+def _map(result: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the map of a metric, that of perfect models if they differ by cell, and that of cells outside the band."""
+    values, expected = numbers(curve.y), numbers(curve.expected)
+    worst: list[Mark] = [Points(_positions(each), list(each.x2)) for each in result.curves if each.name == "worst"]
+    marked = ", points: largest values" if worst else ""
+    maps = [_cells(result, curve, values, worst, _titled(f"{result.metric}{marked}", curve))]
+    if len(set(expected)) > 1:
+        maps.append(_cells(result, curve, expected, [], _compared(result)))
+    outside = _outside(curve)
+    if any(isfinite(value) for value in outside):
+        maps.append(_cells(result, curve, outside, [], f"outside {band}"))
+    return maps
+
+
+def _outside(curve: Curve) -> list[float]:
+    """Return the values that are outside the band, and gaps for the others; empty without a band."""
+    limits = zip(numbers(curve.y), numbers(curve.low), numbers(curve.high), strict=False)
+    return [value if value < low or value > high else NAN for value, low, high in limits]
+
+
+def _cells(result: Result, curve: Curve, values: Sequence[float], points: Sequence[Mark], title: str) -> Panel:
+    """Return a panel with values in the cells of a map; all panels of a map have the same colors and axes."""
+    known = [value for value in [*numbers(curve.y), *numbers(curve.expected)] if isfinite(value)] or [0.0]
+    middle = known[-1] if len(set(curve.expected)) == 1 else None
+    edges = _positions(curve), list(curve.stop), list(curve.x2), list(curve.stop2)
+    cells = Cells(*edges, values, name_with_unit(result), min(known), max(known), middle)
+    x = Axis(curve.x_name, low=min(edges[0]), high=max(edges[1]))
+    y = Axis(curve.x2_name, low=min(edges[2]), high=max(edges[3]))
+    return Panel((cells, *points), x, y, title)
+
+
+def _confidence(result: Result, curve: Curve, band: str) -> list[Panel]:
+    """Return the panel of the confidence curve and its oracle, which follows it in the result."""
+    oracle = next(each for each in result.curves if each.name == "oracle")
+    x = [100 * share for share in _positions(curve)]
+    shown = replace(curve, x=tuple(x))
+    lines = (Line(x, numbers(curve.y), OBSERVED), Line(x, numbers(oracle.y), "oracle", dashed=True))
+    y = Axis(f"{result.options['score']} of the remaining rows [y]")
+    return [
+        Panel(
+            (*_band(shown, band), *lines),
+            Axis("removed rows [%]", low=0, high=100),
+            y,
+            _titled("confidence curve", curve),
+        )
+    ]
+
+
+def _nothing(_: Result, __: Curve, ___: str) -> list[Panel]:
+    """Return no panel: the curve is drawn with another one."""
+    return []
+
+
+PANELS: dict[CurveName, Callable[[Result, Curve, str], list[Panel]]] = {
+    "reliability": _reliability,
+    "coverage": _coverage,
+    "pit-histogram": _pit_histogram,
+    "pit-difference": _pit_difference,
+    "spread": _spread,
+    "spread-intervals": _nothing,
+    "spread-histogram": _spread_histogram,
+    "correction": _correction,
+    "mean-histogram": _mean_histogram,
+    "bins": _bins,
+    "along": _along,
+    "map": _map,
+    "region": _nothing,
+    "worst": _nothing,
+    "confidence": _confidence,
+    "oracle": _nothing,
+}
+"""Functions that make the panels of a curve, given the result and the name of the band."""
+
+
+def _positions(curve: Curve) -> list[float]:
+    """Return the positions of a curve: categories are at 0, 1 and so on."""
+    return [place if isinstance(x, str) else x for place, x in enumerate(curve.x)]
+
+
+def _has_names(curve: Curve) -> bool:
+    """Return whether the positions are names, of categories or of ranges of dates, which no line joins."""
+    return isinstance(curve.x[0], str)
+
+
+def _x_axis(curve: Curve) -> Axis:
+    """Return the axis of a curve along predictions or a column."""
+    names = tuple(x for x in curve.x if isinstance(x, str))
+    return Axis(_x_label(curve), log=curve.x_name in SPREADS and _is_wide(_positions(curve)), names=names)
+
+
+def _x_label(curve: Curve) -> str:
+    """Return what the positions are, with the unit if it is known."""
+    return f"{curve.x_name} [y]" if curve.x_name in SPREADS else curve.x_name
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    """Return whether positive values need a logarithmic axis."""
+    return 0 < LOG_FROM * min(values) <= max(values)
+
+
+def _band(curve: Curve, name: str, subtracted: Sequence[float] = ()) -> list[Mark]:
+    """Return the band of perfect models, minus the given values; none if there were no replicates."""
+    if not curve.low:
+        return []
+    away = subtracted or [0.0] * len(curve.x)
+    low, high = (
+        [limit - each for limit, each in zip(numbers(side), away, strict=True)] for side in (curve.low, curve.high)
+    )
+    kind = Intervals if _has_names(curve) or len(curve.x) == 1 else Band
+    return [kind(_positions(curve), low, high, name)]
+
+
+def _reference(curve: Curve) -> list[Mark]:
+    """Return the dashed line of a right model; none if it is unknown."""
+    return [Line(_positions(curve), numbers(curve.expected), dashed=True)] if curve.expected else []
+
+
+def _bars(curve: Curve, high: Sequence[float], name: str) -> Bars:
+    return Bars(_positions(curve), list(curve.stop), [0.0] * len(high), high, name)

@@ -1,1 +1,0 @@
-"""Pictures of reports: each module describes those of one kind of report, from the report alone."""

@@ -1,0 +1,253 @@
+"""Predictions and columns written to files."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from calcheck.core.text import COMPUTED
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Quantiles, Samples
+from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
+from calcheck.errors import DataError, OptionError
+from calcheck.io.arrays import list_column
+from calcheck.io.arrow_arrays import key_text, replace_in_text
+from calcheck.io.columns.names import SAMPLE, level_name, level_of
+from calcheck.io.columns.options import ERROR, POINTS, STDS, TARGETS
+from calcheck.io.columns.parameters import PACKED, SIDED
+from calcheck.io.rows import MODELS
+from calcheck.io.tables.text import table_of
+from calcheck.predictions import Source
+from calcheck.storage.atomic_write import atomic_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+
+
+WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
+    ".parquet": pq.ParquetWriter,
+    ".csv": csv.CSVWriter,
+    ".feather": pa.ipc.new_file,
+    ".arrow": pa.ipc.new_stream,
+}
+"""The incremental writer of each format, by suffix."""
+
+
+@contextmanager
+def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
+    """Yield a function that appends tables to a file, in the format of its suffix.
+
+    The first table defines the names and types of columns. The file replaces an existing one on success only. In CSV,
+    an apostrophe protects text that a spreadsheet would evaluate; the readers of calcheck remove it.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    DataError
+        A table has columns other than those of the first table.
+    """
+    with atomic_path(path) as temporary, ExitStack() as opened:
+        first: list[tuple[pa.Schema, Any]] = []
+
+        ending = Path(path).suffix.lower()
+
+        def write(table: pa.Table) -> None:
+            table = replace_in_text(table, COMPUTED, r"'\1") if ending == ".csv" else table
+            if not first:
+                made = WRITERS[ending](temporary, table.schema)
+                first.append((table.schema, opened.enter_context(made)))
+            schema, writer = first[0]
+            try:
+                alike = table.select(schema.names).cast(schema)
+            except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                msg = f"{path} cannot be written: its rows have different columns ({str(error).splitlines()[0]})"
+                raise DataError(msg) from error
+            writer.write_table(alike)
+
+        yield write
+
+
+@contextmanager
+def column_writer(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], None]]:
+    """Yield a function that appends columns (b,) to a file; see :func:`table_writer`."""
+    with table_writer(path) as write:
+        yield lambda columns: write(pa.table({name: pa.array(values) for name, values in columns.items()}))
+
+
+def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns (n,) in the format of the suffix."""
+    with column_writer(path) as write:
+        write(columns)
+
+
+PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
+FLAT = {
+    "samples": "sample",
+    "embedding": "emb",
+}  # Column name stems in flat formats, where each number of a list has its own column
+
+
+def write(source: Source, path: str) -> None:
+    """Write predictions in a form that :func:`calcheck.read` reads without options.
+
+    Parameters
+    ----------
+    source : Source
+        The predictions, from a file or from memory.
+    path : str
+        The output file: .parquet, .csv, .feather or .arrow.
+
+    Raises
+    ------
+    DataError, OptionError
+        The predictions are not valid or not read yet, or the format cannot represent them.
+    """
+    given: Any = source  # a frame that is not read yet, without types
+    if not isinstance(given, Source):
+        msg = f"write takes predictions as calcheck.read returns them, got {type(given).__name__}"
+        raise OptionError(msg)
+    rows = source.predictions()  # Validates all rows before writing
+    if suffix_of(path) == ".csv" and rows.id is not None:
+        _require_same_in_text(rows.id)
+    write_canonical(path, source.batches())
+
+
+def _require_same_in_text(ids: NDArray[Any]) -> None:
+    """Raise if keys would change when they are written to CSV and read again."""
+    written = pa.table({"id": pa.array(ids)})
+    sink = pa.BufferOutputStream()
+    csv.write_csv(replace_in_text(written, COMPUTED, r"'\1"), sink)
+    before, after = key_text(written["id"]), key_text(table_of(sink.getvalue().to_pybytes(), ",")["id"])
+    same = pc.fill_null(pc.equal(before, after), fill_value=False) if len(before) == len(after) else None
+    if same is None or not pc.all(same).as_py():
+        place = 0 if same is None else pc.index(same, value=False).as_py()
+        key = f"{before[place].as_py()!r} (row {place}, counted from 0)"
+        msg = f"CSV does not store types: the key {key} would be read as a different one. Write .parquet"
+        raise DataError(msg)
+
+
+def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
+    """Write predictions in batches, in a form that :func:`calcheck.read` reads without options.
+
+    Parameters
+    ----------
+    path : str
+        The output file: .parquet, .csv, .feather or .arrow. An existing file is replaced on success only.
+    batches : iterable of Predictions
+        Rows with the same columns.
+
+    Raises
+    ------
+    OptionError
+        The path has another suffix.
+    DataError
+        CSV cannot represent several targets per row.
+    """
+    ending = suffix_of(path)
+    with table_writer(path) as write:
+        for batch in batches:
+            write(_table(canonical_columns(batch), flat=ending == ".csv"))
+
+
+def suffix_of(path: str) -> str:
+    """Return the suffix of a path, which selects the format.
+
+    Raises
+    ------
+    OptionError
+        The suffix is unknown.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in WRITERS:
+        msg = f"{path} must end in {', '.join(WRITERS)}, which selects the format"
+        raise OptionError(msg)
+    return ending
+
+
+def canonical_columns(rows: Predictions) -> dict[str, Any]:
+    """Return the columns of a batch: (n,), or (n, d) and (n, m, t) for vectors."""
+    columns: dict[str, Any] = {} if rows.id is None else {"id": rows.id}
+    columns |= {} if rows.y is None else {"y": rows.y}
+    if rows.predictive is not None:
+        columns |= _described(rows.predictive.load())
+    if rows.x is not None and rows.has_embedding:
+        columns["embedding"] = rows.inputs()
+    elif rows.x is not None:
+        columns |= {f"input_{place}": values for place, values in enumerate(rows.inputs().T)}
+    for name, values in rows.columns.items():
+        free = name if not _plays_a_role(name) else f"{name}_given"
+        columns |= {} if _has_values(columns, name, values) or free in columns else {free: values}
+    return columns
+
+
+def _has_values(columns: dict[str, Any], name: str, values: NDArray[Any]) -> bool:
+    """Return whether a column is among those with a role."""
+    return name in columns and np.array_equal(columns[name], values)
+
+
+def _plays_a_role(name: str) -> bool:
+    """Return whether the reader may assign a role to a column with this name."""
+    known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
+    stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of columns of inputs
+    numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
+    return name in known or bool(numbered) or stem in {*PARAMETERS, "emb", "input"}
+
+
+def _described(predictive: Predictive) -> dict[str, Any]:
+    """Return the columns that describe distributions."""
+    if isinstance(predictive, (RecalibratedScale, RecalibratedCounts)):
+        predictive = predictive.as_quantiles()
+    match predictive:
+        case Gaussian():
+            return {"mean": predictive.loc, "std": predictive.scale}
+        case Samples():
+            return {"samples": predictive.draws}
+        case Quantiles():
+            names = [level_name(level) for level in predictive.levels]
+            return {name: predictive.values[:, place] for place, name in enumerate(names)}
+        case Intervals():
+            return _limits(predictive)
+        case Independent() if (normal := predictive.normal()) is not None:
+            return {"mean": normal[0], "std": normal[1]}
+        case _:
+            spelling, parameters = predictive.parameters()
+            return {"dist": np.full(len(predictive), spelling), **parameters}
+
+
+def _limits(intervals: Intervals) -> dict[str, Any]:
+    """Return the columns of intervals, whose names have the levels."""
+    named = [np.format_float_positional(level) for level in intervals.levels]
+    columns = {} if intervals.point is None else {"prediction": intervals.point}
+    for side, values in {"lower": intervals.lower, "upper": intervals.upper}.items():
+        columns |= {f"{side}_{level}": values[:, place] for place, level in enumerate(named)}
+    return columns
+
+
+def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
+    """Return an Arrow table; vectors are lists of fixed size, or one column per number if ``flat``."""
+    arrays: dict[str, pa.Array] = {}
+    for name, values in columns.items():
+        if np.ndim(values) == 1:
+            arrays[name] = pa.array(values)
+        elif not flat:
+            arrays[name] = list_column(values)
+        elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - a matrix
+            stem = FLAT.get(name, name)
+            arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
+        else:
+            msg = "CSV cannot represent several targets per row: write .parquet"
+            raise DataError(msg)
+    return pa.table(arrays)

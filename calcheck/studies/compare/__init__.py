@@ -1,0 +1,1 @@
+"""Comparison of models, trends, and changes between reports."""

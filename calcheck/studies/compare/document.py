@@ -1,0 +1,277 @@
+"""Comparisons, and changes between two reports, as documents."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.cells import ABSENT, interval, number, p_value, short, skipped_notes, unit
+from calcheck.render.document import Block, Cell, Column, Document, Emphasis, Table, row_of
+from calcheck.render.parts import marks_in, note_blocks, source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.models.difference import Change, Diff, Unmatched
+    from calcheck.report import Report, Result
+
+
+RANKS: dict[int, Emphasis] = {1: "best", 2: "second"}
+PARTS = {"miscalibration": "↓", "discrimination": "↑", "uncertainty": "", "score": "↓"}
+"""Parts of a score, miscalibration - discrimination + uncertainty, and which values are better."""
+NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
+"""Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
+
+
+def comparison_document(report: Report) -> Document:
+    """Return the document of a comparison: the best value of each metric is marked, and the second best."""
+    return Document(tuple(_blocks(report)), report.calcheck)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    values = _values(report)
+    yield values
+    yield from marks_in([values], ("best", "best"), ("second", "second"))
+    yield from (_parts(results) for results in decompositions(report).values())
+    yield _differences(report)
+    yield from note_blocks(_notes(report))
+
+
+def _values(report: Report) -> Table:
+    """Return a table with models as rows and metrics as columns, for each data set side by side."""
+    by_metric = _by_metric(report)
+    columns = [
+        Column(name, "right", _better(results), unit(results[0]), dataset)
+        for (dataset, name), results in by_metric.items()
+    ]
+    rows = [
+        (Cell(model), *(Cell(number(result.number), _rank(result), _deviation(result)) for result in own))
+        for model, *own in zip(_models(report), *by_metric.values(), strict=True)
+    ]
+    return Table((Column("model"), *columns), tuple(rows), overflow="split", keys=1)
+
+
+def _parts(results: Sequence[Result]) -> Table:
+    """Return a table of the parts of a score, with models as rows."""
+    scale = unit(results[0])
+    columns = [Column(name, "right", better, scale) for name, better in PARTS.items()]
+    rows = [row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
+    return Table(
+        (Column("model"), *columns), tuple(rows), f"parts of the score, {with_dataset(results[0], results[0].metric)}"
+    )
+
+
+def _differences(report: Report) -> Table:
+    """Return a table of the differences from the first model, grouped by data set and model."""
+    order = list(dict.fromkeys(with_dataset(result, model_of(result)) for result in report.results))
+    found = [result for result in report.results if is_difference(result)]
+    found.sort(key=lambda result: order.index(with_dataset(result, model_of(result))))
+    rows = [
+        row_of(
+            with_dataset(result, f"{model_of(result)} − {result.slice['minus']}"),
+            difference_name(result),
+            number(result.number),
+            interval(result, number),
+            p_value(result),
+        )
+        for result in found
+    ]
+    numbers = (Column(name, "right") for name in ("value", "interval", "p"))
+    return Table((Column("difference"), Column("metric"), *numbers), tuple(rows), groups="title")
+
+
+def model_of(result: Result) -> str:
+    """Return the name of the model of a result."""
+    return str(result.slice["model"])
+
+
+def dataset_of(result: Result) -> str:
+    """Return the name of the data set of a result; an empty string if there is only one."""
+    return str(result.slice.get("dataset", ""))
+
+
+def with_dataset(result: Result, text: str) -> str:
+    """Return a text with the data set of a result before it, if there are several."""
+    return ": ".join(part for part in (dataset_of(result), text) if part)
+
+
+def _models(report: Report) -> list[str]:
+    """Return the names of the models, in order."""
+    return list(dict.fromkeys(map(model_of, report.results)))
+
+
+def is_difference(result: Result) -> bool:
+    """Return whether a result is a difference from the first model."""
+    return "minus" in result.slice
+
+
+def difference_name(result: Result) -> str:
+    """Return what a difference is of: a metric, or its distance from its ideal value, such as |zms − 1|."""
+    ideal = result.details.get("ideal")
+    if ideal is None:
+        return result.metric
+    shown = {number(each) for each in ideal}
+    if shown == {"0"}:
+        return f"|{result.metric}|"
+    return f"|{result.metric} − {shown.pop() if len(shown) == 1 else 'reference'}|"
+
+
+def _by_metric(report: Report) -> dict[tuple[str, str], list[Result]]:
+    """Return the results of each data set and metric, one per model."""
+    found: dict[tuple[str, str], list[Result]] = {}
+    for result in report.results:
+        if not is_difference(result):
+            found.setdefault((dataset_of(result), result.metric), []).append(result)
+    return found
+
+
+def decompositions(report: Report) -> dict[tuple[str, str], list[Result]]:
+    """Return the results of each data set and metric that is a part of a score, one per model."""
+    return {name: results for name, results in _by_metric(report).items() if "discrimination" in results[0].details}
+
+
+def _rank(result: Result) -> Emphasis:
+    return RANKS.get(result.details.get("rank", 0), "")
+
+
+def _deviation(result: Result) -> str:
+    """Return the standard deviation over trials in parentheses, if there are trials."""
+    deviation = result.details.get("deviation")
+    return "" if deviation is None else f" ({short(deviation)})"
+
+
+def _better(results: Sequence[Result]) -> str:
+    """Return an arrow to the better values; the arrow to a number needs it to be the same for all models."""
+    match results[0].orientation:
+        case "smaller":
+            return "↓"
+        case "larger":
+            return "↑"
+        case "zero":
+            return "→ 0"
+        case "reference":
+            references = {number(result.reference) for result in results}
+            return f"→ {references.pop()}" if len(references) == 1 else "→ reference"
+        case _:
+            return ""
+
+
+def _notes(report: Report) -> list[str]:
+    """Return the notes: each warning once, with its metrics and models unless it applies to all."""
+    datasets = list(dict.fromkeys(map(dataset_of, report.results)))
+    by_text: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for result in report.results:
+        for message in result.warnings:
+            if is_difference(result) or message.code not in NOT_SHOWN:
+                by = by_text.setdefault(message.text, {}).setdefault(dataset_of(result), {})
+                by.setdefault(_called(report, result), []).append(result.metric)
+    lines = []
+    for note, found in by_text.items():
+        groups = list(found.values())
+        shared = list(found) == datasets and all(each == groups[0] for each in groups)
+        for dataset, by in ({"": groups[0]} if shared else found).items():
+            lines.append(": ".join(part for part in (dataset, _note(report, note, by)) if part))
+    return lines + skipped_notes(report)
+
+
+def _note(report: Report, note: str, by: dict[str, list[str]]) -> str:
+    """Return a warning with its metrics and models unless it applies to all."""
+    metrics = list(by.values())
+    if list(by) == _models(report) and all(each == metrics[0] for each in metrics):
+        return f"{_unless_all(report, metrics[0])}{note}"
+    return f"{'; '.join(', '.join([model, *names]) for model, names in by.items())}: {note}"
+
+
+def _called(report: Report, result: Result) -> str:
+    """Return the model, or what a difference is called: of several differences, by its model."""
+    if not is_difference(result):
+        return model_of(result)
+    several = len(_models(report)) > 2  # noqa: PLR2004 - two have one difference
+    return f"difference of {model_of(result)}" if several else "difference"
+
+
+def _unless_all(report: Report, metrics: Sequence[str]) -> str:
+    """Return the metrics as the start of a note; an empty string if they are all."""
+    every = {result.metric for result in report.results}
+    return "" if set(metrics) == every else f"{', '.join(metrics)}: "
+
+
+PERCENT = 100
+NUMBERS, TEXTS = ("old", "new", "change", "relative"), ("in old interval", "verdict")
+VERDICT_RANKS = {"change": 2, "relative": 1}
+"""Columns that a narrow terminal lacks, the least important with the highest rank."""
+SHOWN = 12  # number of characters shown of a SHA-256 hash
+FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
+LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
+
+
+def diff_document(diff: Diff) -> Document:
+    """Return the document of the changes between two reports."""
+    return Document(tuple(_diff_blocks(diff)), diff.calcheck)
+
+
+def _diff_blocks(diff: Diff) -> Iterator[Block]:
+    if diff.changes:
+        columns = (*(Column(name, "right", rank=VERDICT_RANKS.get(name, 0)) for name in NUMBERS), *map(Column, TEXTS))
+        rows = tuple(map(_row, diff.changes))
+        yield Table((Column("metric"), *columns), rows, overflow="omit", keys=1, remedy="--format json")
+    yield from note_blocks(_diff_notes(diff))
+
+
+def _row(change: Change) -> tuple[Cell, ...]:
+    """Return the cells of a change: values, absolute and relative change, whether in the old interval, verdicts."""
+    by = ABSENT if change.change is None else f"{change.change:+.4g}"
+    relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
+    inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
+    disjoint = ", intervals disjoint" if change.overlap is False else ""
+    texts = row_of(
+        _report_name(change),
+        number(change.old),
+        number(change.new),
+        "0" if change.change == 0 else by,
+        "0 %" if change.relative == 0 else relative,
+        inside + disjoint,
+    )
+    if change.old_verdict == change.new_verdict:
+        return (*texts, Cell(change.new_verdict))
+    return (*texts, Cell(f"{change.old_verdict} → {change.new_verdict}", change.new_verdict))
+
+
+def _report_name(result: Change | Unmatched, *, options: bool = False) -> str:
+    """Return the name of a metric with its subset of rows and, if requested, its options."""
+    parts = [f"{name} {value}" for name, value in result.slice.items()]
+    given = {name: value for name, value in result.options.items() if value is not None} if options else {}
+    parts += [f"{name} {_option(value)}" for name, value in given.items()]
+    return f"{result.metric} ({', '.join(parts)})" if parts else result.metric
+
+
+def _option(value: Any) -> str:
+    """Return the value of an option as text; lists as on the command line."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _diff_notes(diff: Diff) -> list[str]:
+    """Return notes about results in only one of the reports, and about differing input, settings and versions."""
+    notes = []
+    for where, other, results in (("old", "new", diff.only_old), ("new", "old", diff.only_new)):
+        for result in results:
+            reason = f"; skipped in the {other} report: {result.reason}" if result.reason else ""
+            notes.append(
+                f"only in the {where} report: {_report_name(result, options=True)}, {number(result.value)}{reason}"
+            )
+    differs = [f"{each.path}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
+    if not diff.changes and not notes:
+        notes.append("neither report contains a result")
+    notes += differs or ["input, settings and versions are identical"]
+    shown = [note if len(note) <= LONGEST else f"{note[:LONGEST]}…" for note in notes[:MOST]]
+    return shown + ([f"… {len(notes):,} notes in total: --format json shows all of them"] if len(notes) > MOST else [])
+
+
+def _shown(value: Any) -> str:
+    """Return the value of a setting as text; a hash is abbreviated."""
+    if isinstance(value, str) and len(value) == FINGERPRINT:
+        return f"{value[:SHOWN]}…"
+    return ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)

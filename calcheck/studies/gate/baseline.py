@@ -1,0 +1,182 @@
+"""Rules against a baseline report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from calcheck.report import Gate, loss
+from calcheck.studies.gate.resolution import format_value, format_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from calcheck.report import Inference, Report, Result
+
+
+WORSE = {
+    "smaller": "larger by",
+    "larger": "smaller by",
+    "zero": "farther from 0 by",
+    "reference": "farther from its reference by",
+}
+"""What is worse, by the orientation of the metric."""
+
+
+@dataclass(frozen=True)
+class NotWorse:
+    """Allows any improvement; a worsening only if it is not significant on the same rows, else within a tolerance.
+
+    Parameters
+    ----------
+    tolerance : Tolerance
+        Allowed worsening of a metric without a paired difference.
+    confidence : float
+        Confidence of the paired differences.
+    differences : mapping
+        Paired inference of the current loss minus the stored one, by metric.
+    unpaired : str
+        Why a metric has no paired difference.
+    """
+
+    tolerance: Tolerance
+    confidence: float = 0.95
+    differences: Mapping[str, Inference] = field(default_factory=dict)
+    unpaired: str = "there is no paired difference"
+
+    def gate(self, now: Result, stored: Result) -> Gate:
+        """Return the gate that is violated by a value that is worse than the stored one."""
+        before, after = (loss(each.orientation, each.value, each.reference, each.alternative) for each in (stored, now))
+        values = self._values(now, stored)
+        if now.orientation == "none":
+            passed, found = True, "not judged, because no value is better"
+        elif before is None or after is None or stored.value is None:
+            passed, found = False, "not comparable"
+        elif after <= before:
+            passed, found = True, "better" if after < before else "as good"
+        else:
+            passed, reason = self._allows(now.metric, after - before, stored.value)
+            found = f"{WORSE[now.orientation]} {format_value(after - before)}; {reason}"
+        shown = {name: value for name, value in values.items() if name == now.metric or value is None}
+        message = format_values(shown, lambda name: stored if name.startswith("base.") else now)
+        return Gate(
+            rule=f"{now.metric} is not worse than {format_value(stored.value)}",
+            level="fail",
+            passed=passed,
+            message=f"{message}, {found}",
+            values=values,
+        )
+
+    @staticmethod
+    def _values(now: Result, stored: Result) -> dict[str, float | str | None]:
+        """Return the numbers that the comparison uses."""
+        sides = {now.metric: now, f"base.{now.metric}": stored}
+        names = ("value", "reference") if now.orientation == "reference" else ("value",)
+        return {
+            side if side == now.metric and name == "value" else f"{side}.{name}": getattr(result, name)
+            for side, result in sides.items()
+            for name in names
+        }
+
+    def _allows(self, metric: str, worse: float, value: float) -> tuple[bool, str]:
+        """Return whether a worsening is allowed, and the reason."""
+        difference = self.differences.get(metric)
+        if difference is not None and difference.interval == "bca":
+            return _contains_zero(difference, self.confidence)
+        if difference is not None and difference.p_value is not None:
+            return _is_insignificant(difference.p_value, 1 - self.confidence)
+        room = self.tolerance.room(value)
+        reasons = [self.unpaired] if difference is None else [each.text for each in difference.warnings]
+        return worse <= room, f"at most {format_value(room)} is allowed ({reasons[0]})"
+
+
+def _contains_zero(difference: Inference, confidence: float) -> tuple[bool, str]:
+    """Return whether an interval of the difference in loss contains 0, and that in words."""
+    low, high = difference.low or 0.0, difference.high or 0.0
+    contains = low <= 0 <= high
+    interval = f"[{format_value(low)}, {format_value(high)}]"
+    what = f"the paired {100 * confidence:.4g} % interval of the difference, {interval},"
+    return contains, f"{what} {'contains' if contains else 'does not contain'} 0"
+
+
+def _is_insignificant(p_value: float, alpha: float) -> tuple[bool, str]:
+    """Return whether a paired difference is not significant, and that in words."""
+    passed = p_value > alpha
+    return passed, f"the paired p-value {format_value(p_value)} is {'above' if passed else 'at most'} {alpha:.4g}"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Allows a change of at most ``atol + rtol * abs(stored value)``."""
+
+    rtol: float
+    atol: float
+
+    def room(self, value: float) -> float:
+        """Return the allowed change of a stored value."""
+        return self.atol + self.rtol * abs(value)
+
+    def gate(self, now: Result, stored: Result) -> Gate:
+        """Return the gate that compares a value with the stored one."""
+        rule, passed = f"{now.metric} equals its stored value", False
+        if stored.value is not None:
+            room = self.room(stored.value)
+            rule = f"{now.metric} is within {format_value(stored.value)} ± {format_value(room)}"
+            passed = now.value is not None and abs(now.value - stored.value) <= room
+        return _gate(rule, now, stored, ("value",), passed=passed)
+
+
+@dataclass(frozen=True)
+class StoredInterval:
+    """Allows any value inside the stored interval."""
+
+    def gate(self, now: Result, stored: Result) -> Gate:
+        """Return the gate that compares a value with the stored interval."""
+        rule, passed, caution = f"{now.metric} is within its stored interval", False, ""
+        if stored.low is not None and stored.high is not None:
+            rule = f"{now.metric} is within [{format_value(stored.low)}, {format_value(stored.high)}]"
+            passed = now.value is not None and stored.low <= now.value <= stored.high
+            if not passed and stored.value is not None and not stored.low <= stored.value <= stored.high:
+                caution = (
+                    f"; the stored value {format_value(stored.value)} is also outside its interval: compare"
+                    f" {now.metric} with --rtol"
+                )
+        return _gate(rule, now, stored, ("low", "high"), passed=passed, caution=caution)
+
+
+class Allowed(Protocol):
+    """Changes from the stored result that are allowed."""
+
+    def gate(self, now: Result, stored: Result) -> Gate:
+        """Return the gate that compares a result with the stored one."""
+        ...
+
+
+def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:
+    """Return a gate for each stored result, compared with the current result of the same metric.
+
+    Parameters
+    ----------
+    report : Report
+        Current report.
+    base : sequence of Result
+        Stored results; the current report must contain their metrics.
+    allowed : Allowed
+        Allowed changes.
+    """
+    results = {result.metric: result for result in report.results}
+    return tuple(allowed.gate(results[stored.metric], stored) for stored in base)
+
+
+def _gate(rule: str, now: Result, stored: Result, fields: tuple[str, ...], *, passed: bool, caution: str = "") -> Gate:
+    """Return a gate whose message states the current value, and which stored numbers are absent."""
+    base: dict[str, float | str | None] = {f"base.{now.metric}.{name}": getattr(stored, name) for name in fields}
+    absent = {name: value for name, value in base.items() if value is None}
+    message = format_values({now.metric: now.value, **absent}, lambda name: now if name == now.metric else stored)
+    return Gate(
+        rule=rule,
+        level="fail",
+        passed=passed,
+        message=message + caution,
+        values={now.metric: now.value, **base},
+    )

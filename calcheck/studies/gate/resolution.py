@@ -1,0 +1,282 @@
+"""What the names of a rule mean in a report, and what a missing value means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
+
+from calcheck.errors import suggestion
+from calcheck.report import Input, Monitor, Overall, Result, Verdict
+from calcheck.studies.gate.rules import (
+    INPUT,
+    MONITOR,
+    OVERALL,
+    PARTS,
+    SLICES,
+    Abs,
+    BoolOp,
+    Comparison,
+    Condition,
+    Constant,
+    Name,
+    Not,
+    Operand,
+    Rule,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from calcheck.details import FieldTree
+    from calcheck.errors import Code
+
+    Value = float | str | None
+
+    ByGroup = dict[str, dict[str, Result]]
+
+
+TOPICS: dict[str, tuple[Code, ...]] = {
+    "value": ("no-value",),
+    "low": ("no-interval",),
+    "high": ("no-interval",),
+    "interval": ("no-interval",),
+}
+"""Codes of warnings that state why a field is absent."""
+ABSENCES: tuple[Code, ...] = ("no-value", "no-interval", "no-verdict", "no-p-value", "no-difference", "no-reference")
+"""Codes of warnings that may state why any other field is absent."""
+
+FIELDS = {
+    "low": "there is no interval",
+    "high": "there is no interval",
+    "interval": "there is no interval",
+    "reference": "the score of a perfect model is unknown",
+    "reference_kind": "the score of a perfect model is unknown",
+    "reference_low": "only simulated references have limits, on the side that the test uses",
+    "reference_high": "only simulated references have limits, on the side that the test uses",
+    "zeta": "there is no reference, or its distance to its limit is zero or unknown",
+    "zeta_mc_error": "only a zeta estimated by resampling has a Monte Carlo error",
+    "p_value": "the null distribution was not simulated",
+    "p_value_mc_error": "only a p-value estimated from replicates has a Monte Carlo error",
+    "p_value_adjusted": "fewer than two results have p-values from the same replicates",
+}
+"""Reasons for absent fields that no warning explains."""
+UNKNOWN = "the report has no value, and states no reason"
+
+
+def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result | None]) -> str:
+    """Return the value of each name as text; for an absent number, with the reason.
+
+    Parameters
+    ----------
+    values : mapping
+        Values by name.
+    result_of : callable
+        Returns the result that a name belongs to, or None.
+    """
+    return "; ".join(
+        f"{name} is {format_value(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
+        for name, value in values.items()
+    )
+
+
+def format_value(value: Value) -> str:
+    """Return a value as text; numbers have six significant digits.
+
+    Examples
+    --------
+    >>> format_value(0.0123456789), format_value(1181), format_value("pass"), format_value(None)
+    ('0.0123457', '1181', 'pass', 'null')
+    """
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def _because(name: str, result: Result | None) -> str:
+    """Return why a number is absent: a matching warning of its metric, else the field's reason, else all warnings."""
+    field = name.rpartition(".")[2] if "." in name else "value"
+    if name.startswith(f"{OVERALL}."):
+        return FIELDS["p_value_adjusted"]
+    warnings = () if result is None else result.warnings
+    for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
+        if texts := [warning.text for warning in warnings if warning.code in codes]:
+            return "; ".join(texts)
+    return FIELDS.get(field) or "; ".join(warning.text for warning in warnings) or UNKNOWN
+
+
+@dataclass(frozen=True)
+class SliceSummary:
+    """What rules can say about all groups or regions together.
+
+    Parameters
+    ----------
+    min_p : float or None
+        Smallest p-value, adjusted for the number of groups and metrics, or of regions.
+    groups : int
+        Number of groups, or of regions in the report.
+    failed : int
+        Number of these that fail.
+    """
+
+    min_p: float | None
+    groups: int
+    failed: int
+
+    @classmethod
+    def from_groups(cls, groups: ByGroup) -> SliceSummary:
+        """Return the summary of the results of each group by metric."""
+        results = [result for each in groups.values() for result in each.values()]
+        p_values = [result.p_value_adjusted for result in results if result.p_value_adjusted is not None]
+        failed = sum(any(result.verdict == "fail" for result in each.values()) for each in groups.values())
+        return cls(min(p_values, default=None), len(groups), failed)
+
+
+def results_by_group(results: Iterable[Result]) -> ByGroup:
+    """Return the results of groups or regions, by the name of the group and the metric; those of all rows under ""."""
+    found: ByGroup = {"": {}}
+    for result in results:
+        found.setdefault(str(result.slice.get("group", "")), {})[result.metric] = result
+    return found
+
+
+PART_FIELDS: dict[str, FieldTree] = {
+    INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
+    OVERALL: {each.name: {} for each in fields(Overall)},
+    SLICES: {each.name: {} for each in fields(SliceSummary)},
+    MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
+}
+PART_TYPES = {
+    INPUT: get_type_hints(Input),
+    OVERALL: get_type_hints(Overall),
+    SLICES: get_type_hints(SliceSummary),
+    MONITOR: get_type_hints(Monitor),
+}
+RESULT_TYPES = get_type_hints(Result)
+
+
+def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None) -> Rule:
+    """Return a rule that contains names of the report and constants only; raise if a name can be in no report.
+
+    An alias becomes the name of its metric. A word that is compared with a field of text becomes a text:
+    ``zms.verdict == fail``.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    known : mapping
+        The result fields of each metric, by the metric's name; each field with its own fields.
+    aliases : mapping, optional
+        Metrics by their other names.
+
+    Raises
+    ------
+    OptionError
+        A metric or a field does not exist, or a field never has the text that it is compared with.
+    """
+    resolver = _Resolver(rule, known, aliases or {})
+    return Rule(rule.text, resolver.condition(rule.condition))
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    """Resolves the names of one rule."""
+
+    rule: Rule
+    known: Mapping[str, FieldTree]
+    aliases: Mapping[str, str]
+
+    def condition(self, node: Condition) -> Condition:
+        match node:
+            case Not():
+                return Not(self.condition(node.condition))
+            case BoolOp():
+                return BoolOp(node.word, tuple(map(self.condition, node.conditions)))
+            case Comparison():
+                return self.comparison(node)
+
+    def comparison(self, node: Comparison) -> Comparison:
+        left, right = self.operand(node.left, node.right), self.operand(node.right, node.left)
+        for side, other in ((left, right), (right, left)):
+            self.require_possible(side, other)
+        return Comparison(left, node.operator, right)
+
+    def operand(self, node: Operand, other: Operand) -> Operand:
+        """Return a resolved side of a comparison; a word is a text if the other side is a field of text."""
+        match node:
+            case Abs():
+                return Abs(self.operand(node.operand, node))
+            case Name(path=(word,), group="") if not self.is_known(word) and texts_of(other) is not None:
+                return Constant(word)
+            case Name():
+                return self.name(node)
+            case Constant():
+                return node
+
+    def is_known(self, word: str) -> bool:
+        return word in self.known or word in self.aliases or word in PARTS
+
+    def name(self, node: Name) -> Name:
+        """Return a name that a report can have, with the name of the metric in place of an alias."""
+        head, *steps = node.path
+        if not self.is_known(head) or (node.group and head in PARTS):
+            self.rule.reject(node.at, self.unknown_metric(head))
+        metric = self.aliases.get(head, head)
+        found = Name((metric, *steps), node.at, node.group)
+        self.require_path(found, PART_FIELDS[metric] if metric in PARTS else self.known[metric])
+        return found
+
+    def unknown_metric(self, word: str) -> str:
+        """Return a message about a word that names no metric."""
+        if word in get_args(Verdict):
+            return f"{word!r} is a verdict: compare a field with it, e.g. {next(iter(self.known))}.verdict == {word}"
+        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, *PARTS), 'Available')}"
+
+    def require_path(self, name: Name, known: FieldTree) -> None:
+        """Raise if a name has a step that no report has."""
+        there: FieldTree | None = known
+        for depth, step in enumerate(name.path[1:], start=1):
+            if there is None:
+                return
+            if step == "verdict" and step not in there:
+                self.rule.reject(
+                    name.at, f"{name} is never there: {name.head} does not test a model. Compare its value"
+                )
+            if step not in there:
+                similar = _similar(step, there, "Available fields") if there else "It has no fields"
+                self.rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {similar}")
+            there = there[step]
+
+    def require_possible(self, name: Operand, constant: Operand) -> None:
+        """Raise if a field is compared with a text that it never has: such a comparison is never violated."""
+        texts = texts_of(name)
+        if not texts or not isinstance(constant, Constant) or not isinstance(name, Name):
+            return
+        if isinstance(constant.value, str) and constant.value not in texts:
+            similar = _similar(constant.value, texts, "Available")
+            self.rule.reject(name.at, f"{name} is never {constant.value!r}. {similar}")
+
+
+def texts_of(operand: Operand) -> tuple[str, ...] | None:
+    """Return the texts that a field can have, or none if it can have any; None if the operand is no field of text.
+
+    Examples
+    --------
+    >>> texts_of(Name(("zms", "reference_kind"))), texts_of(Name(("zms", "unit"))), texts_of(Name(("zms", "low")))
+    (('exact', 'simulated'), (), None)
+    """
+    if not isinstance(operand, Name) or len(operand.path) == 1:
+        return None
+    head, field, *deeper = operand.path
+    hint = PART_TYPES.get(head, RESULT_TYPES).get(field)
+    kinds = (hint,) if get_origin(hint) is Literal else (get_args(hint) or (hint,))
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            return get_args(kind)
+    return () if deeper or str in kinds else None
+
+
+def _similar(word: str, names: Iterable[str], label: str) -> str:
+    """Return a question about a similar name, else all names."""
+    names = list(names)
+    return suggestion(word, names) or f"{label}: {', '.join(names)}"

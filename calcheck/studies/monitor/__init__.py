@@ -1,0 +1,1 @@
+"""Monitoring of a model by tests that are valid at any time."""

@@ -1,0 +1,113 @@
+"""Documents of a monitored model: whether there is an alarm, and metrics by window and horizon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.core.text import exponential
+from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number
+from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Paragraph, Table, row_of
+from calcheck.render.parts import note_blocks, source
+from calcheck.render.report_document import ANSWERS, FINDINGS, gates_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import HorizonEvidence, Monitor, Report, Result
+
+QUESTION = "Can the uncertainties still be trusted?"
+MOST_WINDOWS = 40  # Maximum number of windows in a table
+E_LEGEND = (
+    "e-value: evidence against the model, which starts at 1; the probability that it ever reaches {threshold:g} is at"
+    " most {percent:g} % for a right model, however often it is looked at"
+)
+EXPECTED_LEGEND = "expected: range of {percent:g} % of the values of a right model"
+
+
+def monitor_document(report: Report) -> Document:
+    """Return the document of a monitored model."""
+    title = f"calcheck: {headline(report)}" if report.gates else ""
+    return Document(tuple(_blocks(report)), report.calcheck, title)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    found, settings = report.monitor, report.settings
+    if found is None:  # pragma: no cover - for type checkers
+        return
+    yield source(report.input)
+    if report.conclusion is not None:
+        after = ", no alarm so far" if found.alarm_time is None else ""
+        answer = Cell(report.conclusion.answer.upper(), ANSWERS[report.conclusion.answer], after)
+        findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in report.conclusion.findings)
+        yield Answer(QUESTION, answer, findings, report.conclusion.next)
+    if report.gates:
+        yield gates_table(report.gates)
+    yield from _windows(results_of(report, "window"), settings["window"])
+    if len(found.horizons) > 1:
+        yield _horizons(found, results_of(report, "horizon"))
+    legend = [E_LEGEND.format(threshold=found.threshold, percent=100 * settings["level"])]
+    if any(result.reference_low is not None for result in report.results):
+        legend.append(EXPECTED_LEGEND.format(percent=100 * settings["confidence"]))
+    yield Legend(tuple(legend))
+    yield from note_blocks(notes(report))
+
+
+def results_of(report: Report, kind: str) -> dict[str, list[Result]]:
+    """Return the results of windows or horizons, by the name of each."""
+    found: dict[str, list[Result]] = {}
+    for result in report.results:
+        if kind in result.slice:
+            found.setdefault(str(result.slice[kind]), []).append(result)
+    return found
+
+
+def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[Block]:
+    """Yield the table of the last windows, with the metrics as columns."""
+    if not windows:
+        return
+    shown = list(windows.items())[-MOST_WINDOWS:]
+    unit = "" if not length.isdecimal() else " time" if int(length) == 1 else " times"
+    title = f"windows of {length}{unit}"
+    rows = tuple((*row_of(name, f"{own[0].slice['rows']:,}"), *_cells(own)) for name, own in shown)
+    columns = (Column("window"), Column("rows", "right"), *_columns(shown[0][1]))
+    yield Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
+    if len(windows) > len(shown):
+        yield Paragraph(f"{len(windows) - len(shown):,} earlier windows are in the JSON and CSV reports")
+
+
+def _columns(results: Sequence[Result]) -> Iterator[Column]:
+    for result in results:
+        yield Column(name_with_unit(result), "right")
+        yield Column("expected", "right", rank=1)
+
+
+def _cells(results: Sequence[Result]) -> Iterator[Cell]:
+    for result in results:
+        yield Cell(number(result.number), "strong" if is_outside(result) else "")
+        low, high = result.reference_low, result.reference_high
+        yield Cell(ABSENT if low is None else f"[{low:.2g}, {high:.2g}]")
+
+
+def is_outside(result: Result) -> bool:
+    """Return whether a value is outside the range of a right model."""
+    low, high = result.reference_low, result.reference_high
+    return None not in (result.value, low, high) and not low <= result.value <= high  # type: ignore[operator]
+
+
+def _horizons(found: Monitor, results: dict[str, list[Result]]) -> Table:
+    """Return a table with one line per horizon."""
+    metrics = next(iter(results.values()), [])
+    columns = (
+        Column("horizon", "right"),
+        Column("rows", "right"),
+        Column("e-value", "right"),
+        Column("largest", "right"),
+        *_columns(metrics),
+    )
+    rows = tuple((*_evidence(each), *_cells(results.get(str(each.horizon), []))) for each in found.horizons)
+    return Table(columns, rows, "horizons", "omit", keys=4, remedy="--format csv")
+
+
+def _evidence(each: HorizonEvidence) -> tuple[Cell, ...]:
+    largest = f"{each.max_e_value:.3g}" if each.max_log_e_value is None else exponential(each.max_log_e_value)
+    return row_of(str(each.horizon), f"{each.rows:,}", exponential(each.log_e_value), largest)

@@ -1,0 +1,195 @@
+"""Tests by betting, valid at any time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import betaln, logsumexp
+
+from calcheck.statistics.pit import COMPONENTS, NEAREST, component
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+
+
+SHAPES = np.exp(np.linspace(-1, 1, 9))
+FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))
+"""Parameters of the beta densities, (b,) each."""
+DENSITIES = len(FIRST)
+BLOCK_OF_BETS = 1 << 14  # Rows per block of densities, 10 MiB
+
+
+def log_mean_densities(
+    u: Values, group: NDArray[np.intp], count: int, impossible: NDArray[np.bool_] | None = None
+) -> Values:
+    """Return the log of the mean of each beta density over the rows of each group, (g, b).
+
+    Rows of one time may depend on each other in any way: a mean of e-values is an e-value. A target with probability 0
+    has the e-value inf: if the model is right there is none, so that the expected e-value remains at most 1.
+
+    Parameters
+    ----------
+    u : (n,)
+        PIT values; those that round to 0 or 1 count as 1e-16 away from them.
+    group : (n,)
+        Group of each row, 0 to g - 1; none is empty.
+    count : int
+        Number of groups, g.
+    impossible : (n,), optional
+        Whether targets have probability 0.
+    """
+    u = np.clip(u, NEAREST, 1 - NEAREST)
+    sums = np.zeros((count, DENSITIES))
+    constant = betaln(FIRST, SECOND)
+    for start in range(0, len(u), BLOCK_OF_BETS):
+        part = u[start : start + BLOCK_OF_BETS, None]
+        logs = (FIRST - 1) * np.log(part) + (SECOND - 1) * np.log1p(-part) - constant
+        np.add.at(sums, group[start : start + BLOCK_OF_BETS], np.exp(logs))
+    if impossible is not None:
+        sums[group[impossible]] = np.inf
+    return np.asarray(np.log(sums / np.bincount(group, minlength=count)[:, None]))
+
+
+def group_means(values: Values, group: NDArray[np.intp], count: int) -> Values:
+    """Return the means of columns (n, k) over the rows of each group, (g, k)."""
+    sums = np.stack([np.bincount(group, column, minlength=count) for column in values.T], axis=1)
+    return np.asarray(sums / np.bincount(group, minlength=count)[:, None])
+
+
+def jumper_values(u: Values) -> Values:
+    """Return the values on which the simple jumpers bet, (n, 2): u, and |2u - 1|. Both are uniform if u is."""
+    return np.stack([u, np.abs(2 * u - 1)], axis=1)
+
+
+def component_values(u: Values) -> Values:
+    """Return the components of PIT values, (n, 4): bias, dispersion, skewness and tails."""
+    return np.stack([component(degree)(u) for degree in range(1, COMPONENTS + 1)], axis=1)
+
+
+BETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+"""Slopes of the bets of a simple jumper."""
+JUMP = 0.01  # Share of the capital that a simple jumper spreads over all slopes after each step
+BLOCK = 1 << 12  # Times per block of products
+STEPS = 64  # Steps between divisions by the sum of the capital, by which it grows 1e11 times at most
+WEIGHTS = np.array([0.5, 0.25, 0.25])
+"""Shares of the beta mixture, and of the jumpers on u and on |2u - 1|."""
+
+
+def log_beta_mixture(log_densities: Values) -> Values:
+    """Return the log of the mean over beta densities of their products up to each time, (t,).
+
+    Parameters
+    ----------
+    log_densities : (t, b)
+        Logs of b densities at the PIT of each time.
+
+    References
+    ----------
+    Arnold, Henzi, Ziegel (2023), "Sequentially valid tests for forecast calibration".
+    """
+    found, total = np.empty(len(log_densities)), np.zeros(log_densities.shape[1])
+    for start in range(0, len(log_densities), BLOCK):
+        products = total + np.cumsum(log_densities[start : start + BLOCK], axis=0)
+        found[start : start + BLOCK] = logsumexp(products, axis=1) - np.log(len(total))
+        total = products[-1]
+    return found
+
+
+def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
+    """Return the logs of the capital of simple jumpers after each time, (t, ...).
+
+    A part of the capital bets 1 + s (p - 1/2) for each slope s. After each step a share ``jump`` of the capital is
+    spread evenly, so that the jumper adapts to changes.
+
+    Parameters
+    ----------
+    p : (t, ...)
+        Values in [0, 1], which are uniform under the null hypothesis.
+    jump : float
+        The share.
+
+    References
+    ----------
+    Vovk, Petej, Nouretdinov, Ahlberg, Carlsson, Gammerman (2021), "Retrain or not retrain: conformal test martingales
+    for change-point detection".
+    """
+    parts = np.full((*p.shape[1:], len(BETS)), 1 / len(BETS))
+    spread = (1 - jump) * np.eye(len(BETS)) + jump / len(BETS)
+    found, total = np.empty(p.shape), np.zeros(p.shape[1:])
+    for start in range(0, len(p), STEPS):
+        states = 1 + BETS * (p[start : start + STEPS, ..., None] - 0.5)
+        for state in states:
+            state *= parts
+            parts = state @ spread  # which does not change the sum
+        growth = states.sum(axis=-1)
+        found[start : start + STEPS] = total + np.log(growth)
+        total += np.log(growth[-1])
+        parts /= growth[-1][..., None]
+    return found
+
+
+def log_product(log_densities: Values, means: Values) -> Values:
+    """Return the log of the e-process after each time, (t,): the mean of the beta mixture and of two simple jumpers.
+
+    Parameters
+    ----------
+    log_densities : (t, b)
+        Logs of the means of beta densities over the rows of each time.
+    means : (t, 2)
+        Means of u and of |2u - 1| over the rows of each time.
+    """
+    parts = np.column_stack([log_beta_mixture(log_densities), log_simple_jumper(means)])
+    return np.asarray(logsumexp(parts, axis=1, b=WEIGHTS))
+
+
+def log_e_process(log_densities: Values, means: Values, step: NDArray[np.intp], lag: int) -> Values:
+    """Return the log of the e-process of forecasts with a lag after each time, (t,).
+
+    A forecast with lag h is made before the last h - 1 times are observed, so PIT values that are less than h steps
+    apart may depend on each other. Every h-th step forms a product of its own, which is an e-process. Their mean is not
+    (Henzi and Ziegel 2022, correction): at a time when it is looked at, it is worth what it will be after h - 1 more
+    steps. The largest product, divided by h, ever reaches 1 / alpha with a probability of at most alpha, because one of
+    h products then reaches h / alpha. It is at most the mean, so that it is an e-value at any fixed time as well.
+
+    Parameters
+    ----------
+    log_densities, means : (t, b), (t, 2)
+        As for :func:`log_product`.
+    step : (t,)
+        Number of each time, increasing.
+    lag : int
+        The lag h, at least 1.
+
+    References
+    ----------
+    Henzi, Ziegel (2022), "Valid sequential inference on probability forecast performance", Biometrika 109, and its
+    correction. Arnold, Henzi, Ziegel (2023).
+    """
+    best = np.full(len(step), -np.inf)
+    for phase in range(lag):
+        own = np.flatnonzero(step % lag == phase)
+        path = np.concatenate([[0.0], log_product(log_densities[own], means[own])])  # 1 before the first time
+        best = np.maximum(best, path[np.searchsorted(own, np.arange(len(step)), side="right")])
+    return np.asarray(best - np.log(lag))
+
+
+def change_point(log_densities: Values) -> int:
+    """Return since which time a fault fits the data best: the start of the segment with the largest product.
+
+    The segment ends at the last time; all starts and all beta densities are compared.
+
+    Parameters
+    ----------
+    log_densities : (t, b)
+        Logs of the means of beta densities over the rows of each time.
+    """
+    best, found = -np.inf, 0
+    for density in log_densities.T:
+        before = np.concatenate([[0.0], np.cumsum(density)])
+        start = int(np.argmin(before[:-1]))
+        if (gain := before[-1] - before[start]) > best:
+            best, found = gain, start
+    return found

@@ -1,0 +1,284 @@
+"""The state of a monitored model, in memory and in its file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import Message, OptionError
+from calcheck.io.times import DATE_UNIT, Window
+from calcheck.metrics import METRICS
+from calcheck.options import option
+from calcheck.report import Input, Skipped
+from calcheck.storage.archives import MONITOR_STATE, damage_as_error, read_archive, write_archive
+from calcheck.storage.report_json import from_json
+from calcheck.streaming.accumulators import strip_prefix
+from calcheck.studies.monitor.e_process import DENSITIES
+from calcheck.studies.monitor.history import History, concatenate
+from calcheck.studies.monitor.windows import GroupSums, kept_window, regroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+
+MAX_LEVEL = 0.5
+
+
+@dataclass(frozen=True)
+class MonitorOptions:
+    """What is monitored, and when there is an alarm.
+
+    Raises
+    ------
+    OptionError
+        The level is out of range, or the window is invalid.
+    """
+
+    time: str | None = option(
+        None,
+        "Column of the target times: dates, or numbers in the order of time. Rows of one time may depend on each other."
+        " Required unless a state states it.",
+        metavar="COLUMN",
+    )
+    window: str | None = option(
+        None,
+        "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
+        " of times that makes at most 20 windows.",
+        metavar="LENGTH",
+    )
+    horizon: str | None = option(
+        None,
+        "Forecast horizon in steps of the times: a column of whole numbers, or one number for all rows. A forecast with"
+        " horizon 3 is made before the last two times before its target are observed. Default: 1.",
+        metavar="COLUMN",
+    )
+    level: float = option(0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level <= MAX_LEVEL:
+            msg = f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}"
+            raise OptionError(msg)
+        if self.window is not None:
+            Window.parse(self.window)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to read, besides targets and predictions."""
+        named = (self.time, None if self.constant_horizon else self.horizon)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def constant_horizon(self) -> int | None:
+        """The horizon of all rows; None if a column states it."""
+        if self.horizon is None:
+            return 1
+        return int(self.horizon) if self.horizon.isdecimal() and int(self.horizon) > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorState:
+    """What is known about a model up to some time, from which the next run continues.
+
+    Parameters
+    ----------
+    input : Input
+        The files.
+    options : MonitorOptions
+        The columns and the window; the level belongs to each report.
+    metrics : tuple of Metric
+        Metrics by window.
+    seed : int
+        Seed of the random numbers.
+    history : History
+        What the e-process needs.
+    windows, horizons : GroupSums
+        Sums of the columns of metrics by window, or by groups of times if no window is stated; and by horizon.
+    null_metrics : tuple of str
+        Metrics whose replicates show what a perfect model scores.
+    skipped : tuple of Skipped
+        Metrics that do not apply.
+    warnings : tuple of Message
+        Warnings about the rows.
+    """
+
+    input: Input
+    options: MonitorOptions
+    metrics: tuple[Metric[Any], ...]
+    seed: int
+    history: History
+    windows: GroupSums
+    horizons: GroupSums
+    null_metrics: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[Message, ...] = ()
+
+    @property
+    def replicates(self) -> int:
+        """Number of replicates of the metrics."""
+        return next((sums.shape[1] - 1 for sums in self.windows.sums.values()), 0)
+
+    def continue_run(self, run: Run) -> Run:
+        """Return a run with the seed of the state, and by default with as many replicates."""
+        return replace(run, seed=self.seed, replicates=self.replicates if run.replicates is None else run.replicates)
+
+
+def join_states(states: Sequence[MonitorState]) -> MonitorState:
+    """Return the state after the rows of several states, which follow each other in time.
+
+    Raises
+    ------
+    DataError
+        The states have the same rows, or are out of order.
+    OptionError
+        The states have different columns, windows, metrics, seeds or replicates.
+    """
+    first = states[0]
+    for other in states[1:]:
+        if difference := _difference(first, other):
+            msg = f"{file_name(first.input)} and {file_name(other.input)} cannot be monitored together: {difference}"
+            raise OptionError(msg)
+    history = concatenate([(file_name(each.input), each.history) for each in states])
+    windows, horizons = first.windows, first.horizons
+    for other in states[1:]:
+        windows, horizons = windows.add(other.windows), horizons.add(other.horizons)
+    if first.options.window is None:
+        windows = regroup(windows, kept_window(first.options.window, history.steps), history.steps)
+    return replace(
+        first,
+        input=replace(
+            first.input,
+            files=tuple(file for each in states for file in each.input.files),
+            n=sum(each.input.n for each in states),
+            dropped=sum(each.input.dropped for each in states),
+        ),
+        history=history,
+        windows=windows,
+        horizons=horizons,
+        warnings=tuple(dict.fromkeys(message for each in states for message in each.warnings)),
+    )
+
+
+def file_name(read: Input) -> str:
+    """Return the name of the last file of an input, for messages."""
+    return read.files[-1].path if read.files else "the rows before"
+
+
+def _difference(first: MonitorState, other: MonitorState) -> str:
+    """Return how the settings of two states differ, or ""."""
+    for what, one, two in (
+        ("time columns", first.options.time, other.options.time),
+        ("horizons", first.options.horizon, other.options.horizon),
+        ("windows", *(each.options.window or "the default" for each in (first, other))),
+        ("predictive distributions", first.input.predictive, other.input.predictive),
+        ("metrics", [repr(each) for each in first.metrics], [repr(each) for each in other.metrics]),
+        ("computed columns", sorted(first.windows.sums), sorted(other.windows.sums)),
+        ("seeds", first.seed, other.seed),
+    ):
+        if one != two:
+            return f"their {what} differ, {one} and {two}"
+    return ""
+
+
+VERSION = 1
+GROUPS = ("windows", "horizons")
+SUMS = "sums"
+
+
+def write_monitor_state(path: str, state: MonitorState) -> None:
+    """Write a state to a file; an existing file is replaced on success only.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    """
+    from calcheck.core.version import __version__
+
+    header = {
+        "calcheck": __version__,
+        "input": asdict(state.input),
+        "options": {"time": state.options.time, "window": state.options.window, "horizon": state.options.horizon},
+        "metrics": [{"metric": each.info.name, "options": each.options()} for each in state.metrics],
+        "seed": state.seed,
+        "null_metrics": list(state.null_metrics),
+        "skipped": [asdict(each) for each in state.skipped],
+        "warnings": [asdict(each) for each in state.warnings],
+        "dates": state.history.times.dtype.kind == "M",
+    }
+    arrays = {f"history.{each.name}": _plain(getattr(state.history, each.name)) for each in fields(History)}
+    for name in GROUPS:
+        groups: GroupSums = getattr(state, name)
+        arrays |= {f"{name}.keys": _plain(groups.keys), f"{name}.rows": groups.rows}
+        arrays |= {f"{name}.{SUMS}.{column}": sums for column, sums in groups.sums.items()}
+    write_archive(path, MONITOR_STATE, VERSION, header, arrays)
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return times as whole numbers; other arrays as they are."""
+    return values.astype(np.int64) if values.dtype.kind == "M" else values
+
+
+def read_monitor_state(path: str) -> MonitorState:
+    """Return a state from a file, without executing any code from it.
+
+    Raises
+    ------
+    FileError
+        The file is not such a state, is of another version, or is damaged.
+    """
+    header, arrays = read_archive(path, MONITOR_STATE, VERSION)
+    with damage_as_error(path):
+        return _state(header, arrays)
+
+
+def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
+    unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
+    history = strip_prefix("history", arrays)
+    parts = {each.name: history[each.name] for each in fields(History)}
+    known = _sound(History(**{**parts, "times": parts["times"].astype(unit)}))
+    options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
+    windows = _groups("windows", arrays, unit)
+    if options.window is None and not np.isin(windows.keys, known.steps).all():
+        msg = "its groups of times do not match"
+        raise ValueError(msg)
+    return MonitorState(
+        input=from_json(Input, header["input"], "input"),
+        options=options,
+        metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
+        seed=from_json(int, header["seed"], "seed"),
+        history=known,
+        windows=windows,
+        horizons=_groups("horizons", arrays, "int64"),
+        null_metrics=from_json(tuple[str, ...], header["null_metrics"], "null_metrics"),
+        skipped=from_json(tuple[Skipped, ...], header["skipped"], "skipped"),
+        warnings=from_json(tuple[Message, ...], header["warnings"], "warnings"),
+    )
+
+
+def _groups(name: str, arrays: Arrays, unit: str) -> GroupSums:
+    stored = strip_prefix(name, arrays)
+    keys, rows, sums = stored["keys"].astype(unit), stored["rows"], strip_prefix(SUMS, stored)
+    if any(each.ndim != 2 or len(each) != len(keys) for each in (rows[:, None], *sums.values())):  # noqa: PLR2004
+        msg = f"its sums by {name} do not match"
+        raise ValueError(msg)
+    return GroupSums(keys, rows, sums)
+
+
+def _sound(history: History) -> History:
+    """Return the history if its arrays match."""
+    shapes = {each.name: getattr(history, each.name).shape for each in fields(History)}
+    t = len(history)
+    columns = {"log_densities": DENSITIES, "means": 2, "components": 4}
+    if not t or shapes != {name: (t, columns[name]) if name in columns else (t,) for name in shapes}:
+        msg = "its arrays do not match"
+        raise ValueError(msg)
+    return history

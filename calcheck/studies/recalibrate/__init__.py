@@ -1,0 +1,1 @@
+"""Recalibration, judged on rows that were not fitted."""

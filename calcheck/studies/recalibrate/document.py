@@ -1,0 +1,134 @@
+"""Documents of recalibration: the methods with their scores, and metrics before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
+from calcheck.render.document import Block, Cell, Column, Details, Document, Legend, Table, row_of
+from calcheck.render.parts import marks_in, note_blocks, source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Report, Result
+
+NONE = "none"
+BEFORE, AFTER = "before", "after"
+TITLES = {
+    "out of fold": "{}, each row corrected by a fit to the other folds",
+    "other rows": "{}, which were not used to fit",
+}
+OUT_OF_FOLD_LEGEND = (
+    "out of fold: the correction is chosen on these rows, so verdicts pass more easily than on other rows"
+)
+
+
+def recalibration_document(report: Report) -> Document:
+    """Return the document of a recalibration study, or of a correction that was applied."""
+    return Document(tuple(_blocks(report)), report.calcheck)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    yield from recalibration_tables(report)
+    yield from note_blocks(notes(report))
+
+
+def recalibration_tables(report: Report) -> Iterator[Block]:
+    """Yield the correction, the methods with their scores, and the metrics before and after, with their legend."""
+    yield Details(tuple(_correction(report)))
+    scores = [result for result in report.results if "method" in result.slice]
+    if scores:
+        table = _methods(scores, str(report.settings["method"]))
+        yield table
+        yield from marks_in([table], ("best", "chosen"))
+    groups = dict.fromkeys(str(result.slice["rows"]) for result in report.results if "rows" in result.slice)
+    for rows in groups:
+        yield _stages([result for result in report.results if result.slice.get("rows") == rows], rows)
+    yield Legend(tuple(_legend(groups)))
+
+
+def _correction(report: Report) -> Iterator[tuple[str, str]]:
+    method = str(report.settings["method"])
+    yield "method", "none: leave the predictions as they are" if method == NONE else method
+    for text in report.settings["steps"]:
+        yield "correction", str(text)
+
+
+def _methods(results: Sequence[Result], chosen: str) -> Table:
+    """Return the table of the methods with their scores and the paired differences from no change."""
+    differences = {result.slice["method"]: result for result in results if "minus" in result.slice}
+    means = [result for result in results if "minus" not in result.slice]
+    unchanged = next((result.value for result in means if result.slice["method"] == NONE), None)
+    rows = []
+    for result in means:
+        name = str(result.slice["method"])
+        paired = differences.get(name)
+        texts = (
+            (_relative(paired.value, unchanged), interval(paired), p_value(paired))
+            if paired is not None
+            else (ABSENT, ABSENT, ABSENT)
+        )
+        rows.append((Cell(name), Cell(number(result.number), "best" if name == chosen else ""), *row_of(*texts)))
+    score = name_with_unit(means[0])
+    columns = (
+        Column("method"),
+        Column(f"{score} out of fold", "right", "↓"),
+        Column("change", "right"),
+        Column("difference from none", "right", rank=2),
+        Column("p", "right", rank=1),
+    )
+    return Table(columns, tuple(rows), "methods, by cross-validation", "omit", keys=1, remedy="--format csv")
+
+
+def _relative(difference: float | None, unchanged: float | None) -> str:
+    """Return a difference in percent of the score without a correction."""
+    if difference is None or not unchanged:
+        return ABSENT
+    return f"{100 * difference / abs(unchanged):+.2f} %"
+
+
+def _stages(results: Sequence[Result], rows: str) -> Table:
+    """Return the table of metrics before and after the correction."""
+    by_stage = {
+        stage: {result.metric: result for result in results if result.slice["stage"] == stage}
+        for stage in (BEFORE, AFTER)
+    }
+    stages = [stage for stage, found in by_stage.items() if found]
+    names = dict.fromkeys(name for stage in stages for name in by_stage[stage])
+    cells = tuple(
+        (
+            Cell(_named(by_stage, name)),
+            *(cell for stage in stages for cell in _stage_cells(by_stage[stage].get(name))),
+            Cell(_expected(by_stage[stages[-1]].get(name))),
+        )
+        for name in names
+    )
+    columns = (
+        Column("metric"),
+        *(column for stage in stages for column in (Column(stage, "right"), Column("verdict"))),
+        Column("expected", "right", rank=1),
+    )
+    return Table(columns, cells, TITLES[rows].format(rows), "omit", keys=1, remedy="--format csv")
+
+
+def _named(by_stage: dict[str, dict[str, Result]], name: str) -> str:
+    return next(name_with_unit(found[name]) for found in by_stage.values() if name in found)
+
+
+def _stage_cells(result: Result | None) -> tuple[Cell, Cell]:
+    """Return the value and the verdict of a metric."""
+    if result is None:
+        return Cell(ABSENT), Cell(ABSENT)
+    return Cell(number(result.number), "strong"), Cell(result.verdict, result.verdict)
+
+
+def _expected(result: Result | None) -> str:
+    return short(None if result is None else result.reference)
+
+
+def _legend(groups: dict[str, None]) -> Iterator[str]:
+    yield "expected: score of the corrected model on these rows if its distributions are right"
+    if "out of fold" in groups:
+        yield OUT_OF_FOLD_LEGEND

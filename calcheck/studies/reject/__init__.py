@@ -1,0 +1,1 @@
+"""Withholding of uncertain predictions."""

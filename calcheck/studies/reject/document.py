@@ -1,0 +1,96 @@
+"""Documents of rejection studies: the error of the retained predictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.cells import (
+    interval,
+    name_with_unit,
+    notes,
+    number,
+    p_value,
+    results_by,
+)
+from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
+from calcheck.render.parts import marks_in, note_blocks, source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from calcheck.report import Report, Result
+
+RANDOM, AREA = "random", "area"  # values in the subsets of results
+
+
+def rejection_document(report: Report) -> Document:
+    """Return the document of a rejection study: values below those of random rejection are marked."""
+    return Document(tuple(_blocks(report)), report.calcheck)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    curves = [_curves(results) for results in results_by(report.results, "metric").values()]
+    yield from curves
+    yield from marks_in(curves, ("best", "below the band of random rejection"))
+    yield _areas([result for result in report.results if result.slice["rejected"] == AREA])
+    if thresholds := [result for result in report.results if "threshold" in result.slice]:
+        yield _thresholds(thresholds)
+    yield from note_blocks(notes(report))
+
+
+def _table(
+    title: str, texts: Sequence[str], numbers: Iterable[str], rows: Iterable[tuple[Cell, ...]], keys: int
+) -> Table:
+    """Return a table whose first columns are text."""
+    columns = (*map(Column, texts), *(Column(name, "right") for name in numbers))
+    return Table(columns, tuple(rows), title, overflow="split", keys=keys)
+
+
+def _curves(results: Sequence[Result]) -> Table:
+    """Return the table of a metric: rejected fractions as rows, criteria as columns; values below chance are marked."""
+    by_criterion = results_by(curve_results(results), "by")
+    chance = by_criterion.get(RANDOM)
+    rows = []
+    for place, first in enumerate(next(iter(by_criterion.values()))):
+        values = (_value(own[place], chance[place] if chance else None) for own in by_criterion.values())
+        rows.append((*row_of(str(first.slice["rejected"]), f"{first.slice['rows']:,}"), *values))
+    title = f"{name_with_unit(results[0])} of the retained rows"
+    return _table(title, (), ("rejected", "retained", *by_criterion), rows, keys=2)
+
+
+def _value(result: Result, chance: Result | None) -> Cell:
+    return Cell(number(result.number), "best" if chance and _is_less(result, chance) else "")
+
+
+def _areas(results: Sequence[Result]) -> Table:
+    """Return the table of the areas under the curves, and their differences from random rejection."""
+    rows = []
+    for metric, own in results_by(results, "metric").items():
+        for criterion, (area, *gain) in results_by(own, "by").items():
+            gained = (number(gain[0].value), interval(gain[0]), p_value(gain[0])) if gain else ("", "", "")
+            rows.append(row_of(metric, criterion, number(area.value), interval(area), *gained))
+    title = "area under the curve, and its difference from random rejection"
+    return _table(title, ("metric", "by"), ("area", "interval", "− random", "interval", "p"), rows, keys=2)
+
+
+def _thresholds(results: Sequence[Result]) -> Table:
+    """Return the table of thresholds: the value of each criterion up to which rows are retained."""
+    rows = []
+    for criterion, own in results_by(results, "by").items():
+        subset = own[0].slice
+        texts = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
+        rows.append(row_of(criterion, *texts, *(number(result.number) for result in own)))
+    numbers = ("threshold", "retained", "rejected", *results_by(results, "metric"))
+    return _table("thresholds", ("by",), numbers, rows, keys=1)
+
+
+def curve_results(results: Sequence[Result]) -> list[Result]:
+    """Return the results that are points of the curves."""
+    return [result for result in results if result.slice["rejected"] != AREA and "threshold" not in result.slice]
+
+
+def _is_less(result: Result, chance: Result) -> bool:
+    """Return whether smaller values are better and the value is below the band of random rejection."""
+    better = result.orientation == "smaller"
+    return better and result.value is not None and chance.low is not None and result.value < chance.low

@@ -1,0 +1,429 @@
+"""Which rows to withhold: the error of the rest, by the share that is rejected."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.core.validation import require_finite
+from calcheck.dependence.notice import dependence_warnings
+from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.curves import curve_limits
+from calcheck.inference.intervals import percentile
+from calcheck.inference.p_values import p_value
+from calcheck.inference.risk_coverage import RejectionCurves, area
+from calcheck.inference.verdicts import (
+    FEW_ROWS,
+    NO_BOOTSTRAP,
+    PERCENTILE_RESAMPLES,
+    SINGLE_ROW,
+    check_replicates,
+    few_rows,
+    statistic_of,
+)
+from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.cce import Cce
+from calcheck.options import share_suggestion
+from calcheck.report import Inference, Result
+from calcheck.statistics.moments import uncertainties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.inference.results import RowResults
+    from calcheck.inference.risk_coverage import Curves, MetricRows
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Input, IntervalKind, Report
+
+    Values = NDArray[np.float64]
+
+
+CCE, STD, RANDOM = "cce", "std", "random"
+ERROR_METRICS = ("mae", "rmse", "nll")  # default metrics of retained predictions
+WORDS = (CCE, STD, RANDOM)
+HINDSIGHT = Message(
+    "in-hindsight",
+    "cce is evaluated at the rows it was fitted on and includes their own errors, so the gain from rejecting by it is"
+    " optimistic. To avoid this, fit cce on other rows, and pass the rows to reject with --new",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Criteria:
+    """Values of the criteria for rejecting rows.
+
+    Parameters
+    ----------
+    values : dict
+        Values of each criterion, (n,), by name.
+    notes : dict
+        Warnings about each criterion, by name.
+    missing : tuple of Message
+        Why a default criterion is absent.
+    """
+
+    values: dict[str, Values]
+    notes: dict[str, tuple[Message, ...]]
+    missing: tuple[Message, ...] = ()
+
+
+def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the criteria that are columns of the file."""
+    return tuple(name for name in by or () if name not in WORDS)
+
+
+def compute_criteria(
+    source: Source, at: Source | None, by: Sequence[str] | None, cce: Metric[Any], run: Run
+) -> Criteria:
+    """Return the criteria of the rows of ``at``, or of ``source`` if that is None.
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with targets, on which cce is fitted.
+    at : Source, optional
+        Other predictions.
+    by : sequence of str, optional
+        Names of the criteria; by default all that are not columns, without cce if there are no inputs.
+    cce : Metric
+        cce with its options.
+    run : Run
+        Seed, device, precision, memory.
+
+    Raises
+    ------
+    DataError
+        A requested criterion does not apply.
+    """
+    place, names = at or source, list(dict.fromkeys(WORDS if by is None else by))
+    found = Criteria({}, {})
+    if by is None and (reason := inapplicable_reason(type(cce), source.predictions())):
+        names.remove(CCE)
+        found = replace(found, missing=(Message("criterion-missing", f"cce is not used as a criterion: it {reason}"),))
+    for name in names:
+        if name == CCE:
+            rows = _cce(source, at, cce, run)
+            found.values[name] = next(iter(rows.columns.values()))
+            found.notes[name] = (*rows.warnings, *(() if at else (HINDSIGHT,)))
+        else:
+            with place.error_names():
+                found.values[name] = _column(place.predictions(), name)
+    return found
+
+
+def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowResults:
+    """Return the per-row results of cce at the rows of another source, or at its own."""
+    results = list[Any]()
+    report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: results.append(rows))
+    with source.error_names():
+        for skipped in report.skipped:
+            msg = f"cce {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
+            raise DataError(msg)
+    rows: RowResults = results[0]
+    return rows
+
+
+def _column(rows: Predictions, name: str) -> Values:
+    """Return a criterion that is read from the rows, (n,)."""
+    if name == RANDOM:
+        return np.zeros(len(rows))
+    if name == STD:
+        return uncertainties(rows)
+    if name not in rows.columns:
+        available = f"Available criteria: {', '.join(WORDS)}, and numeric columns {listed_columns(rows.columns, name)}"
+        msg = f"there is no column {name!r} to reject by. {available}"
+        raise DataError(msg)
+    values = _numbers(rows.columns[name], name)
+    require_finite(name, values)
+    return values
+
+
+def _numbers(values: NDArray[Any], name: str) -> Values:
+    """Return a column as numbers, (n,), also of text: files of text store numbers with leading zeros as text."""
+    msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"
+    if values.dtype.kind not in "biufO":
+        raise DataError(msg)
+    try:
+        return values.astype(np.float64)
+    except ValueError:
+        raise DataError(msg) from None
+
+
+AREA = "area"
+PERCENT, ROUNDING = 100, 1e-9
+MOST_STEPS = 1000  # maximum number of steps
+BY_RESAMPLING: IntervalKind = "percentile"
+BY_CHANCE: IntervalKind = "random orders"
+
+
+@dataclass(frozen=True)
+class RejectionGrid:
+    """The rejected fractions of the rows.
+
+    Parameters
+    ----------
+    step, max_percent : float
+        Step size and maximum, in percent of the rows. At most this many rows are rejected; rows with equal values are
+        rejected in equal parts.
+    coverage : float, optional
+        Fraction of rows to retain, for which the thresholds of the criteria are computed.
+
+    Raises
+    ------
+    OptionError
+        A value is out of range, or there are too many steps.
+    """
+
+    step: float = 10.0
+    max_percent: float = 90.0
+    coverage: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.max_percent < PERCENT:
+            msg = f"--max-percent must be a percentage above 0 and below 100, got {self.max_percent:g}"
+            raise OptionError(msg)
+        if not 0 < self.step <= self.max_percent:
+            msg = f"--step must be above 0 and at most --max-percent ({self.max_percent:g}), got {self.step:g}"
+            raise OptionError(msg)
+        if self.max_percent / self.step > MOST_STEPS:
+            msg = f"--step {self.step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
+            raise OptionError(msg)
+        if self.coverage is not None and not 0 < self.coverage <= 1:
+            hint = share_suggestion(self.coverage)
+            msg = f"--coverage must be a fraction of the rows, above 0 and at most 1, got {self.coverage:g}{hint}"
+            raise OptionError(msg)
+
+    def shares(self) -> Values:
+        """Return the rejected fractions, starting with 0, (s,)."""
+        return self.percentages() / PERCENT
+
+    def percentages(self) -> Values:
+        """Return the rejected percentages, starting with 0, (s,)."""
+        return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent)
+
+
+def reject(
+    source: Source,
+    metrics: Sequence[Metric[Any]],
+    *,
+    by: Sequence[str] | None = None,
+    cce: Metric[Any] | None = None,
+    at: Source | None = None,
+    steps: RejectionGrid | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return metrics after rejecting the rows with the largest values of criteria, in steps [CCE C.1, Fig. 7].
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with targets.
+    metrics : sequence of Metric
+        Metrics to compute; they must be functions of means over rows.
+    by : sequence of str, optional
+        Criteria: ``"cce"``, ``"std"``, ``"random"``, or columns. By default the first three, without cce if there are
+        no inputs.
+    cce : Metric, optional
+        cce with its options.
+    at : Source, optional
+        Other predictions with targets. Their rows are rejected instead, by cce fitted on ``source`` and evaluated at
+        their inputs.
+    steps : RejectionGrid, optional
+        Rejected fractions.
+    run : Run, optional
+        Seed, confidence, resamples and progress.
+
+    Returns
+    -------
+    Report
+        For each metric and criterion: one result per rejected fraction, with ``slice`` ``{"by": "cce", "rejected":
+        "10 %", "rows": 1063}``; the area under that curve (``"rejected": "area"``); the difference of the area from
+        random rejection (``"minus": "random"``), with its p-value from random orders; and, with ``coverage``, one
+        result for the rows at or below a ``threshold``. The limits at the rejected fractions form a simultaneous band:
+        95 % of the whole curves of random orders, or of resampled rows, are inside everywhere.
+
+    Raises
+    ------
+    OptionError
+        A metric is not a function of means over rows.
+    DataError
+        A criterion does not apply.
+    """
+    steps, cce = steps or RejectionGrid(), cce or Cce()
+    _require_means(metrics)
+    run, place, found = run or Run(), at or source, list[Any]()
+    bare = replace(run.quiet(), resamples=0, replicates=0)
+    report = evaluate(place, metrics, run=bare, sink=lambda metric, _, rows: found.append((metric, rows)))
+    criteria = compute_criteria(source, at, by, cce, bare)
+    settings = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
+    results: list[Result] = []
+    noticed = () if run.resamples == 0 else dependence_warnings(place.predictions(), without_option="reject")
+    study = _Study(found, criteria.values, steps.shares(), run)
+    for metric, rows in found:
+        for criterion in criteria.values:
+            with np.errstate(all="ignore"):  # values that are not finite become warnings
+                first, *others = study.results(metric, criterion, steps.coverage)
+            own = (*rows.warnings, *criteria.notes.get(criterion, ()))
+            notes = (*place.warnings(), *noticed, *own, *criteria.missing, *study.warnings)
+            results += [replace(first, warnings=(*notes, *first.warnings)), *others]
+    return replace(
+        report,
+        input=_input(source, at),
+        settings={**report.settings, **settings, "resamples": run.resamples},
+        results=tuple(results),
+    )
+
+
+def _require_means(metrics: Sequence[Metric[Any]]) -> None:
+    """Raise unless each metric compares predictions with targets, and is a function of means over rows."""
+    for metric in metrics:
+        if metric.info.interval != "bca" or "y" not in metric.info.needs:
+            msg = (
+                "--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got"
+                f" {metric.info.name}, which is not"
+            )
+            raise OptionError(msg)
+
+
+def _input(source: Source, at: Source | None) -> Input:
+    """Return the input of the study; its row count is that of the rows that can be rejected."""
+    info = source.input_info()
+    if at is None:
+        return info
+    other = at.input_info()
+    files = (replace(file, role="evaluation_points") if file.role == "predictions" else file for file in other.files)
+    return replace(info, files=(*info.files, *files), n=other.n, dropped=info.dropped + other.dropped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """Metrics of the retained rows for each criterion and for random rejection, with their resamples."""
+
+    row_results: Sequence[MetricRows]
+    criteria: dict[str, Values]
+    shares: Values
+    run: Run
+
+    @cached_property
+    def retained(self) -> NDArray[np.intp]:
+        """Number of retained rows at each step, (s,)."""
+        n = len(next(iter(self.criteria.values())))
+        return n - np.floor(n * self.shares * (1 + ROUNDING)).astype(np.intp)
+
+    @cached_property
+    def rejection(self) -> RejectionCurves:
+        return RejectionCurves(self.row_results, {RANDOM: np.zeros(self.retained[0]), **self.criteria}, self.retained)
+
+    @property
+    def resamples(self) -> int:
+        """Number of resamples, and of random orders."""
+        count = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
+        return count if self.retained[0] > 1 else 0
+
+    @cached_property
+    def curves(self) -> Curves:
+        return self.rejection.curves()
+
+    @cached_property
+    def resampled(self) -> Curves:
+        return self.rejection.resampled(self.resamples, self.run) if self.resamples else {}
+
+    @cached_property
+    def random_orders(self) -> dict[str, Values]:
+        return self.rejection.random_orders(self.resamples, self.run) if self.resamples else {}
+
+    @property
+    def warnings(self) -> tuple[Message, ...]:
+        """Warnings about all intervals."""
+        n = self.retained[0]
+        if self.run.resamples == 0:
+            return (NO_BOOTSTRAP,)
+        if n == 1:
+            return (SINGLE_ROW,)
+        return (few_rows(n),) if n < FEW_ROWS else ()
+
+    def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
+        """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
+        values, replicates = self.curves[metric.info.name, criterion], self._replicates(metric, criterion)
+        yield from self._points(metric, criterion, values, replicates)
+        subset = {"by": criterion, "rejected": AREA}
+        areas = None if replicates is None else area(self.shares, replicates)
+        yield self._result(metric, subset, area(self.shares, values), areas)
+        if criterion != RANDOM:
+            yield self._gain(metric, criterion)
+            if coverage is not None:
+                yield self._at_threshold(metric, criterion, coverage)
+
+    def _replicates(self, metric: Metric[Any], criterion: str) -> Values | None:
+        """Return the curves of random orders for random rejection, else of resampled rows, (b, s); None without any."""
+        if criterion == RANDOM:
+            return self.random_orders.get(metric.info.name)
+        return self.resampled.get((metric.info.name, criterion))
+
+    def _points(
+        self, metric: Metric[Any], criterion: str, values: Values, replicates: Values | None
+    ) -> Iterator[Result]:
+        """Yield a metric at each step of a criterion; its limits are those of whole curves."""
+        subsets = [
+            {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
+            for share, rows in zip(self.shares, self.retained, strict=True)
+        ]
+        if replicates is None:
+            yield from (self._result(metric, *each, None) for each in zip(subsets, values, strict=True))
+            return
+        limits = zip(*curve_limits(replicates, self.run.confidence), strict=True)
+        for each, (low, high) in zip(zip(subsets, values, replicates.T, strict=True), limits, strict=True):
+            result = self._result(metric, *each)
+            yield result if result.interval is None else replace(result, low=float(low), high=float(high))
+
+    def _gain(self, metric: Metric[Any], criterion: str) -> Result:
+        """Return the difference of the area from random rejection, with an interval and a p-value."""
+        pairs = [(metric.info.name, criterion), (metric.info.name, RANDOM)]
+        own, chance = (area(self.shares, self.curves[pair]) for pair in pairs)
+        replicates = None
+        if self.resampled:
+            by_criterion, at_random = (area(self.shares, self.resampled[pair]) for pair in pairs)
+            replicates = by_criterion - at_random
+        subset = {"by": criterion, "rejected": AREA, "minus": RANDOM}
+        result = self._result(metric, subset, own - chance, replicates)
+        if metric.info.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
+            return result
+        orders = area(self.shares, self.random_orders[metric.info.name])
+        return replace(result, p_value=p_value(orders, float(own), "less"))
+
+    def _at_threshold(self, metric: Metric[Any], criterion: str, coverage: float) -> Result:
+        """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
+        values = self.criteria[criterion]
+        threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
+        inside = values <= threshold
+        (rows,) = (rows for each, rows in self.row_results if each is metric)
+        retained = replace(rows, columns={name: column[inside] for name, column in rows.columns.items()})
+        subset = {"by": criterion, "rejected": f"{PERCENT * (1 - inside.mean()):.3g} %", "rows": int(inside.sum())}
+        return self._result(
+            metric, {**subset, "threshold": float(threshold)}, statistic_of(metric, retained).estimate(), None
+        )
+
+    def _result(
+        self, metric: Metric[Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
+    ) -> Result:
+        """Return a result with the central interval of its replicates."""
+        number = float(value)
+        if not np.isfinite(number):
+            return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent_value(number),)))
+        if replicates is None:
+            return Result.from_inference(metric.result(number, subset), Inference())
+        finite, bootstrap, reason = check_replicates(replicates, number)
+        result = Result.from_inference(metric.result(number, subset), Inference(details={"bootstrap": bootstrap}))
+        if reason:
+            return result
+        low, high = percentile(finite, self.run.confidence)
+        by_chance = subset["by"] == RANDOM
+        return replace(result, low=low, high=high, interval=BY_CHANCE if by_chance else BY_RESAMPLING)

@@ -1,0 +1,1 @@
+"""Metrics of groups of rows, and the search for regions."""

@@ -1,0 +1,127 @@
+"""Slices, searches and trees as documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
+from calcheck.render.document import Answer, Block, Cell, Column, Document, Emphasis, Legend, Table, row_of
+from calcheck.render.parts import ADJUSTED_LEGEND, adjusted, group_table, note_blocks, source
+from calcheck.render.report_document import ANSWERS, EXPECTED_LEGEND, FINDINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Conclusion, Report, Result
+
+
+INDENT = "· "  # Spaces would collapse in HTML and Markdown
+TREE_LEGEND = (
+    "p: probability that the tree of a perfect model, grown in the same way, has a node that deviates as much",
+    "values are those of the rows on which the tree was grown; on other rows, deviations are smaller",
+)
+
+
+def tree_table(report: Report) -> Table:
+    """Return a table with one line per node, depth first; leaves have the metric that shows their fault best."""
+    columns = (
+        Column("rule"),
+        Column("rows", "right"),
+        Column("metric"),
+        Column("value", "right"),
+        Column("interval", "right"),
+        Column("p", "right"),
+        Column("verdict"),
+    )
+    title = f"tree of {', '.join(map(str, report.settings['columns']))}"
+    return Table(columns, tuple(_rows(report)), title, "omit", keys=2, remedy="--format csv")
+
+
+def _rows(report: Report) -> Iterator[tuple[Cell, ...]]:
+    results, depths = results_by(report.results, "group"), list[int]()
+    for node in report.settings["tree"]:
+        depths.append(0 if node["parent"] is None else depths[node["parent"]] + 1)
+        rule = row_of(INDENT * depths[-1] + str(node["rule"]), f"{node['rows']:,}")
+        own = results.get(str(node["group"]), [])
+        yield (*rule, *(_leaf(node, _leading(own)) if own else row_of("", "", "", "", "")))
+
+
+def _leading(results: Sequence[Result]) -> Result:
+    """Return the last metric of the fault of a leaf; the last one if there is none."""
+    return next((each for each in reversed(results) if each.p_value_adjusted is not None), results[-1])
+
+
+def _leaf(node: dict[str, Any], result: Result) -> tuple[Cell, ...]:
+    verdict: Emphasis = "fail" if result.verdict == "fail" else "none"
+    return (
+        *row_of(name_with_unit(result)),
+        Cell(number(result.number), "strong"),
+        *row_of(interval(result), adjusted(result)),
+        Cell(str(node["verdict"]), verdict),
+    )
+
+
+GROUPS_QUESTION = "Can the uncertainties be trusted in every group?"
+REGIONS_QUESTION = "Can the uncertainties be trusted everywhere?"
+REGIONS_LEGEND = (
+    "p: probability that a perfect model deviates as much in any of the regions searched",
+    "values are those of the rows that were searched, where the deviation is largest; on other rows it is smaller",
+)
+
+
+def slices_document(report: Report) -> Document:
+    """Return the document of metrics by group, or of a search for regions."""
+    return Document(tuple(_region_blocks(report) if is_search(report) else _group_blocks(report)), report.calcheck)
+
+
+def is_search(report: Report) -> bool:
+    """Return whether regions were searched, or a tree was grown."""
+    return "regions" in report.settings or "tree" in report.settings
+
+
+def _group_blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    if report.conclusion is not None:
+        yield _answer(GROUPS_QUESTION, report.conclusion)
+    if report.results:
+        yield group_table(report.results)
+    yield Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND))
+    yield from note_blocks(notes(report))
+
+
+def _region_blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    if report.conclusion is not None:
+        yield _answer(REGIONS_QUESTION, report.conclusion)
+    if report.results:
+        yield tree_table(report) if "tree" in report.settings else _regions(report)
+    yield Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
+    yield from note_blocks(notes(report))
+
+
+def _answer(question: str, conclusion: Conclusion) -> Answer:
+    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer])
+    findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
+    return Answer(question, answer, findings, conclusion.next)
+
+
+def _regions(report: Report) -> Table:
+    """Return a table with one line per region, and the metrics as columns."""
+    metrics = list(dict.fromkeys(name_with_unit(result) for result in report.results))
+    regions = results_by(report.results, "group")
+    rows = tuple(
+        (
+            *row_of(region, f"{own[0].slice['rows']:,}"),
+            *(Cell(number(result.number), result.verdict) for result in own),
+            Cell(next((adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)),
+        )
+        for region, own in regions.items()
+    )
+    columns = (
+        Column("region"),
+        Column("rows", "right"),
+        *(Column(name, "right") for name in metrics),
+        Column("p", "right"),
+    )
+    title = f"regions of {', '.join(map(str, report.settings['columns']))}"
+    return Table(columns, rows, title, "omit", keys=2, remedy="--format csv")

@@ -1,0 +1,384 @@
+"""The search for regions in which a model is wrong: boxes, clusters, or the leaves of a tree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.conclusion import unjudged_conclusion
+from calcheck.errors import DataError, OptionError
+from calcheck.execution.run import Run
+from calcheck.inference.p_values import rejects
+from calcheck.regions.binning import name_of, values_of, words_of
+from calcheck.regions.maps import region_map
+from calcheck.regions.scan import SCORES, Scan, factor_of_dispersion, p_values_of
+from calcheck.regions.sentences import describe_faults
+from calcheck.regions.tree import Trees
+from calcheck.report import Conclusion, Finding, Report
+from calcheck.studies.slices.searched_rows import (
+    FoundRegion,
+    SearchedRows,
+    SearchOptions,
+    by_group,
+    fault_findings,
+    with_p_values,
+)
+from calcheck.studies.slices.study import group_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+    from calcheck.regions.scan import Deviations, Region
+    from calcheck.regions.tree import Node
+    from calcheck.report import Curve, Result
+    from calcheck.studies.slices.searched_rows import RegionSink
+
+    Values = NDArray[np.float64]
+
+
+NO_FAULT, NOT_JUDGED = "no fault found", "not judged"
+
+
+class TreeSearch:
+    """A tree of some rows.
+
+    The nodes of the tree of the data are compared with those of the trees of all replicates, grown in the same way: the
+    p-value of a node is the share of data sets of which any node has as large an excess, for either score; that of a
+    split, the share of which any split has as large a gain. Splits are kept that are significant or above such splits,
+    or above a significant node that is below none: a fault that is the same in all rows needs no split.
+
+    Parameters
+    ----------
+    searched : SearchedRows
+        The rows.
+    depth : int
+        Maximum number of splits above a leaf.
+    """
+
+    def __init__(self, searched: SearchedRows, depth: int) -> None:
+        self.searched, self.depth = searched, depth
+
+    @cached_property
+    def trees(self) -> Trees:
+        """How trees are grown, with the variances of the scores over the data and all replicates."""
+        squares, count = np.zeros((len(self.searched.rows), 2)), 0
+        for scores in self.searched.scores("variances: replicates"):
+            squares += scores**2
+            count += 1
+        return Trees(self.searched.binnings, squares / count, self.depth, self.searched.min_rows)
+
+    @cached_property
+    def _grown(self) -> tuple[list[Node], Values]:
+        """The nodes of the data; largest excess of a node, and largest gain of a split, by data set, (1 + R, 2)."""
+        grown: list[Node] = []
+        largest: list[tuple[float, float]] = []
+        for scores in self.searched.scores("trees: replicates"):
+            nodes = self.trees.grow(scores)
+            grown = grown or nodes
+            largest.append((float(self.trees.excess(nodes).max()), float(self.trees.gains(nodes).max())))
+        return grown, np.array(largest)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes of the pruned tree, depth first."""
+        grown, _ = self._grown
+        order = _depth_first(grown, self._kept(grown))
+        number = {each: place for place, each in enumerate(order)}
+        return [
+            grown[each]._replace(parent=None if (parent := grown[each].parent) is None else number[parent])
+            for each in order
+        ]
+
+    def _p_values(self, nodes: Sequence[Node]) -> Values:
+        """Return the p-values of nodes, (m,)."""
+        return p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
+
+    def _kept(self, nodes: Sequence[Node]) -> set[int]:
+        """Return the nodes whose split is kept."""
+        confidence = self.searched.run.confidence
+        significant = [rejects(float(p), confidence) for p in self._p_values(nodes)]
+        splits = p_values_of(self.trees.gains(nodes), self._grown[1][:, 1])
+        kept: set[int] = set()
+        for number in range(len(nodes)):
+            above = _ancestors(nodes, number)
+            if rejects(float(splits[number]), confidence):
+                kept |= {number, *above}
+            if significant[number] and not any(significant[each] for each in above):
+                kept |= set(above)
+        return kept
+
+    @cached_property
+    def regions(self) -> list[FoundRegion]:
+        """The leaves of the pruned tree."""
+        masks, parents = self.trees.masks(self.nodes), {each.parent for each in self.nodes}
+        return [self._region(number, masks[number]) for number in range(len(self.nodes)) if number not in parents]
+
+    def _region(self, number: int, mask: NDArray[np.bool_]) -> FoundRegion:
+        node = self.nodes[number]
+        score = int(np.argmax(np.abs(node.deviations)))
+        conditions = self.trees.conditions(self.nodes, number)
+        p_value = float(self._p_values([node])[0])
+        return FoundRegion(conditions, np.flatnonzero(mask), score, node.deviations[score], p_value)
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the tree: that of the node that deviates most."""
+        return float(self._p_values(self._grown[0]).min())
+
+    def report(self) -> Report:
+        """Return the report, with metrics that describe the leaves."""
+        from calcheck.core.version import __version__
+
+        searched = self.searched
+        results = [result for leaf in self.regions for result in searched.results(leaf, intervals=True)]
+        return Report(
+            calcheck=__version__,
+            input=searched.source.input_info(),
+            settings={
+                **searched.settings(),
+                "depth": self.depth,
+                "p_value": self.p_value,
+                "tree": self._described(results),
+            },
+            results=tuple(results),
+            skipped=searched.skipped,
+            conclusion=self._conclude(results),
+        )
+
+    def _described(self, results: Sequence[Result]) -> list[dict[str, Any]]:
+        """Return the nodes for the report, depth first; only leaves have a group and a verdict."""
+        p_values, verdicts = self._p_values(self.nodes), _verdicts(results)
+        parents, leaves = {each.parent for each in self.nodes}, iter(self.regions)
+        groups = [None if number in parents else next(leaves).slice["group"] for number in range(len(self.nodes))]
+        return [
+            {
+                "parent": node.parent,
+                "rule": "all rows" if (condition := self.trees.condition(node)) is None else words_of(condition),
+                "rows": node.rows,
+                "deviations": dict(zip(SCORES, node.deviations, strict=True)),
+                "p_value": float(p_value),
+                "group": group,
+                "verdict": verdicts.get(str(group)),
+            }
+            for node, p_value, group in zip(self.nodes, p_values, groups, strict=True)
+        ]
+
+    def _conclude(self, results: Sequence[Result]) -> Conclusion:
+        """Return what is wrong in which leaves."""
+        count = f"{len(self._grown[1]) - 1:,} trees of a perfect model"
+        if rejects(self.p_value, self.searched.run.confidence):
+            return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
+        text = (
+            f"no node of a tree differs from a perfect model by more than chance: p = {self.p_value:.2g} over {count}"
+        )
+        return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+
+
+def _verdicts(results: Sequence[Result]) -> dict[str, str]:
+    """Return what is wrong in each group, in words."""
+    return {
+        group: describe_faults(by_metric) or (NO_FAULT if _is_judged(by_metric) else NOT_JUDGED)
+        for group, by_metric in by_group(results).items()
+    }
+
+
+def _is_judged(results: Mapping[str, Result]) -> bool:
+    return any(each.verdict != "none" for each in results.values())
+
+
+def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:
+    """Return the numbers of the nodes above a node."""
+    parent = nodes[number].parent
+    return [] if parent is None else [parent, *_ancestors(nodes, parent)]
+
+
+def _depth_first(nodes: Sequence[Node], split: set[int]) -> list[int]:
+    """Return the numbers of the nodes that remain if only some are split, depth first."""
+    children: dict[int | None, list[int]] = {}
+    for number, node in enumerate(nodes):
+        children.setdefault(node.parent, []).append(number)
+    found: list[int] = []
+    waiting = [0]
+    while waiting:
+        number = waiting.pop()
+        found.append(number)
+        waiting += reversed(children.get(number, []) if number in split else [])
+    return found
+
+
+BY_GROUPS = ", with groups (--by)"  # Options of dependent rows need them
+SHARE = 0.1  # Share of the rows of the region for which the size of faults that would be found is stated
+NEARLY_ALWAYS = 1.6448536269514722  # Normal quantile at 95 %
+
+
+def search_regions(
+    source: Source,
+    *,
+    options: SearchOptions | None = None,
+    metrics: Sequence[Metric[Any]] | None = None,
+    run: Run | None = None,
+    sink: RegionSink | None = None,
+) -> Report:
+    """Return the regions of the inputs where a model deviates most from a perfect one.
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with targets, and the columns.
+    options : SearchOptions, optional
+        Columns, bins and sizes.
+    metrics : sequence of Metric, optional
+        Metrics that describe the regions; by default :func:`group_metrics`.
+    run : Run, optional
+        Seed, confidence and replicates.
+    sink : callable, optional
+        Receives the rows, and columns of each row by name: ``region``, the number of the first region in the report
+        that it is in, or 0; and ``cluster``, the number of its cluster of the embedding.
+
+    Returns
+    -------
+    Report
+        For each region found one result per metric, with ``slice`` ``{"group": "age>60 and bmi<=24", "filter":
+        "--filter 'age>60' --filter 'bmi<=24'", "rows": 412, "score": "dispersion"}``; if none is found, for the region
+        that deviates most. ``p_value_adjusted`` is over all regions and both scores, and belongs to the metrics of the
+        fault. The conclusion says what is wrong where, or what size of fault would have been found. If curves are
+        requested, the first result has the map of its region. With a depth, there are results of each leaf of a tree,
+        whose nodes are in the settings.
+
+    Raises
+    ------
+    DataError
+        There are no columns, too many, or the distributions are not fully specified.
+
+    Notes
+    -----
+    Regions are runs of quantile bins of one column, rectangles of two columns, and categories; they depend on inputs
+    only. The scores of the rows are functions of the PIT (:mod:`calcheck.regions.scan`). The sum of a score over a
+    region, in units of its standard deviation and less a penalty for small regions, is compared with the maximum over
+    all regions and both scores for each replicate, which controls the probability of any false region exactly. Further
+    regions are significant too, and so are their rows outside of those before.
+    """
+    if run is not None and run.dependence.is_stated:
+        msg = "regions are searched among independent rows only: with --cluster, --time or --block, name groups (--by)"
+        raise OptionError(msg)
+    options = options or SearchOptions()
+    searched = SearchedRows(source, options, run or Run(), group_metrics() if metrics is None else metrics)
+    study = TreeSearch(searched, options.depth) if options.depth else RegionSearch(searched)
+    report = study.report()
+    if (unjudged := unjudged_conclusion(report.settings, BY_GROUPS)) is not None:
+        report = replace(report, conclusion=unjudged)
+    if sink is not None:
+        sink(searched.rows, searched.row_columns([each.rows for each in study.regions]))
+    return report
+
+
+class RegionSearch:
+    """A scan of the regions of some rows."""
+
+    def __init__(self, searched: SearchedRows) -> None:
+        self.searched, self.run = searched, searched.run
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The regions."""
+        return Scan(self.searched.binnings, self.searched.min_rows)
+
+    @cached_property
+    def deviations(self) -> Deviations:
+        """The deviations of all regions."""
+        found = self.scan.deviations(self.searched.scores("regions: replicates"))
+        if not found.regions:
+            least, rows = self.searched.min_rows, len(self.searched.rows)
+            msg = f"no region has {least} rows: there are {rows}, pass a smaller --min-rows"
+            raise DataError(msg)
+        return found
+
+    @cached_property
+    def _most_deviating(self) -> list[Region]:
+        return self.deviations.most_deviating(1 - self.run.confidence, self.searched.options.most)
+
+    @cached_property
+    def regions(self) -> list[FoundRegion]:
+        """The regions that deviate most."""
+        return [
+            FoundRegion(
+                self.scan.conditions(each),
+                np.flatnonzero(self.scan.mask(each)),
+                each.score,
+                each.deviation,
+                each.p_value,
+            )
+            for each in self._most_deviating
+        ]
+
+    def report(self) -> Report:
+        """Return the report, with metrics that describe the regions."""
+        from calcheck.core.version import __version__
+
+        first, searched = self.regions[0], self.searched
+        results = [result for region in self.regions for result in searched.results(region)]
+        if results and self.run.curves:
+            results[0] = replace(results[0], curves=self._map(self._most_deviating[0]))
+        return Report(
+            calcheck=__version__,
+            input=searched.source.input_info(),
+            settings={
+                **searched.settings(),
+                "regions": self.deviations.regions,
+                "p_value": first.p_value,
+                "detectable": self._detectable(),
+            },
+            results=tuple(results),
+            skipped=searched.skipped,
+            conclusion=self._conclude(first, results),
+        )
+
+    def _map(self, region: Region) -> tuple[Curve, ...]:
+        """Return the map of the columns of a region, and its outline."""
+        known = {name_of(self.searched.source, name): name for name in self.searched.columns}
+        names = [self.scan.columns[place].column for place in (region.first, region.second)]
+        if not all(name in known for name in names):  # A single column
+            return ()
+        return region_map(self.deviations, region, [values_of(self.searched.source, known[name]) for name in names])
+
+    def _detectable(self) -> dict[str, float | int | None]:
+        """Return which faults in 10 % of the rows are found with a probability of one half, and of 95 %.
+
+        They are factors by which the deviations of normal distributions are too small.
+        """
+        rows = max(self.searched.min_rows, round(SHARE * len(self.searched.rows)))
+        limit = float(np.quantile(self.deviations.largest[1:], self.run.confidence)) - float(
+            self.scan.excess(0.0, rows)
+        )
+        scores = ((limit + further) / math.sqrt(rows) for further in (0.0, NEARLY_ALWAYS))
+        half, nearly = (factor_of_dispersion(score) for score in scores)
+        return {"rows": rows, "half": half, "nearly_always": nearly}
+
+    def _conclude(self, first: FoundRegion, results: Sequence[Result]) -> Conclusion:
+        """Return what is wrong where, or what was searched and would have been found."""
+        count = f"{self.deviations.regions:,} regions"
+        if rejects(first.p_value, self.run.confidence):
+            return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
+        label = first.slice["group"]
+        text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
+        findings = [Finding(topic="where", state="right", text=f"{text}{first.p_value:.2g}")]
+        if sizes := _sizes(self._detectable()):
+            findings.append(Finding(topic="where", state="untested", text=sizes))
+        return Conclusion(answer="yes", findings=tuple(findings))
+
+
+def _sizes(found: dict[str, float | int | None]) -> str:
+    """Return which faults would have been found, in words; empty if none would."""
+    half, nearly = found["half"], found["nearly_always"]
+    if half is None:
+        return ""
+    text = f"uncertainties {half:.3g} times too small in {found['rows']:,} rows would be found in half of all files"
+    return f"{text}, {nearly:.3g} times in 95 %" if nearly is not None else text

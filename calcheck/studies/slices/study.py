@@ -1,0 +1,399 @@
+"""Metrics by groups of the rows, with p-values adjusted over all groups and metrics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.conclusion import unjudged_conclusion
+from calcheck.dependence.clusters import FEWEST
+from calcheck.dependence.columns import find_clusters
+from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
+from calcheck.evaluation import (
+    adapt_metric,
+    data_warnings,
+    fitted_metric,
+    noticed_dependence,
+    order_warnings,
+    run_settings,
+)
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.null_distribution import NullSimulator, compare_with_null, without_verdict
+from calcheck.inference.overall_verdict import adjusted_by_family, with_adjusted
+from calcheck.inference.p_values import rejects
+from calcheck.inference.results import IntervalInference, NullDistribution
+from calcheck.inference.verdicts import StatedShape, basis_of, infer, null_statistic_of
+from calcheck.metrics import METRICS
+from calcheck.metrics._weights import WEIGHT, effective_count
+from calcheck.metrics.base import RowMetric, inapplicable_reason
+from calcheck.predictions import InMemory
+from calcheck.regions.binning import PREDICTED, cut_columns, partitions
+from calcheck.regions.clusters import EMBEDDING
+from calcheck.regions.sentences import filter_options
+from calcheck.report import Report, Result, Skipped
+from calcheck.statistics.groups import Means
+from calcheck.statistics.scores import are_impossible
+from calcheck.studies.slices.groups import (
+    FittedRows,
+    clusters_within,
+    dependent_group_values,
+    groups_of_fit,
+    refitted_groups,
+)
+from calcheck.studies.slices.searched_rows import conclude_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.core.conditions import Condition
+    from calcheck.inference.null_distribution import FittedMetric
+    from calcheck.inference.results import RowResults
+    from calcheck.inference.verdicts import Basis, MetricRows
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions, Source
+    from calcheck.regions.binning import Binning, Cut
+    from calcheck.report import Inference, Verdict
+
+    Values = NDArray[np.float64]
+
+GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
+FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
+NO_MEAN = "is no mean over rows: pass --refit, which computes it on the rows of each group alone"
+NO_CLUSTERS = "has a null distribution for independent rows only: omit --cluster, --time and --block"
+
+
+def group_metrics() -> list[Metric[Any]]:
+    """Return the metrics that are compared by group by default."""
+    return [METRICS[name]() for name in GROUP_METRICS]
+
+
+def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns to read, or texts of cuts of columns, besides targets and predictions."""
+    return tuple(dict.fromkeys(each for each in columns if each.split(":")[0] not in (*PREDICTED, EMBEDDING)))
+
+
+def by_groups(
+    source: Source,
+    by: Sequence[Cut],
+    *,
+    metrics: Sequence[Metric[Any]] | None = None,
+    min_rows: int | None = None,
+    refit: bool = False,
+    run: Run | None = None,
+) -> Report:
+    """Return metrics of all rows, of the groups of each column, and of the groups of all columns together.
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with targets, and the columns.
+    by : sequence of Cut
+        The columns, and how they are cut.
+    metrics : sequence of Metric, optional
+        Metrics to compute, which are functions of means over rows or have a value at each input (cce), which is
+        averaged over the group; by default :func:`group_metrics`.
+    min_rows : int, optional
+        Minimum number of rows of a group that is judged; by default 30.
+    refit : bool
+        Whether metrics that are no means over rows are computed on the rows of each group alone.
+    run : Run, optional
+        Seed, confidence, resamples and replicates.
+
+    Returns
+    -------
+    Report
+        For each group one result per metric, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f", "rows":
+        207}``. ``p_value_adjusted`` is adjusted over all groups and metrics on the same replicates, and decides the
+        verdict. The conclusion says what is wrong in which groups.
+
+    Raises
+    ------
+    DataError
+        A column cannot be cut into groups, or there are too many groups.
+    OptionError
+        A number is out of range.
+    """
+    if min_rows is not None and min_rows < 1:
+        msg = f"--min-rows must be at least 1, got {min_rows}"
+        raise OptionError(msg)
+    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit)
+    return study.report(group_metrics() if metrics is None else metrics)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A group of rows: its place in a partition, and what describes it."""
+
+    partition: int
+    place: int
+    conditions: tuple[Condition, ...]
+    label: str
+    rows: NDArray[np.intp]
+
+    @property
+    def slice(self) -> dict[str, Any]:
+        """What the report states about the rows of the group."""
+        return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
+
+
+class _Groups:
+    """Metrics of groups, of the data and of all replicates."""
+
+    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int, *, refit: bool) -> None:
+        self.source, self.run, self.min_rows, self.refit = source, run, min_rows, refit
+        self.rows = source.predictions()
+        if not by:
+            msg = "there are no columns to form groups: name at least one"
+            raise OptionError(msg)
+        self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
+        self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
+        self.simulation = _simulator(self.rows, run)
+        self.clusters = find_clusters(self.rows, run.dependence)
+        self.noticed = noticed_dependence(source, run)
+        self.skipped: list[Skipped] = []
+
+    def report(self, metrics: Sequence[Metric[Any]]) -> Report:
+        """Return the report of metrics."""
+        from calcheck.core.version import __version__
+
+        tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
+        means = [each for each in tested if _is_mean(each)]
+        of_means = iter(self._means(means))
+        by_metric = [next(of_means) if _is_mean(each) else self._fitted(each) for each in tested]
+        computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
+        results = tuple(self._results(computed))
+        noticed = {} if self.noticed is None else self.noticed.settings
+        return Report(
+            calcheck=__version__,
+            input=self.source.input_info(),
+            settings={
+                **noticed,
+                **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
+                "groups": len(self.groups),
+                "min_rows": self.min_rows,
+                "refit": self.refit,
+                "adjustment": "step-down maxT",
+            },
+            results=results,
+            skipped=tuple(self.skipped),
+            conclusion=unjudged_conclusion(noticed) or conclude_groups(results, self._impossible()),
+        )
+
+    def _impossible(self) -> dict[str, int]:
+        """Return the number of targets with probability 0 in each group that has any, by label."""
+        found = are_impossible(self.rows)
+        counts = {group.label: int(found[group.rows].sum()) for group in self.groups}
+        return {label: count for label, count in counts.items() if count}
+
+    def _tested(self, metric: Metric[Any]) -> FittedRows | None:
+        """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
+        metric, own = adapt_metric(metric, self.source)
+        reason = inapplicable_reason(type(metric), own.predictions()) or self._unsupported(metric)
+        if reason:
+            self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                fit = metric.fit(own, self.run)
+                found = metric.evaluate(fit, own, self.run)
+        except RefusedError:
+            raise
+        except (DataError, NumericalError) as error:
+            self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
+            return None
+        stated = StatedShape.from_predictive(own.predictions().predictive)
+        basis = basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
+        tested = FittedRows(metric, basis, own, fit, found, self.refit)
+        if self.refit or tested.has_rows or _is_mean(tested):
+            return tested
+        self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=NO_MEAN))
+        return None
+
+    def _unsupported(self, metric: Metric[Any]) -> str:
+        """Return why a metric has no groups of rows that depend on each other; "" if it has."""
+        return NO_CLUSTERS if self.clusters is not None and not isinstance(metric, RowMetric) else ""
+
+    def _means(self, tested: Sequence[FittedRows]) -> list[list[FittedMetric[Metric[Any]]]]:
+        """Return metrics that are functions of means over rows, by metric and group."""
+        nulls = self._null_values([each.metric for each in tested])
+        return [
+            [self._computed(group, each.metric, each.basis, null) for group, null in zip(self.groups, own, strict=True)]
+            for each, own in zip(tested, nulls, strict=True)
+        ]
+
+    def _fitted(self, tested: FittedRows) -> list[FittedMetric[Metric[Any]]]:
+        """Return a metric with a fit by group."""
+        own = tested.source is self.source
+        simulation = self.simulation if own else _simulator(tested.source.predictions(), self.run)
+        by_group = groups_of_fit if tested.has_rows else refitted_groups
+        found = list(by_group(tested, [each.rows for each in self.groups], simulation, self.run, self.min_rows))
+        for each in found:
+            each.shares_replicates = own
+        return found
+
+    def _null_values(self, metrics: Sequence[Metric[Any]]) -> Sequence[Sequence[Values | None]]:
+        """Return the values of perfect models by metric and group, (R,) each; None where there are too few clusters."""
+        if self.clusters is not None and len(self.simulation):
+            rows = [each.rows for each in self.groups]
+            return dependent_group_values(metrics, rows, self.clusters, self.simulation, _statistic, self.run)
+        found = self._replicate_values(metrics)
+        return [[values[group.partition][group.place] for group in self.groups] for values in found]
+
+    def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
+        """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
+        found = [[np.empty((each.classes, len(self.simulation))) for each in self.partitions] for _ in metrics]
+        quiet = self.run.quiet()
+        for number, rows in enumerate(self.simulation):
+            replicate = InMemory(rows)
+            for metric, values in zip(metrics, found, strict=True):
+                with np.errstate(all="ignore"):
+                    columns = row_terms(metric.evaluate(None, replicate, quiet))
+                    for partition, own in zip(self.partitions, values, strict=True):
+                        own[:, number] = _statistics(metric, partition, columns)
+            self.run.progress("groups: replicates", (number + 1) / len(self.simulation))
+        return found
+
+    def _computed(
+        self, group: _Group, metric: Metric[Any], basis: Basis, null: Values | None
+    ) -> FittedMetric[Metric[Any]]:
+        """Return a metric of a group with its null distribution."""
+        with np.errstate(all="ignore"):
+            rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
+            found = fitted_metric(metric, None, rows, basis)
+            if isinstance(metric, HasNullStatistic):
+                found.tested = null_statistic_of(metric, rows).estimate()
+        if basis.kind == "p" and null is not None and not self._unjudged(group):
+            found.null = NullDistribution(null)
+        return found
+
+    def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
+        """Yield the results of each group, with adjusted p-values."""
+        adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
+        warnings = (
+            *data_warnings(self.source, self.rows.predictive),
+            *order_warnings(self.source, self.run, self.noticed),
+            *(() if self.clusters is None else self.clusters.messages),
+        )
+        for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
+            with np.errstate(all="ignore"):
+                for each, interval in zip(line, self._intervals(group, line), strict=True):
+                    inference = compare_with_null(each, interval, self.run)
+                    if self.noticed is not None and inference.verdict != "none":
+                        inference = without_verdict(inference, self.noticed.reason)
+                    yield self._result(group, each, inference, next(adjusted), warnings)
+            self.run.progress("groups: intervals", (number + 1) / len(self.groups))
+
+    def _intervals(self, group: _Group, line: Sequence[FittedMetric[Metric[Any]]]) -> Iterator[IntervalInference]:
+        """Yield the intervals of the metrics of a group; none for those without a value."""
+        known = [each for each in line if each.rows.columns or each.rows.terms]
+        found = iter(self._inferred(group, [(each.metric, each.rows, each.basis) for each in known]))
+        for each in line:
+            yield next(found) if each in known else IntervalInference()
+
+    def _inferred(self, group: _Group, found: Sequence[MetricRows]) -> Sequence[IntervalInference]:
+        """Return the intervals of the metrics of a group; none if it has too few clusters."""
+        quiet = self.run.quiet()
+        if self.clusters is None:
+            return infer(found, quiet)
+        within = clusters_within(self.clusters, group.rows)
+        return infer(found, quiet, within) if within is not None else infer(found, replace(quiet, resamples=0))
+
+    def _unjudged(self, group: _Group) -> str:
+        """Return why a group is not judged; "" if it is."""
+        if len(group.rows) < self.min_rows:
+            return f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
+        if self.clusters is not None and clusters_within(self.clusters, group.rows) is None:
+            return f"groups with fewer than {FEWEST} clusters are not judged"
+        return ""
+
+    def _result(
+        self,
+        group: _Group,
+        computed: FittedMetric[Metric[Any]],
+        inference: Inference,
+        p_value: float | None,
+        warnings: tuple[Message, ...],
+    ) -> Result:
+        """Return the result of a group, whose verdict is by the adjusted p-value."""
+        if text := self._unjudged(group):
+            inference = replace(inference, warnings=(Message("few-rows", text),))
+        inference = with_adjusted(inference, p_value)
+        inference = replace(
+            inference,
+            verdict=self._verdict(inference, inference.p_value_adjusted),
+            warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
+        )
+        inference = replace(inference, direction=computed.direction(inference))
+        value = computed.value if math.isfinite(computed.value) else None
+        if math.isinf(computed.value):
+            inference = replace(inference, warnings=(*inference.warnings, absent_value(computed.value)))
+        rows = group.slice | _effective_rows(computed.rows)
+        return Result.from_inference(computed.metric.result(value, rows), inference)
+
+    def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
+        """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
+        if p_value is None or inference.verdict == "none":
+            return "none"
+        return "fail" if rejects(p_value, self.run.confidence) else "pass"
+
+
+def _simulator(rows: Predictions, run: Run) -> NullSimulator:
+    """Return the simulator of replicates: by default so many that two-sided p-values may be as small as one-sided ones.
+
+    An adjusted p-value is at least that of the group alone.
+    """
+    found = NullSimulator(rows, run)
+    return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
+
+
+def _effective_rows(found: RowResults) -> dict[str, float]:
+    """Return the effective number of rows of weighted means; nothing for others."""
+    weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
+    return {} if weights is None else {"effective_rows": effective_count(weights)}
+
+
+def _own_warnings(found: RowResults) -> tuple[Message, ...]:
+    """Return the warnings of a metric, without the effective number of rows, which the slice states."""
+    return tuple(each for each in found.warnings if each.code != "weighted")
+
+
+def row_terms(found: RowResults) -> dict[str, Values]:
+    """Return the terms by name, (n,) each, whose means determine a metric; none if some are means over bins."""
+    if not found.terms:
+        return found.columns
+    values = {name: term.values for name, term in found.terms.items() if term.groups is None}
+    known = {name: each for name, each in values.items() if each is not None}
+    return known if len(known) == len(found.terms) else {}
+
+
+def _is_mean(tested: FittedRows) -> bool:
+    """Return whether a metric is a function of means over rows, without a fit."""
+    found = tested.rows
+    return isinstance(tested.metric, RowMetric) and bool(row_terms(found)) and not found.fixed
+
+
+def _groups_of(found: Sequence[Binning], number: int) -> Iterator[_Group]:
+    """Yield the groups of a partition with their rows."""
+    partition = found[number]
+    order = np.argsort(partition.label, kind="stable")
+    parts = np.split(order, np.cumsum(partition.counts)[:-1])
+    for place, (conditions, label, rows) in enumerate(zip(partition.bins, partition.names, parts, strict=True)):
+        yield _Group(number, place, conditions, label, rows)
+
+
+def _statistics(metric: Metric[Any], partition: Binning, columns: dict[str, Values]) -> Values:
+    """Return what is compared with replicates, by group, (g,)."""
+    return _statistic(
+        metric, Means({name: partition.means(each) for name, each in columns.items()}, len(partition.label))
+    )
+
+
+def _statistic(metric: Metric[Any], means: Means) -> Values:
+    """Return what is compared with replicates, as a function of means."""
+    return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)

@@ -1,0 +1,98 @@
+"""Documents of sweeps over settings."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
+from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
+from calcheck.render.parts import marks_in, note_blocks, source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from calcheck.report import Report, Result
+
+RANKED = 3  # minimum number of models for which Kendall's tau is shown
+
+
+def sweep_document(report: Report) -> Document:
+    """Return the document of a sweep: the best model of each row is marked."""
+    return Document(tuple(_blocks(report)), report.calcheck)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    over = report.settings["vary"]
+    groups = [list(over)] if report.settings["all_combinations"] else [[name] for name in over]
+    tables = [_table(report, names) for names in groups]
+    yield source(report.input)
+    yield from tables
+    yield from marks_in(tables, ("best", "best"))
+    yield from note_blocks(notes(report))
+
+
+def _table(report: Report, names: Sequence[str]) -> Table:
+    """Return a table with settings as rows and models as columns; the first row has the unchanged settings."""
+    models = models_of(report)
+    at = {slice_key(result.slice): result for result in report.results}
+    ranked = len(models) >= RANKED
+    rows = []
+    for setting in [{}, *_settings(report, names)]:
+        own = [at[slice_key({**model, **setting})] for model in models]
+        values = [setting[name] if setting else _default(own[0], name) for name in names]
+        tau = [_tau(own[0])] if ranked else []
+        rows.append((*row_of(*values), *map(_cell, own), *row_of(*tau)))
+    head = (*names, *(model.get("model", "value") for model in models), *(["tau"] if ranked else []))
+    columns = tuple(Column(name, "right") for name in head)
+    title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
+    if any(cell.after for row in rows for cell in row):
+        title += f", mean ± standard deviation {_repetitions(report)}"
+    return Table(columns, tuple(rows), title, overflow="split", keys=len(names))
+
+
+def _settings(report: Report, names: Sequence[str]) -> list[dict[str, str]]:
+    """Return all combinations of the values of some settings, in order."""
+    over = report.settings["vary"]
+    return [dict(zip(names, values, strict=True)) for values in product(*(over[name] for name in names))]
+
+
+def models_of(report: Report) -> list[dict[str, str]]:
+    """Return the subset of each model; empty for a single model."""
+    return [{"model": name} for name in report.settings.get("models", ())] or [{}]
+
+
+def slice_key(subset: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    """Return the slice of a result as a key."""
+    return frozenset(subset.items())
+
+
+def _default(result: Result, name: str) -> str:
+    """Return the unchanged value of a setting as text."""
+    if name == "subsample":
+        return "all rows"
+    if "+" in name:
+        return "as set"
+    value = result.options[name.replace("-", "_")]
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return "default" if value is None else f"{text} (as set)"
+
+
+def _cell(result: Result) -> Cell:
+    """Return a value, marked if it is the best, with its standard deviation over random subsets or trials."""
+    deviation = result.details.get("deviation")
+    after = "" if deviation is None else f" ± {short(deviation)}"
+    return Cell(number(result.number), "best" if result.details.get("rank") == 1 else "", after)
+
+
+def _repetitions(report: Report) -> str:
+    """Return the repetitions that have a standard deviation."""
+    subsets = any("subsets" in result.details for result in report.results)
+    trials = any("deviation" in result.details and "subsets" not in result.details for result in report.results)
+    of_subsets = f"of {report.settings['subsets']} random subsets"
+    return " and ".join([*([of_subsets] if subsets else []), *(["over trials"] if trials else [])])
+
+
+def _tau(result: Result) -> str:
+    tau = result.details["tau"]
+    return ABSENT if tau is None else f"{tau:.2f}"

@@ -1,0 +1,331 @@
+"""Change of a metric, and of the ranking of models by it, with its settings and the number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.core.lazy_inputs import same_inputs
+from calcheck.core.version import __version__
+from calcheck.details import Details, select_details
+from calcheck.errors import DataError, Message, NumericalError, RefusedError
+from calcheck.evaluation import run_settings
+from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.verdicts import statistic_of
+from calcheck.metrics.base import Conditional, SharesFit, inapplicable_reason
+from calcheck.models.alignment import Model, align_models, grid_of, incomparable_reason, require_grid
+from calcheck.models.comparison import comparison_input, kendall, ranks, score
+from calcheck.models.two_samples import GRID
+from calcheck.predictions import InMemory
+from calcheck.report import Inference, Report, Result
+from calcheck.statistics.repeated_targets import group_by_input
+from calcheck.studies.sweep.settings import points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.inference.results import RowResults
+    from calcheck.metrics.base import Metric
+    from calcheck.models.two_samples import PooledSamples
+    from calcheck.predictions import Predictions, Source
+    from calcheck.studies.sweep.settings import SweepPoint, SweptSetting
+
+    AnyMetric = Metric[Any]
+    Ranking = list[int | None]
+
+REPEATS = 5  # default number of random subsets per size
+MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists
+
+
+@dataclass
+class SweepCell:
+    """A metric of one model at one point of the sweep, for one or several random subsets of the rows."""
+
+    values: list[float] = field(default_factory=list)
+    reference: float | None = None
+    trial_deviation: float | None = None
+    notes: dict[Message, None] = field(default_factory=dict)
+
+    def add(self, value: float, rows: RowResults | Message) -> None:
+        """Add the value for a subset, with its results of rows, or with the reason that it has no value."""
+        self.values.append(value)
+        if isinstance(rows, Message):
+            self.notes |= {rows: None}
+            return
+        self.reference = rows.reference
+        self.trial_deviation = select_details(rows.details, Details).get("deviation")
+        self.notes |= dict.fromkeys(rows.warnings)
+
+    @property
+    def value(self) -> float | None:
+        """The mean over subsets; None if a subset has no value."""
+        mean = float(np.mean(self.values)) if self.values else np.nan
+        return mean if np.isfinite(mean) else None
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation over subsets, or for a single subset over trials; None without either."""
+        if self.value is None or len(self.values) == 1:
+            return self.trial_deviation
+        return float(np.std(self.values, ddof=1))
+
+
+def sweep(
+    models: Sequence[Model],
+    metric: AnyMetric,
+    varied: Sequence[SweptSetting],
+    *,
+    all_combinations: bool = False,
+    subsets: int = REPEATS,
+    at: Source | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return a metric with one setting varied at a time, or with all combinations of settings [CCE C.3, Fig. 6].
+
+    Settings and models for which the fit to the inputs is the same share that fit.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        One model, or several on the same rows.
+    metric : Metric
+        Metric to compute; its options apply where they are not varied.
+    varied : sequence of SweptSetting
+        Settings to vary.
+    all_combinations : bool
+        Whether to compute all combinations of the values.
+    subsets : int
+        Number of random subsets for each size smaller than all rows; smaller subsets are nested in larger ones.
+    at : Source, optional
+        Inputs at which a conditional metric is evaluated.
+    run : Run, optional
+        Seed, device, precision, memory and progress.
+
+    Returns
+    -------
+    Report
+        One result per model with the unchanged metric, then one per model at each point. ``slice`` states the model,
+        if there are several, and the varied settings. ``details`` has the standard deviation over subsets, the model's
+        rank, and Kendall's tau between this ranking and that of the unchanged metric.
+
+    Raises
+    ------
+    DataError, FileError
+        The metric does not apply to a model, or the models do not have the same rows.
+    OptionError
+        A value is invalid for a setting.
+    """
+    run = run or Run()
+    models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
+    sources = align_models(models) if len(models) > 1 else [models[0].source]
+    for model, source in zip(models, sources, strict=True):
+        if reason := inapplicable_reason(type(metric), source.predictions()):
+            with model.source.error_names():
+                msg = f"{metric.info.name} {reason}"
+                raise DataError(msg)
+    if reason := incomparable_reason(metric, sources):
+        msg = f"{metric.info.name} {reason}"
+        raise DataError(msg)
+    rows = [source.predictions() for source in sources]
+    places = points(metric.with_defaults(rows[0]), varied, all_combinations=all_combinations)
+    found = _computed(rows, places, subsets, at, replace(run, replicates=0))
+    names = [model.name for model in models]
+    results, rankings = _results(names, places, found)
+    notes = tuple(dict.fromkeys(note for source in sources for note in source.warnings()))
+    first = replace(
+        results[0],
+        warnings=(*notes, *_changes(varied, places, rankings, all_combinations=all_combinations), *results[0].warnings),
+    )
+    return Report(
+        calcheck=__version__,
+        input=comparison_input(names, [source.input_info() for source in sources]),
+        settings={
+            **run_settings(run, subsample=None, replicates=0),
+            **({"models": names} if len(names) > 1 else {}),
+            "vary": {each.name: list(each.description) for each in varied},
+            "all_combinations": all_combinations,
+            "subsets": subsets,
+        },
+        results=(first, *results[1:]),
+    )
+
+
+def _computed(
+    models: Sequence[Predictions], places: Sequence[SweepPoint], subsets: int, at: Source | None, run: Run
+) -> dict[tuple[int, AnyMetric, int], SweepCell]:
+    """Return the cells of the sweep by number of rows, metric and model; equal points are computed once."""
+    n = len(models[0])
+    wanted: dict[int, dict[AnyMetric, None]] = {}
+    for place in places:
+        wanted.setdefault(place.rows(n), {})[place.metric] = None
+    parts = [
+        (size, repeat, list(metrics))
+        for size, metrics in wanted.items()
+        for repeat in range(subsets if size < n else 1)
+    ]
+    total = len(models) * sum(len(metrics) for *_, metrics in parts)
+    found: dict[tuple[int, AnyMetric, int], SweepCell] = {}
+    done = 0
+    for size, repeat, metrics in parts:
+        chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
+        sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
+        for sharing in _sharing(metrics):
+            named = run.prefixed(sharing[0].info.name)
+            for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
+                for metric, model, value, rows in _values(sources, sharing, alike, at, named):
+                    each = found.setdefault((size, metric, model), SweepCell())
+                    each.add(value, rows)
+                    done += 1
+                    run.progress("settings", done / total)
+    return found
+
+
+def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
+    """Return groups of metrics that share a fit to the inputs."""
+    groups: dict[Any, list[AnyMetric]] = {}
+    for metric in metrics:
+        key = (type(metric), metric.fit_key) if isinstance(metric, SharesFit) else metric
+        groups.setdefault(key, []).append(metric)
+    return list(groups.values())
+
+
+def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
+    """Return groups of models with the same inputs; single models if fits cannot be shared."""
+    groups: list[list[int]] = []
+    for place, source in enumerate(sources):
+        for group in groups if shared else ():
+            if _same_inputs(sources[group[0]].rows, source.rows):
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    return groups
+
+
+def _same_inputs(first: Predictions, second: Predictions) -> bool:
+    return first.has_embedding == second.has_embedding and same_inputs(first.x, second.x)
+
+
+def _values(
+    sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], at: Source | None, run: Run
+) -> Iterator[tuple[AnyMetric, int, float, RowResults | Message]]:
+    """Yield metric, model, value and results of rows, or the reason for no value, for metrics that share a fit."""
+    fit = None
+    for metric in metrics:
+        for model in alike:
+            source = sources[model]
+            try:
+                with source.error_context(), np.errstate(all="ignore"):  # values that are not finite become warnings
+                    fit = _fit(metric, fit, source, metrics, len(alike), run)
+                    placed = fit if at is None or not isinstance(metric, Conditional) else metric.at_inputs(fit, at)
+                    rows = metric.evaluate(placed, source, run)
+                    yield metric, model, statistic_of(metric, rows).estimate(), rows
+            except RefusedError:
+                raise
+            except (DataError, NumericalError) as error:
+                yield metric, model, np.nan, Message("no-value", str(error))
+
+
+def _fit(metric: AnyMetric, fit: Any, source: Source, metrics: Sequence[AnyMetric], models: int, run: Run) -> Any:
+    """Return the fit of a metric, which reuses another fit to the same inputs if there is one."""
+    if not isinstance(metric, SharesFit):
+        return metric.fit(source, run)
+    if fit is not None:
+        return metric.refit(fit, source, run)
+    fit = metric.fit(source, run)
+    metric.plan(fit, metrics, models)
+    return fit
+
+
+def _results(
+    names: Sequence[str], places: Sequence[SweepPoint], found: dict[tuple[int, AnyMetric, int], SweepCell]
+) -> tuple[list[Result], list[Ranking]]:
+    """Return the result of each model at each point, and the ranks of the models at each point."""
+    n = max(size for size, *_ in found)
+    results, rankings, first = list[Result](), list[list[int | None]](), list[float | None]()
+    for place in places:
+        own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
+        scores = [score(place.metric.info.orientation, each.value, each.reference) for each in own]
+        first = first or scores
+        where = ", ".join(f"{name} {value}" for name, value in place.description.items())
+        rankings.append(ranks(scores))
+        for name, each, rank in zip(names, own, rankings[-1], strict=True):
+            ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
+            subsets = {"subsets": len(each.values)} if len(each.values) > 1 else {}
+            spread = {**subsets, "deviation": each.deviation} if each.deviation is not None else {}
+            value = place.metric.result(
+                each.value, {**({"model": name} if len(names) > 1 else {}), **place.description}
+            )
+            warnings = tuple(note.prefixed(f"at {where}: ") if where else note for note in each.notes)
+            results.append(Result.from_inference(value, Inference(details={**ranked, **spread}, warnings=warnings)))
+    return results, rankings
+
+
+def _changes(
+    varied: Sequence[SweptSetting],
+    places: Sequence[SweepPoint],
+    rankings: Sequence[Ranking],
+    *,
+    all_combinations: bool,
+) -> list[Message]:
+    """Return warnings about points where the ranking of the models differs from the first."""
+    first, *others = rankings
+    if len(first) == 1:
+        return []
+    changed = [
+        place.description
+        for place, found in zip(places[1:], others, strict=True)
+        if found != first and None not in found
+    ]
+    if all_combinations:
+        texts = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
+        return [Message("ranking-changes", f"the ranking of the models changes at {_some(texts)}")] if texts else []
+    by = {each.name: [subset[each.name] for subset in changed if each.name in subset] for each in varied}
+    return [
+        Message("ranking-changes", f"the ranking of the models changes at {name} {_some(values)}")
+        for name, values in by.items()
+        if values
+    ]
+
+
+def _some(texts: Sequence[str]) -> str:
+    return "; ".join(texts[:MOST_NAMED]) + ("; …" if len(texts) > MOST_NAMED else "")
+
+
+def sweep_two_samples(
+    samples: PooledSamples,
+    metric: Metric[Any],
+    varied: Sequence[SweptSetting],
+    *,
+    all_combinations: bool = False,
+    subsets: int = REPEATS,
+    grid: int | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return a metric of two samples with one setting varied at a time, or with all combinations of settings.
+
+    Parameters
+    ----------
+    samples : PooledSamples
+        Both samples.
+    metric, varied, all_combinations, subsets, run
+        As for :func:`sweep`.
+    grid : int, optional
+        As for :func:`two_samples`; for inputs with several dimensions, the metric is evaluated at all rows.
+    """
+    require_grid(grid, at=False)
+    x = samples.predictions().x
+    single = metric.info.conditional and x is not None and x.shape[1] == 1
+    name = samples.first.input_info().columns.get("x", "x")
+    at = grid_of(samples, grid or GRID, name) if single or grid is not None else None
+    return sweep(
+        [Model("samples", samples)],
+        metric,
+        varied,
+        all_combinations=all_combinations,
+        subsets=subsets,
+        at=at,
+        run=run,
+    )

@@ -1,0 +1,1 @@
+"""How often intervals contain the value of a right model."""

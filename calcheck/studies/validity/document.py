@@ -1,0 +1,36 @@
+"""Documents of the validity of intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.cells import describe_input, interval, number, short
+from calcheck.render.document import Cell, Column, Document, Legend, Paragraph, Table, row_of
+from calcheck.render.parts import source
+
+if TYPE_CHECKING:
+    from calcheck.report import Report, Result
+
+LEGEND = (
+    "valid: share of {sets:,} data sets of a right model in which the interval contains the metric of a right model"
+)
+
+
+def validity_document(report: Report) -> Document:
+    """Return the document of a simulation: a line per metric and distribution of the uncertainties."""
+    names = list(report.results[0].slice)
+    head = (Column("metric"), *(Column(name, "right") for name in (*names, "valid", "limits", "expected")))
+    rows = tuple(_row(result) for result in report.results)
+    table = Table((*head, Column("verdict")), rows, "", "omit", 1 + len(names), groups="gap", remedy="--format csv")
+    legend = Legend((LEGEND.format(sets=report.settings["sets"]),))
+    text = Paragraph(describe_input(report.input)[1])
+    return Document((source(report.input) if report.input.files else text, table, legend), report.calcheck)
+
+
+def _row(result: Result) -> tuple[Cell, ...]:
+    return (
+        *row_of(result.metric, *map(str, result.slice.values())),
+        Cell(number(result.number), "strong"),
+        *row_of(interval(result), short(result.reference)),
+        Cell(result.verdict, result.verdict),
+    )

@@ -1,0 +1,46 @@
+"""Picture of the validity of intervals, by the tails of the uncertainties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.charts.picture import Axis, Panel, Picture
+from calcheck.errors import OptionError
+from calcheck.render.cells import results_by
+from calcheck.render.pictures import curve, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.charts.picture import Mark
+    from calcheck.report import Report, Result
+
+
+def validity_picture(report: Report) -> Picture:
+    """Return the picture of a simulation: a curve per metric, with its limits, and the confidence of the intervals.
+
+    Raises
+    ------
+    OptionError
+        The uncertainties are those of a file, so there is no curve.
+    """
+    if any("nu" not in result.slice for result in report.results):
+        msg = "--plot draws validity by --nu, and the uncertainties are those of FILE. Remove --plot or FILE"
+        raise OptionError(msg)
+    groups = results_by(report.results, "metric")
+    marks = [mark for name, results in groups.items() for mark in _marks(name, results)]
+    shares = [float(result.slice["nu"]) for result in next(iter(groups.values()))]
+    marks += curve("confidence", shares, [report.settings["confidence"]] * len(shares), dashed=True)
+    panel = Panel(tuple(marks), Axis("degrees of freedom ν"), Axis("valid intervals"))
+    return Picture(
+        (panel,),
+        "Share of intervals that contain the value of a right model",
+        "Valid intervals reach the confidence. Below it, uncertainties have too heavy tails for the number of rows.",
+        "Share of valid intervals against the degrees of freedom of the uncertainties, by metric, with limits.",
+    )
+
+
+def _marks(name: str, results: Sequence[Result]) -> list[Mark]:
+    shares = [float(result.slice["nu"]) for result in results]
+    values, low, high = (numbers(getattr(result, side) for result in results) for side in ("value", "low", "high"))
+    return curve(name, shares, values, (low, high))

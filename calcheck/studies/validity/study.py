@@ -1,0 +1,237 @@
+"""Validity of intervals: how often the interval of a metric contains the value of a right model [ZMS Fig. 3]."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from calcheck.core.version import __version__
+from calcheck.distributions import Gaussian
+from calcheck.errors import OptionError
+from calcheck.evaluation import run_settings
+from calcheck.execution.run import RandomStream, Run, silent
+from calcheck.inference.bootstrap import Replicates
+from calcheck.inference.intervals import acceleration, bca, clopper_pearson
+from calcheck.inference.verdicts import statistic_of
+from calcheck.options import require_count_option
+from calcheck.predictions import InMemory, Predictions
+from calcheck.report import Input, Report, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+
+    Values = NDArray[np.float64]
+
+ROWS, MOST_ROWS = 5_000, 10_000_000  # Default and maximum number of rows of a data set
+NU = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # Default degrees of freedom of the uncertainties
+SETS, MOST_SETS = 1_000, 1_000_000  # Default and maximum number of data sets
+RESAMPLES = 1_500
+SUMMARY = "Share of data sets of a right model whose interval contains the value of a right model."
+T6_SCALE = (4 / 6) ** 0.5  # Student-t errors with 6 degrees of freedom then have variance 1
+
+
+@dataclass(frozen=True)
+class Tails:
+    """Distribution of the predicted standard deviations of simulated data sets.
+
+    Parameters
+    ----------
+    label : dict
+        Description, as the slice of results.
+    nu : float or None
+        Degrees of freedom: u^2 follows an inverse gamma distribution with shape and scale nu / 2.
+    observed : (n,), optional
+        Standard deviations that are drawn with replacement.
+    """
+
+    label: dict[str, Any]
+    nu: float | None = None
+    observed: Values | None = None
+
+    def draw(self, rng: Generator, rows: int) -> Values:
+        """Return standard deviations, (rows,)."""
+        if self.observed is not None:
+            return rng.choice(self.observed, rows)
+        half = float(self.nu or 0) / 2
+        return np.asarray(np.sqrt(half / rng.gamma(half, size=rows)))
+
+
+def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
+    """Return the tails of simulated data sets: those of a file, or else one for each number of degrees of freedom.
+
+    Raises
+    ------
+    OptionError
+        Both are given, or a number of degrees of freedom is not positive or repeated.
+    """
+    from calcheck.statistics.moments import uncertainties
+
+    if source is not None and nu is not None:
+        msg = "--nu and FILE contradict each other: the uncertainties are simulated, or those of the file"
+        raise OptionError(msg)
+    if source is not None:
+        with source.error_context():
+            return [Tails({"uncertainties": "of the file"}, observed=uncertainties(source.predictions()))]
+    nu = NU if nu is None else nu
+    for each in nu:
+        if not 0 < each < np.inf:
+            msg = f"--nu must be positive numbers, got {each:g}"
+            raise OptionError(msg)
+        if nu.count(each) > 1:
+            msg = f"--nu must differ, got {each:g} twice"
+            raise OptionError(msg)
+    return [Tails({"nu": f"{each:g}"}, nu=each) for each in nu]
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """Simulated data sets of right models.
+
+    Parameters
+    ----------
+    rows, sets : int
+        Number of rows of a data set, and number of data sets.
+    error_dist : str
+        Distribution of the errors relative to the standard deviations: normal, or Student-t with 6 degrees of freedom.
+
+    Raises
+    ------
+    OptionError
+        A number is out of range.
+    """
+
+    rows: int = ROWS
+    sets: int = SETS
+    error_dist: Literal["normal", "t6"] = "normal"
+
+    def __post_init__(self) -> None:
+        require_count_option("sets", self.sets, MOST_SETS)
+        require_count_option("rows", self.rows, MOST_ROWS)
+        if self.rows == 1:
+            msg = "--rows must be at least 2: a single row cannot be resampled"
+            raise OptionError(msg)
+
+    def draw(self, tails: Tails, rng: Generator) -> Predictions:
+        """Return a data set: errors with mean 0, and their standard deviations as predictions."""
+        std = tails.draw(rng, self.rows)
+        normal = self.error_dist == "normal"
+        z = rng.normal(size=self.rows) if normal else T6_SCALE * rng.standard_t(6, size=self.rows)
+        return Predictions(y=std * z, predictive=Gaussian(np.zeros(self.rows), std))
+
+
+def validity(
+    metrics: Sequence[Metric[Any]],
+    tails: Sequence[Tails],
+    data_sets: DataSets,
+    *,
+    read: Input | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Return how often BCa intervals contain the value of a right model, on simulated data sets of right models.
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+        Metrics whose value for a right model is known for any distribution of errors: zms and rce.
+    tails : sequence of Tails
+        Distributions of the predicted standard deviations.
+    data_sets : DataSets
+        The data sets.
+    read : Input, optional
+        The file of the standard deviations.
+    run : Run, optional
+        Seed, confidence, resamples (default: 1,500) and progress.
+
+    Returns
+    -------
+    Report
+        One result for each metric and distribution: the share of data sets, with Clopper-Pearson limits. The reference
+        is the confidence of the intervals, and the verdict is "fail" if the limits are below it.
+
+    Raises
+    ------
+    OptionError
+        The value of a metric for a right model is not known.
+    """
+    for metric in metrics:
+        if not metric.info.distribution_free or metric.info.interval != "bca":
+            rule = "takes metrics with an interval and a known value of right models: zms, rce"
+            msg = f"--metrics {rule}, got {metric.info.name}"
+            raise OptionError(msg)
+    run = run or Run()
+    run = replace(run, resamples=run.resamples or RESAMPLES)
+    groups = []
+    for place, each in enumerate(tails):
+        shared = replace(run, progress=partial(_overall_progress, run, place, len(tails)))
+        groups.append(_results(metrics, each, data_sets, shared, place * data_sets.sets))
+    run.progress("data sets", 1.0)
+    simulated = f"simulated, {data_sets.error_dist} errors"
+    return Report(
+        calcheck=__version__,
+        input=replace(
+            read or Input(files=(), n=0, dropped=0, predictive=None, columns={}), n=data_sets.rows, predictive=simulated
+        ),
+        settings={**run_settings(run, subsample=None, replicates=0), **asdict(data_sets)},
+        results=tuple(result for group in zip(*groups, strict=True) for result in group),
+    )
+
+
+def _results(metrics: Sequence[Metric[Any]], tails: Tails, data_sets: DataSets, run: Run, first: int) -> list[Result]:
+    """Return the result of each metric; ``first`` is the number of the first data set."""
+    valid = np.zeros(len(metrics), np.intp)
+    for number in range(data_sets.sets):
+        rows = data_sets.draw(tails, run.rng(RandomStream.DATA_SETS, first + number))
+        valid += _contained(metrics, rows, run, first + number)
+        run.progress("data sets", number / data_sets.sets)
+    return [
+        _result(metric, tails, int(count), data_sets.sets, run) for metric, count in zip(metrics, valid, strict=True)
+    ]
+
+
+def _contained(metrics: Sequence[Metric[Any]], rows: Predictions, run: Run, number: int) -> NDArray[np.bool_]:
+    """Return whether the interval of each metric contains the value of a right model."""
+    source = InMemory(rows)
+    found = [metric.evaluate(metric.fit(source, run), source, run) for metric in metrics]
+    statistics = [statistic_of(metric, each) for metric, each in zip(metrics, found, strict=True)]
+    replicates = Replicates(statistics, replace(run, progress=silent), number=number)
+    replicates.draw(run.resamples or RESAMPLES)
+    contained = []
+    for each, statistic, values in zip(found, statistics, replicates.values, strict=True):
+        limits = bca(values, statistic.estimate(), acceleration(statistic.leave_one_out()), run.confidence)
+        contained.append(each.reference is not None and limits.low <= each.reference <= limits.high)
+    return np.array(contained)
+
+
+def _result(metric: Metric[Any], tails: Tails, valid: int, sets: int, run: Run) -> Result:
+    """Return the share of valid intervals of a metric."""
+    low, high = clopper_pearson(valid, sets, run.confidence)
+    return Result(
+        metric=metric.info.name,
+        summary=f"{SUMMARY} {metric.summary()}",
+        options=metric.options(),
+        slice=tails.label,
+        unit="1",
+        orientation="reference",
+        alternative="less",
+        value=valid / sets,
+        low=low,
+        high=high,
+        interval="clopper-pearson",
+        reference=run.confidence,
+        reference_kind="exact",
+        verdict="fail" if high < run.confidence else "pass",
+    )
+
+
+def _overall_progress(run: Run, place: int, count: int, stage: str, share: float) -> None:
+    """Report the progress with one distribution as progress over all of them."""
+    run.progress(stage, (place + share) / count)
