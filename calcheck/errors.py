@@ -247,15 +247,12 @@ class FileError(RefusedError):
 
 
 class MissingFileError(FileError):
-    """There is no such file.
+    """There is no such file."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the file.
-    """
-
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,  # Name of the file
+    ) -> None:
         self.name = name
         super().__init__(f"there is no file {name}")
 
@@ -276,22 +273,16 @@ class ValuesError(DataError):
     """Some values of an array are invalid.
 
     Readers catch this error and add the file, column and row numbers of the values.
-
-    Parameters
-    ----------
-    name : str
-        Role of the array: ``"y"``, ``"std"``, ``"rate"`` …
-    rule : str
-        Requirement that is violated, starting with a verb: ``"must be positive"``.
-    rows : sequence of int
-        Indices of the invalid rows, counted from 0.
-    total : int
-        Total number of rows.
-    remedy : str
-        What the user can do; may be empty.
     """
 
-    def __init__(self, name: str, rule: str, rows: Sequence[int], total: int, remedy: str = "") -> None:
+    def __init__(
+        self,
+        name: str,  # Role of the array: "y", "std", "rate" …
+        rule: str,  # Requirement that is violated, starting with a verb: "must be positive"
+        rows: Sequence[int],  # Indices of the invalid rows, counted from 0
+        total: int,  # Total number of rows
+        remedy: str = "",  # What the user can do; may be empty
+    ) -> None:
         self.name, self.rule, self.rows, self.total, self.remedy = name, rule, rows, total, remedy
         super().__init__(self.message(name))
 

@@ -71,38 +71,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     sink: Sink | None = None,
     referred: Referred | None = None,
 ) -> Report:
-    """Return a report of metrics on predictions.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets.
-    metrics : sequence of Metric
-        Metrics to compute.
-    at : Source, optional
-        Inputs, with or without targets, at which conditional metrics are evaluated instead of at the rows' own inputs.
-    subsample : int, optional
-        Number of rows to use, drawn at random.
-    run : Run, optional
-        Seed, device, precision, memory and progress.
-    worst, best : int
-        Number of rows with the largest and the smallest value of each metric's first column to list in ``details``.
-        With ``worst`` or a sink, ``details`` also lists the most significant of the rejected inputs.
-    sink : callable, optional
-        Receives each metric, the predictions, and the per-row results.
-    referred : callable, optional
-        Returns, for a metric and its rows, whether to compare it with a perfect model. By default, all metrics are.
-
-    Returns
-    -------
-    Report
-        One result per metric; a metric that does not apply to these predictions is listed as skipped, with the reason.
-
-    Raises
-    ------
-    FileError, OptionError
-        The file or the options do not allow the computation.
-    """
+    """Return a report of metrics on predictions."""
     from calcheck.core.version import __version__
 
     run = run or Run()
@@ -170,21 +139,7 @@ def with_needed_columns(
     also: Sequence[str] = (),
     inputs: bool = False,
 ) -> FileSource:
-    """Return a source that reads what metrics need.
-
-    Parameters
-    ----------
-    source : FileSource
-        A source of predictions.
-    metrics : sequence of Metric
-        Metrics to compute.
-    narrow : bool
-        Whether the other scalar columns are read too, to be shown beside results.
-    also : sequence of str
-        Additional columns to read.
-    inputs : bool
-        Whether inputs and embeddings are read also if no metric needs them.
-    """
+    """Return a source that reads what metrics need."""
     return replace(
         source,
         contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
@@ -204,21 +159,7 @@ def make_results(
     *,
     unjudged: str = "",
 ) -> tuple[Result, ...]:
-    """Return the results of computed metrics on the same rows, with intervals, references and verdicts.
-
-    Parameters
-    ----------
-    found : sequence of (FittedMetric, dict)
-        Computed metrics, each with the listed rows for its details.
-    run : Run
-        Seed, confidence, resamples, progress.
-    warnings : tuple of Message
-        Warnings that apply to all metrics.
-    clusters : Clusters, optional
-        Clusters of rows that depend on each other.
-    unjudged : str
-        Why metrics whose verdicts assume independent rows have none, or "".
-    """
+    """Return the results of computed metrics on the same rows, with intervals, references and verdicts."""
     import numpy as np
 
     results = []
@@ -294,13 +235,7 @@ def _version(library: str) -> str:
 
 
 def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
-    """Return a random subset of the rows, in their original order.
-
-    Raises
-    ------
-    OptionError
-        There are fewer rows.
-    """
+    """Return a random subset of the rows, in their original order."""
     if not 1 <= size <= len(rows):
         msg = f"--subsample must be between 1 and the number of rows, {len(rows):,}, got {size}"
         raise OptionError(msg)
@@ -441,17 +376,7 @@ def _extremes(
 
 
 def ranked_rows(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
-    """Return the rows with the smallest values of the first column, or with the largest if count < 0.
-
-    Parameters
-    ----------
-    rows : RowResults
-        Results of a metric for each row.
-    shown : Predictions
-        The rows, whose other columns are shown.
-    count : int
-        Number of rows to return, in its absolute value.
-    """
+    """Return the rows with the smallest values of the first column, or with the largest if count < 0."""
     if not count or not rows.columns:
         return []
     values = next(iter(rows.columns.values()))
@@ -508,15 +433,7 @@ def _result(
 
 
 def with_input_columns(results: Mapping[str, NDArray[Any]], rows: Predictions) -> dict[str, NDArray[Any]]:
-    """Return the keys of the rows, their results, and the other columns of the input, (n,) each.
-
-    Parameters
-    ----------
-    results : mapping
-        Results of rows by name, (n,) each.
-    rows : Predictions
-        The same rows. A column whose name is in use gets the suffix ``_given``, unless its values are the same.
-    """
+    """Return the keys of the rows, their results, and the other columns of the input, (n,) each."""
     keys = {} if rows.id is None else {rows.id_name: rows.id}
     columns = {**keys, **results}
     for name, values in rows.columns.items():

@@ -30,54 +30,21 @@ def option(
     repeated: bool = False,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Return a dataclass field that declares an option.
-
-    Parameters
-    ----------
-    default : Any
-        Value if the option is not given.
-    text : str
-        Help text, one or two sentences.
-    metavar : str, optional
-        Placeholder of the value in the help, if the default for its type is unclear.
-    short : str, optional
-        Short flag: ``"-o"``.
-    by_hand : str
-        Description of the option if it cannot be set in a configuration file; empty otherwise.
-    repeated : bool
-        Whether the option is given once for each text of the tuple, instead of as a list with commas.
-    choices : tuple of str
-        Allowed values of a text; empty if any text is allowed.
-    """
+    """Return a dataclass field that declares an option."""
     metadata = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
     return field(default=default, metadata={**metadata, "choices": choices})
 
 
 @dataclass(frozen=True)
 class Option:
-    """One field of a dataclass as an option.
-
-    Parameters
-    ----------
-    field : str
-        Name of the field.
-    hint : Any
-        Type of the field.
-    default : Any
-        Value if the option is not given; None if it depends on the data.
-    help : str
-        Help text.
-    metavar : str or None
-        Placeholder of the value in the help; by default, the placeholder of its type.
-    short, by_hand, repeated : str or None, str, bool
-        As in :func:`option`.
-    """
+    """One field of a dataclass as an option."""
 
     field: str
-    hint: Any
-    default: Any
-    help: str = ""
-    metavar: str | None = None
+    hint: Any  # Type of the field
+    default: Any  # Value if the option is not given; None if it depends on the data
+    help: str = ""  # Help text
+    metavar: str | None = None  # Placeholder of the value in the help; by default, the placeholder of its type
+    # short, by_hand, repeated: as in `option`
     short: str | None = None
     by_hand: str = ""
     repeated: bool = False
@@ -108,20 +75,7 @@ class Option:
         return (self.flag, self.short) if self.short else (self.flag,)
 
     def parse(self, text: str, called: str | None = None) -> Any:
-        """Return the value parsed from text; a list is separated by commas, and becomes a tuple.
-
-        Parameters
-        ----------
-        text : str
-            The value, as on the command line.
-        called : str, optional
-            Name of the option in messages; default: its flag.
-
-        Raises
-        ------
-        OptionError
-            The text is not a valid value of the option's type.
-        """
+        """Return the value parsed from text; a list is separated by commas, and becomes a tuple."""
         try:
             return _parse_any(text, self.hint)
         except ValueError:
@@ -134,11 +88,6 @@ class Option:
 
         None is accepted if it is the default, and a single value in place of a list. A list of strings is equivalent to
         text with commas, for an option that takes either.
-
-        Raises
-        ------
-        OptionError
-            The value does not match the option's type.
         """
         if value is None and self.default is None:
             return None
@@ -200,26 +149,14 @@ def flag_of(field_name: str) -> str:
 
 
 def require_positive_option(name: str, value: float | None) -> None:
-    """Raise an error unless an option is None or a positive, finite number.
-
-    Raises
-    ------
-    OptionError
-        The value is invalid.
-    """
+    """Raise an error unless an option is None or a positive, finite number."""
     if value is not None and not 0 < value < math.inf:
         msg = f"{flag_of(name)} must be a positive number, got {value}"
         raise OptionError(msg)
 
 
 def require_share_option(name: str, value: float, *, closed: bool = False) -> None:
-    """Raise an error unless an option is between 0 and 1, strictly unless ``closed``.
-
-    Raises
-    ------
-    OptionError
-        The value is invalid.
-    """
+    """Raise an error unless an option is between 0 and 1, strictly unless ``closed``."""
     if not 0 < value < 1 and not (closed and value in (0, 1)):
         between = "between" if closed else "strictly between"
         msg = f"{flag_of(name)} must lie {between} 0 and 1, got {value:g}{share_suggestion(value)}"
@@ -238,13 +175,7 @@ def share_suggestion(value: float) -> str:
 
 
 def require_count_option(name: str, value: int, most: int | None = None) -> None:
-    """Raise an error unless an option is at least 1 and at most ``most``, if that is given.
-
-    Raises
-    ------
-    OptionError
-        The value is invalid.
-    """
+    """Raise an error unless an option is at least 1 and at most ``most``, if that is given."""
     if value < 1 or (most is not None and value > most):
         msg = f"{flag_of(name)} must be at least 1{'' if most is None else f' and at most {most:,}'}, got {value}"
         raise OptionError(msg)
@@ -255,13 +186,7 @@ MAX_LEVELS = 1_000  # Maximum number of quantile levels in a list
 
 
 def require_levels_option(name: str, levels: tuple[float, ...], *, closed: bool = False) -> None:
-    """Raise an error unless an option is a list of 1 to 1,000 different quantile levels; 0 and 1 only if ``closed``.
-
-    Raises
-    ------
-    OptionError
-        The list is invalid.
-    """
+    """Raise an error unless an option is a list of 1 to 1,000 different quantile levels; 0 and 1 only if ``closed``."""
     if not 1 <= len(levels) <= MAX_LEVELS:
         msg = f"{flag_of(name)} takes 1 to {MAX_LEVELS:,} levels, got {len(levels):,}"
         raise OptionError(msg)

@@ -255,13 +255,7 @@ class Source(ABC):
         return (self,)
 
     def predictions(self) -> Predictions:
-        """Return all rows as one batch.
-
-        Raises
-        ------
-        DataError
-            There are no rows.
-        """
+        """Return all rows as one batch."""
         batches = list(self.batches())
         if not batches:
             msg = "there are no rows"
@@ -320,15 +314,9 @@ class InMemory(Source):
 
 @dataclass(frozen=True)
 class DerivedSource(Source):
-    """A source with other rows than its origin, which keeps the names, the description and the warnings of the origin.
+    """A source with other rows than its origin, which keeps the names, description and warnings of the origin."""
 
-    Parameters
-    ----------
-    origin : Source
-        The source from which the rows are derived.
-    """
-
-    origin: Source
+    origin: Source  # The source from which the rows are derived
 
     def column_name(self, role: str) -> str:
         return self.origin.column_name(role)
@@ -342,15 +330,9 @@ class DerivedSource(Source):
 
 @dataclass(frozen=True)
 class MappedSource(DerivedSource):
-    """A source with a function applied to the rows of its origin.
+    """A source with a function applied to the rows of its origin."""
 
-    Parameters
-    ----------
-    function : callable
-        Returns the new rows of a batch, in the same order.
-    """
-
-    function: Callable[[Predictions], Predictions]
+    function: Callable[[Predictions], Predictions]  # Returns the new rows of a batch, in the same order
 
     def batches(self) -> Iterator[Predictions]:
         return map(self.function, self.origin.batches())

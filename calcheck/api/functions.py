@@ -944,15 +944,7 @@ def _parsed_dependent(
 def _parsed_weighted(
     metrics: Metrics | None, options: WeightedOptions, unweighted: Mapping[str, bool] | None = None
 ) -> tuple[list[AnyMetric], list[Skipped], Run, dict[str, Any]]:
-    """Return the metrics with their weights, those without a weighted form, the run, and the keywords of reading.
-
-    Parameters
-    ----------
-    metrics, options
-        Those of a function.
-    unweighted : mapping
-        Which keywords are given that do not apply to weighted means.
-    """
+    """Return the metrics with their weights, those without a weighted form, the run, and the keywords of reading."""
     _require_known(options, WeightedOptions)
     weights = _checked(Option("weights", str, None), options.pop("weights", None), "weights")
     chosen, run, columns = _parsed_dependent(metrics, options)
@@ -976,13 +968,7 @@ def _setting(name: str, value: Any) -> Any:
 
 
 def _count(name: str, value: Any) -> int:
-    """Return a number of rows or permutations, an integer >= 0.
-
-    Raises
-    ------
-    OptionError
-        The value is of another type, or negative.
-    """
+    """Return a number of rows or permutations, an integer >= 0."""
     count: int = _checked(Option(name, int, 0), value, name)
     if count < 0:
         msg = f"{name} must be >= 0, got {count}"
@@ -1022,13 +1008,7 @@ def _source(
 
 
 def _are_datasets(models: Any) -> bool:
-    """Return whether the values of a mapping are data sets, which are mappings of models, and no models.
-
-    Raises
-    ------
-    OptionError
-        Some are data sets, and others are models; a data set holds data sets; or two data sets have the same name.
-    """
+    """Return whether the values of a mapping are data sets, which are mappings of models, and no models."""
     if not isinstance(models, Mapping):
         return False
     found = {str(name): each for name, each in models.items() if _is_dataset(each)}
@@ -1074,13 +1054,7 @@ def _models(
 
 
 def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
-    """Return the settings of a sweep.
-
-    Raises
-    ------
-    OptionError
-        They are not in a mapping, or the metric does not have one of them.
-    """
+    """Return the settings of a sweep."""
     if not isinstance(vary, Mapping):
         msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
         raise OptionError(msg)
@@ -1088,13 +1062,7 @@ def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
 
 
 def _require_conditional(metrics: Sequence[AnyMetric]) -> None:
-    """Raise unless one of the metrics is evaluated at inputs.
-
-    Raises
-    ------
-    OptionError
-        None is.
-    """
+    """Raise unless one of the metrics is evaluated at inputs."""
     if not any(metric.info.conditional for metric in metrics):
         names = ", ".join(metric.info.name for metric in metrics)
         msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"

@@ -116,13 +116,7 @@ class InteractivePicture:
     picture: Picture
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Draw the picture to a .svg, .png or .pdf file.
-
-        Raises
-        ------
-        OptionError
-            The file name extension is another one.
-        """
+        """Draw the picture to a .svg, .png or .pdf file."""
         name = fspath(path)
         image.require_image(name)
         write_bytes(name, image.draw(self.picture, name))

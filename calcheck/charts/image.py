@@ -39,13 +39,7 @@ RESOURCES = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)  # of 
 
 
 def require_image(path: str) -> None:
-    """Raise, before computing, if no picture can be drawn to a file with this name.
-
-    Raises
-    ------
-    OptionError
-        The file name extension is not that of a supported format.
-    """
+    """Raise, before computing, if no picture can be drawn to a file with this name."""
     if _suffix(path) not in SUFFIXES:
         msg = f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, which sets the format of the picture"
         raise OptionError(msg)
@@ -72,11 +66,6 @@ def svg(picture: Picture) -> str:
     """Return a picture as SVG, with its description for screen readers.
 
     Its identifiers occur in no other picture, so that several pictures fit in one page.
-
-    Raises
-    ------
-    OptionError
-        The engine does not start.
     """
     if not engine_starts():
         raise OptionError(NO_ENGINE)

@@ -19,170 +19,99 @@ PERFECT, EQUAL = "perfect models", "equal distributions"
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a panel.
+    """An axis of a panel."""
 
-    Parameters
-    ----------
-    label : str
-        Quantity and unit.
-    log : bool
-        Whether the axis is logarithmic; numbers that are not positive then leave a gap.
-    low, high : float, optional
-        Limits of the axis; by default those of the marks.
-    names : tuple of str
-        Names of the positions 0, 1, …, if these are categories.
-    dates : bool
-        Whether positions are times, in seconds after the beginning of 1970 in UTC.
-    """
-
-    label: str = ""
-    log: bool = False
+    label: str = ""  # Quantity and unit
+    log: bool = False  # Whether the axis is logarithmic; numbers that are not positive then leave a gap
+    # low, high: limits of the axis; by default those of the marks
     low: float | None = None
     high: float | None = None
-    names: tuple[str, ...] = ()
-    dates: bool = False
+    names: tuple[str, ...] = ()  # Names of the positions 0, 1, …, if these are categories
+    dates: bool = False  # Whether positions are times, in seconds after the beginning of 1970 in UTC
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through k points, with markers if these are few.
+    """A line through k points, with markers if these are few."""
 
-    Parameters
-    ----------
-    x, y : sequence of float
-        Coordinates, (k,) each.
-    name : str
-        Name in the legend.
-    dashed : bool
-        Whether the line is dashed: it shows a reference.
-    """
-
+    # x, y: coordinates, (k,) each
     x: Sequence[float]
     y: Sequence[float]
-    name: str = ""
-    dashed: bool = False
+    name: str = ""  # Name in the legend
+    dashed: bool = False  # Whether the line is dashed: it shows a reference
 
 
 @dataclass(frozen=True)
 class Band:
-    """The area between two lines.
+    """The area between two lines."""
 
-    Parameters
-    ----------
-    x, low, high : sequence of float
-        Positions, and limits at each, (k,) each.
-    name : str
-        Name in the legend.
-    """
-
+    # x, low, high: positions, and limits at each, (k,) each
     x: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
-    name: str = ""
+    name: str = ""  # Name in the legend
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points, with intervals if their limits are given.
+    """Points, with intervals if their limits are given."""
 
-    Parameters
-    ----------
-    x, y : sequence of float
-        Coordinates, (k,) each.
-    name : str
-        Name in the legend.
-    low, high : sequence of float
-        Limits of intervals, (k,) each, along the y-axis, or along the x-axis if ``horizontal``; empty for none.
-    horizontal : bool
-        Whether the intervals are horizontal.
-    """
-
+    # x, y: coordinates, (k,) each
     x: Sequence[float]
     y: Sequence[float]
-    name: str = ""
+    name: str = ""  # Name in the legend
+    # low, high: limits of intervals, (k,) each, along the y-axis, or along the x-axis if `horizontal`; empty for none
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    horizontal: bool = False
+    horizontal: bool = False  # Whether the intervals are horizontal
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Wide vertical bars, each of which shows limits at one position.
+    """Wide vertical bars, each of which shows limits at one position."""
 
-    Parameters
-    ----------
-    x, low, high : sequence of float
-        Positions, and limits at each, (k,) each.
-    name : str
-        Name in the legend.
-    """
-
+    # x, low, high: positions, and limits at each, (k,) each
     x: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
-    name: str = ""
+    name: str = ""  # Name in the legend
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Rectangles side by side: bars of a histogram, or limits in each of its bins.
+    """Rectangles side by side: bars of a histogram, or limits in each of its bins."""
 
-    Parameters
-    ----------
-    start, stop : sequence of float
-        Edges of the bins, (k,) each.
-    low, high : sequence of float
-        Lower and upper end of each rectangle, (k,) each.
-    name : str
-        Name in the legend.
-    """
-
+    # start, stop: edges of the bins, (k,) each
     start: Sequence[float]
     stop: Sequence[float]
+    # low, high: lower and upper end of each rectangle, (k,) each
     low: Sequence[float]
     high: Sequence[float]
-    name: str = ""
+    name: str = ""  # Name in the legend
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Rectangles of a map, colored by a value.
+    """Rectangles of a map, colored by a value."""
 
-    Parameters
-    ----------
-    x_start, x_stop, y_start, y_stop : sequence of float
-        Edges of the rectangles, (k,) each.
-    value : sequence of float
-        Value of each, (k,).
-    label : str
-        Quantity and unit of the values.
-    low, high : float, optional
-        Values of the first and the last color; by default the smallest and the largest value.
-    middle : float, optional
-        Value with the neutral color of a diverging scale; without it the scale is sequential.
-    """
-
+    # x_start, x_stop, y_start, y_stop: edges of the rectangles, (k,) each
     x_start: Sequence[float]
     x_stop: Sequence[float]
     y_start: Sequence[float]
     y_stop: Sequence[float]
-    value: Sequence[float]
-    label: str = ""
+    value: Sequence[float]  # Value of each, (k,)
+    label: str = ""  # Quantity and unit of the values
+    # low, high: values of the first and the last color; by default the smallest and the largest value
     low: float | None = None
     high: float | None = None
-    middle: float | None = None
+    middle: float | None = None  # Value with the neutral color of a diverging scale; without it the scale is sequential
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A dashed line across the panel, which shows a reference.
+    """A dashed line across the panel, which shows a reference."""
 
-    Parameters
-    ----------
-    x, y : float, optional
-        Position of a vertical, or of a horizontal line; one of them.
-    """
-
+    # x, y: position of a vertical, or of a horizontal line; one of them
     x: float | None = None
     y: float | None = None
 
@@ -192,49 +121,23 @@ Mark = Line | Band | Points | Intervals | Bars | Cells | Rule
 
 @dataclass(frozen=True)
 class Panel:
-    """Marks with common axes; later marks lie above earlier ones.
+    """Marks with common axes; later marks lie above earlier ones."""
 
-    Parameters
-    ----------
-    marks : tuple of Mark
-        What to draw.
-    x, y : Axis
-        The axes.
-    title : str
-        Title of the panel.
-    """
-
-    marks: tuple[Mark, ...]
+    marks: tuple[Mark, ...]  # What to draw
+    # x, y: the axes
     x: Axis = Axis()
     y: Axis = Axis()
-    title: str = ""
+    title: str = ""  # Title of the panel
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels in rows of at most three, with one legend.
+    """Panels in rows of at most three, with one legend."""
 
-    Parameters
-    ----------
-    panels : tuple of Panel
-        Panels, at least one.
-    title : str
-        Title above the panels.
-    expected : str
-        What a right model would look like, in one line below the title.
-    description : str
-        What the picture shows, in words, for screen readers.
-
-    Raises
-    ------
-    ValueError
-        There are more than ``MAX_MARKS`` marks.
-    """
-
-    panels: tuple[Panel, ...]
-    title: str = ""
-    expected: str = ""
-    description: str = ""
+    panels: tuple[Panel, ...]  # Panels, at least one
+    title: str = ""  # Title above the panels
+    expected: str = ""  # What a right model would look like, in one line below the title
+    description: str = ""  # What the picture shows, in words, for screen readers
 
     def __post_init__(self) -> None:
         marks = sum(_size(mark) for panel in self.panels for mark in panel.marks)

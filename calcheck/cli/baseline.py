@@ -30,33 +30,15 @@ SUBSAMPLED = "--subsample draws other rows"
 
 @dataclass(frozen=True)
 class Base:
-    """The baseline: its results, their metrics, and what is allowed; empty without ``--against``.
+    """The baseline: its results, their metrics, and what is allowed; empty without ``--against``."""
 
-    Parameters
-    ----------
-    name : str
-        The file; empty without a baseline.
-    results : tuple of Result
-        Stored results; empty if the baseline is a file of predictions.
-    metrics : tuple of Metric
-        The metrics that are compared.
-    allowed : Tolerance or StoredInterval, optional
-        Allowed changes.
-    no_worse : bool
-        Whether improvements are allowed, and paired differences are used where they are known.
-    predictions : FileSource, optional
-        The predictions of the baseline, for paired differences.
-    unpaired : str
-        Why the predictions of a stored report are not available.
-    """
-
-    name: str = ""
-    results: tuple[Result, ...] = ()
-    metrics: tuple[Metric[Any], ...] = ()
-    allowed: Allowed | None = None
-    no_worse: bool = False
-    predictions: FileSource | None = None
-    unpaired: str = ""
+    name: str = ""  # The file; empty without a baseline
+    results: tuple[Result, ...] = ()  # Stored results; empty if the baseline is a file of predictions
+    metrics: tuple[Metric[Any], ...] = ()  # The metrics that are compared
+    allowed: Allowed | None = None  # Allowed changes
+    no_worse: bool = False  # Whether improvements are allowed, and paired differences are used where they are known
+    predictions: FileSource | None = None  # The predictions of the baseline, for paired differences
+    unpaired: str = ""  # Why the predictions of a stored report are not available
 
     @property
     def is_predictions(self) -> bool:
@@ -100,25 +82,7 @@ class Base:
 
 
 def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Settings, given: dict[str, Any]) -> Base:
-    """Return the baseline.
-
-    Parameters
-    ----------
-    options : AgainstOptions
-        The file, and what is allowed.
-    named : sequence of str, optional
-        The metrics that ``--metrics`` names; those that are compared if the baseline is a file of predictions.
-    settings : Settings
-        Settings of the metrics.
-    given : dict
-        The options of the command, by which predictions are read.
-
-    Raises
-    ------
-    FileError, OptionError
-        The file is neither a report nor predictions, its metrics cannot be computed again, or it has predictions but
-        improvements are not allowed.
-    """
+    """Return the baseline."""
     from calcheck.io.files import SUFFIXES, suffix_of
 
     if options.against is None:

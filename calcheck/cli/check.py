@@ -62,13 +62,7 @@ TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
 
 
 def rules_of(options: RuleOptions, config: Config) -> Rules:
-    """Return the rules with their levels; options replace the settings of the same level.
-
-    Raises
-    ------
-    OptionError, FileError
-        A rule is invalid, or names a field that no report has.
-    """
+    """Return the rules with their levels; options replace the settings of the same level."""
     configured = _configured(config)
     found: Rules = []
     for texts, (table, level) in zip((options.fail_on, options.warn_on), TABLES.items(), strict=True):
@@ -91,13 +85,7 @@ def exit_code(reports: Sequence[Report]) -> int:
 
 
 def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
-    """Return the rules in texts, with their levels.
-
-    Raises
-    ------
-    OptionError
-        A rule is invalid, or names a field that no report has.
-    """
+    """Return the rules in texts, with their levels."""
     found: Rules = [*((_rule(text), "fail") for text in fail_on), *((_rule(text), "warn") for text in warn_on)]
     _explain_aliases(found)
     return found
@@ -142,13 +130,7 @@ ALARM = "monitor.verdict == 'fail'"
 
 
 def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str]:
-    """Return the files if they are states of monitored models; none if they are predictions.
-
-    Raises
-    ------
-    OptionError, FileError
-        Some are, or the requirements do not fit; or there is no such file.
-    """
+    """Return the files if they are states of monitored models; none if they are predictions."""
     from calcheck.io.files import STDIN, File, kind_of, resolve
     from calcheck.storage.archives import is_monitor_state
 
@@ -253,13 +235,7 @@ class Requirements:
     def slices(
         self, by: Sequence[str] | None, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
     ) -> SlicePlan | None:
-        """Return what to compute for groups, or for the regions of a search; None if neither is needed.
-
-        Raises
-        ------
-        OptionError
-            A rule names a group, and no columns form groups.
-        """
+        """Return what to compute for groups, or for the regions of a search; None if neither is needed."""
         if not by and not self.are_sliced:
             return None
         from calcheck.cli.slices import cuts_of

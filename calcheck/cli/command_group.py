@@ -66,21 +66,15 @@ COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
 
 
 class LazyCommand(TyperCommand):
-    """A command of which only the name and the summary are known until it is loaded.
+    """A command of which only the name and the summary are known until it is loaded."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the command.
-    module : str
-        Its module.
-    panel : str
-        Panel of the help.
-    summary : str or None
-        First line of its help; None to load it.
-    """
-
-    def __init__(self, name: str, module: str, panel: str, summary: str | None) -> None:
+    def __init__(
+        self,
+        name: str,  # Name of the command
+        module: str,
+        panel: str,  # Panel of the help
+        summary: str | None,  # First line of its help; None to load it
+    ) -> None:
         self._module = module
         self._name = name
         help_ = self.loaded.help if summary is None else summary

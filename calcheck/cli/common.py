@@ -113,15 +113,12 @@ STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 class Pointwise:
-    """Collects the per-row results of metrics, and writes them together with the other columns of the rows.
+    """Collects the per-row results of metrics, and writes them together with the other columns of the rows."""
 
-    Parameters
-    ----------
-    path : str or None
-        Output file, .parquet or .csv; None to write nothing.
-    """
-
-    def __init__(self, path: str | None) -> None:
+    def __init__(
+        self,
+        path: str | None,  # Output file, .parquet or .csv; None to write nothing
+    ) -> None:
         self.path = path
         self._shown: Predictions | None = None
         self._columns: dict[str, NDArray[Any]] = {}
@@ -187,17 +184,7 @@ def draw_metrics(report: Report, path: str) -> None:
 def deliver(
     report: Report, output: AnyReportOptions | PrintedReportOptions, build: Callable[[Report], Document] | None = None
 ) -> None:
-    """Print the report, or write it to its output file.
-
-    Parameters
-    ----------
-    report : Report
-        The report.
-    output : ReportOptions
-        Format and destination.
-    build : callable, optional
-        Builder of the document; default: that of the results of one file.
-    """
+    """Print the report, or write it to its output file."""
     from calcheck.render import render
     from calcheck.render.report_document import report_document
 
@@ -246,11 +233,6 @@ def select_metrics(
     """Return the named metrics with their configured options; the default metrics for None.
 
     Metrics of intervals are at the first of the levels that the command names, if it names levels.
-
-    Raises
-    ------
-    OptionError
-        A name is not a metric.
     """
     named = dict.fromkeys(DEFAULT_METRICS if names is None else map(metric_name, dict.fromkeys(names)))
     for name in named:
@@ -283,11 +265,6 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool 
     """Return metrics whose means are weighted by the column that the command names, if it names one.
 
     Commands whose pictures show weighted means have ``plots``.
-
-    Raises
-    ------
-    OptionError
-        A metric is no function of means over rows, or an option of the command does not apply to weighted means.
     """
     weights = build(WeightOptions, given).weights
     if weights is None:
@@ -376,13 +353,7 @@ def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple
 
 
 def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
-    """Raise if a requested metric was skipped.
-
-    Raises
-    ------
-    FileError
-        A metric was skipped; the message states the reason.
-    """
+    """Raise if a requested metric was skipped."""
     refuse_skipped(report.skipped, *sources, several=len(report.results) + len(report.skipped) > 1)
 
 

@@ -95,13 +95,7 @@ def _compare(files: list[str], **given: Any) -> None:
 
 
 def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
-    """Return the files in each folder, by its name: DATASET/MODEL.
-
-    Raises
-    ------
-    OptionError
-        A file is in no named folder, or two folders have the same name.
-    """
+    """Return the files in each folder, by its name: DATASET/MODEL."""
     found: dict[str, list[str]] = {}
     for file in files:
         folder = PurePath(split_options(file)[0]).parent
@@ -123,11 +117,6 @@ def open_models(
     """Return the source of each file, with the same column options, and those after its name: ``a.csv@dist=poisson``.
 
     Narrow sources read the other scalar columns, too.
-
-    Raises
-    ------
-    FileError
-        A file cannot be read, or the options fit only some of the files; the message says how to convert these.
     """
     sources = [_open_model(file, given, metrics, narrow=narrow) for file in files]
     problems = {source.name: problem for source in sources if (problem := _problem(source))}
@@ -156,13 +145,7 @@ def discretised(metrics: Sequence[Metric[Any]]) -> list[Metric[Any]]:
 
 
 def split_options(file: str) -> tuple[str, dict[str, Any]]:
-    """Return the path of a file, and the column options after its name: ``a.csv@dist=poisson@param=rate=r``.
-
-    Raises
-    ------
-    OptionError
-        An option is unknown or invalid.
-    """
+    """Return the path of a file, and the column options after its name: ``a.csv@dist=poisson@param=rate=r``."""
     path, *texts = re.split(rf"@(?={OPTION_NAME}=)", file)
     if not texts or Path(file).exists():
         return file, {}
@@ -193,11 +176,6 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     """Return the names of the models: those given, else the shortest part of each path that makes them unique.
 
     A file that is read with different options has them in its names.
-
-    Raises
-    ------
-    OptionError
-        Two files are standard input, the number of names is wrong, or two names are the same.
     """
     plain = [split_options(file)[0] for file in files]
     if plain.count(STDIN) > 1:

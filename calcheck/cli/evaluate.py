@@ -105,28 +105,7 @@ def evaluate_file(
     sink: Sink | None = None,
     curves: frozenset[str] = frozenset(),
 ) -> Report:
-    """Return the report of a file with its conclusion, and with the commands to run next.
-
-    Parameters
-    ----------
-    file : str
-        Name of the file, as given.
-    source : FileSource
-        The file.
-    metrics : sequence of Metric
-        Metrics to compute.
-    given : dict
-        Options of the command.
-    sink : callable, optional
-        Receives the results of rows, unless the file is streamed.
-    curves : frozenset of str
-        Metrics whose results have the curves of their pictures, unless the file is streamed.
-
-    Raises
-    ------
-    FileError
-        No metric applies, or one that was asked for does not apply.
-    """
+    """Return the report of a file with its conclusion, and with the commands to run next."""
     from calcheck.conclusion import conclude
 
     reason = stream_reason(source, metrics, given)

@@ -104,13 +104,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
 
 
 def _require_sample_options(declared: list[Parameter], metric: type[Metric[Any]], given: dict[str, Any]) -> None:
-    """Raise an error if an option was given that does not apply to two samples.
-
-    Raises
-    ------
-    OptionError
-        There is such an option.
-    """
+    """Raise an error if an option was given that does not apply to two samples."""
     groups = (parameters(metric, "Metric"), REFERENCE, REPORT, SEED, ENGINE)
     allowed = {*SAMPLE_OPTIONS, "settings", *(parameter.name for group in groups for parameter in group)}
     for parameter in declared:
@@ -168,13 +162,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
 
 
 def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:
-    """Raise if an option of polynomial kernels is set, and neither kernel is polynomial.
-
-    Raises
-    ------
-    OptionError
-        Such an option is set; the message states the kernels.
-    """
+    """Raise if an option of polynomial kernels is set, and neither kernel is polynomial."""
     given = [option for option in options_of(type(metric)) if option.field in POLYNOMIAL]
     changed = [option.flag for option in given if getattr(metric, option.field) != option.default]
     if not changed or "polynomial" in (kernel := _kernel_x(metric, source), getattr(metric, "kernel_y", "rbf")):

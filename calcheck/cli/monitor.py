@@ -132,13 +132,7 @@ def _observed(file: str, state: MonitorState | None, options: MonitorOptions, gi
 
 
 def _require_same(state: MonitorState, file: str, options: MonitorOptions, given: dict[str, Any]) -> None:
-    """Raise if an option contradicts a state.
-
-    Raises
-    ------
-    OptionError
-        It does.
-    """
+    """Raise if an option contradicts a state."""
     names = build(WindowMetricOptions, given).metrics
     stored = {
         **{name: (getattr(options, name), getattr(state.options, name)) for name in STORED},

@@ -36,19 +36,7 @@ MOST_INPUTS = 12  # maximum number of columns to suggest as inputs: with more, t
 
 
 def next_commands(report: Report, file: str, source: FileSource, given: dict[str, Any]) -> tuple[str, ...]:
-    """Return the commands that show more about the findings, as they can be pasted into a shell.
-
-    Parameters
-    ----------
-    report : Report
-        The report, with its conclusion.
-    file : str
-        Name of the file, as given.
-    source : FileSource
-        The file, whose columns without a role may be inputs.
-    given : dict
-        Options of the command; those that state columns and dependent rows are repeated.
-    """
+    """Return the commands that show more about the findings, as they can be pasted into a shell."""
     if file == "-":
         return ()
     return tuple(
@@ -58,17 +46,7 @@ def next_commands(report: Report, file: str, source: FileSource, given: dict[str
 
 
 def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[str, ...]:
-    """Return the command that shows more about the rows since the beginning of a fault.
-
-    Parameters
-    ----------
-    report : Report
-        The report of a monitored model.
-    file : str
-        Name of the last file of predictions.
-    given : dict
-        Options of the command; those that state columns and dependent rows are repeated.
-    """
+    """Return the command that shows more about the rows since the beginning of a fault."""
     if file == "-" or report.monitor is None or report.monitor.fault_start is None:
         return ()
     time = str(report.settings["time"])
@@ -78,15 +56,7 @@ def monitor_commands(report: Report, file: str, given: dict[str, Any]) -> tuple[
 
 
 def slice_commands(report: Report, file: str, given: dict[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the commands that show more about the first group that fails, and that correct the predictions by group.
-
-    Parameters
-    ----------
-    report, file, given
-        As for :func:`next_commands`.
-    columns : sequence of str
-        The columns that form the groups; none for regions.
-    """
+    """Return the commands that show more about the first group that fails, and that correct predictions by group."""
     failed = next((result for result in report.results if result.verdict == "fail"), None)
     if file != "-" and columns and (noticed := report.settings.get("dependence_noticed")):
         by, slices = ["--by", ",".join(columns)], ["calcheck", "slices", file]

@@ -99,13 +99,7 @@ def _apply(file: str, files: CorrectionOptions, given: dict[str, Any]) -> None:
 def _judged_source(
     file: str, given: dict[str, Any], columns: tuple[str, ...], *, contents: Contents = "any"
 ) -> FileSource:
-    """Return the source of a file with the columns that metrics and corrections need; targets may be absent.
-
-    Raises
-    ------
-    FileError
-        There are no predictions, or contents are ``"all"`` and there are no targets.
-    """
+    """Return the source of a file with the columns that metrics and corrections need; targets may be absent."""
     found = open_source(file, given, judges(), narrow=False, also=columns)
     found = replace(found, contents=contents, repeated=False)
     if found.roles.predictive is None:

@@ -32,39 +32,18 @@ LARGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Config:
-    """The content of a settings file, not yet validated against the options.
+    """The content of a settings file, not yet validated against the options."""
 
-    Parameters
-    ----------
-    path : str or None
-        Path of the file as shown in messages; None without a file.
-    settings : mapping
-        Option values for every command, by the option names as spelled in the file.
-    commands : mapping
-        Option values for single commands and metrics, by their names.
-    gates : mapping
-        Rules of ``calcheck check``.
-    """
-
-    path: str | None = None
+    path: str | None = None  # Path of the file as shown in messages; None without a file
+    # Option values for every command, by the option names as spelled in the file
     settings: Mapping[str, Any] = field(default_factory=dict)
+    # Option values for single commands and metrics, by their names
     commands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    gates: Mapping[str, Any] = field(default_factory=dict)
+    gates: Mapping[str, Any] = field(default_factory=dict)  # Rules of `calcheck check`
 
 
 def find_config(start: Path) -> Config:
-    """Return the nearest settings file in a folder or its parents; ``calcheck.toml`` has priority in each folder.
-
-    Parameters
-    ----------
-    start : Path
-        Folder where the search starts.
-
-    Raises
-    ------
-    FileError
-        The nearest file cannot be read or is not valid TOML.
-    """
+    """Return the nearest settings file in a folder or its parents; ``calcheck.toml`` has priority in each folder."""
     for folder in (start.absolute(), *start.absolute().parents):
         for name in (OWN, SHARED):
             if _is_file(folder / name) and (found := _read(folder / name)) is not None:
@@ -73,13 +52,7 @@ def find_config(start: Path) -> Config:
 
 
 def read_config(path: Path) -> Config:
-    """Return the settings of one file; of a ``pyproject.toml``, those in ``[tool.calcheck]``.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, is not valid TOML, or is a ``pyproject.toml`` without that table.
-    """
+    """Return the settings of one file; of a ``pyproject.toml``, those in ``[tool.calcheck]``."""
     found = _read(path)
     if found is None:
         msg = f"{_called(path)} has no table [{TABLE}]"
@@ -159,17 +132,14 @@ class Setting:
 
 
 class Settings:
-    """The settings of one run of the program.
+    """The settings of one run of the program."""
 
-    Parameters
-    ----------
-    context : typer.Context
-        Context of the program, with the values of ``--config`` and ``--no-config``.
-    options : mapping
-        By the name of each command, a function that returns its options.
-    """
-
-    def __init__(self, context: Any, options: Mapping[str, Callable[[], Sequence[Option]]]) -> None:
+    def __init__(
+        self,
+        context: Any,  # Context of the program, with the values of `--config` and `--no-config`
+        # By the name of each command, a function that returns its options
+        options: Mapping[str, Callable[[], Sequence[Option]]],
+    ) -> None:
         self._context = context
         self._options = options
         self._of_commands: dict[str, dict[str, Setting]] = {}
@@ -178,13 +148,7 @@ class Settings:
 
     @cached_property
     def config(self) -> Config:
-        """Content of the settings file, whose names and types are validated.
-
-        Raises
-        ------
-        FileError, OptionError
-            The file sets an unknown option, an option that is not allowed in files, or an invalid value.
-        """
+        """Content of the settings file, whose names and types are validated."""
         return _config(**{name: self._context.params.get(name) for name in ("config", "no_config")})
 
     def from_file(self, command: str, field: str) -> Any:

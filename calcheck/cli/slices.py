@@ -70,19 +70,7 @@ def report_slices(
     named: Sequence[str] | None,
     search: SearchOptions | None = None,
 ) -> None:
-    """Write the report of groups, or of the regions that a search finds if no columns form groups.
-
-    Parameters
-    ----------
-    file : str
-        Name of the file, as given.
-    given : dict
-        Options of the command.
-    by, named : sequence of str, optional
-        Columns that form groups, and names of metrics.
-    search : SearchOptions, optional
-        Options of the search, and the minimum number of rows.
-    """
+    """Write the report of groups, or of the regions that a search finds if no columns form groups."""
     from calcheck.studies.slices.document import slices_document
     from calcheck.studies.slices.picture import slices_picture
 
@@ -122,13 +110,7 @@ def cuts_of(by: Sequence[str] | None) -> list[Cut]:
 
 
 def weigh_slices(metrics: Sequence[Metric[Any]], given: dict[str, Any], cuts: Sequence[Cut]) -> list[Metric[Any]]:
-    """Return metrics with the weights that the command names.
-
-    Raises
-    ------
-    OptionError
-        There are no groups, but a search, or a metric has no weighted form.
-    """
+    """Return metrics with the weights that the command names."""
     if given.get("weights") and not cuts:
         msg = "a search has no weighted form: compare groups with --by, or omit --weights"
         raise OptionError(msg)

@@ -21,13 +21,7 @@ TRIALS = [parameter for parameter in metric_parameters([METRICS[CCE]], "Metric c
 
 
 def with_trials(metrics: Sequence[Metric[Any]], settings: Settings, given: dict[str, Any]) -> list[Metric[Any]]:
-    """Return the metrics, with the given draws and trials for cce.
-
-    Raises
-    ------
-    OptionError
-        Draws or trials are given, and cce is not among the metrics.
-    """
+    """Return the metrics, with the given draws and trials for cce."""
     own = parse_given(METRICS[CCE], {name: given.get(name) for name in NAMES})
     if own and all(metric.info.name != CCE for metric in metrics):
         flag = flag_of(next(iter(own)))

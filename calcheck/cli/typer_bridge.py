@@ -68,13 +68,7 @@ def drop_excluded(context: Any, options: Sequence[Option]) -> None:
 
 
 def select_format(context: Any, options: Sequence[Option]) -> None:
-    """Set the format of the report to that of the output file's suffix, in place of a configured format.
-
-    Raises
-    ------
-    OptionError
-        The suffix contradicts ``--format``, or the command has no such format.
-    """
+    """Set the format of the report to that of the output file's suffix, in place of a configured format."""
     declared = {each.field: each for each in options}
     output = context.params.get("output")
     if "format" not in declared or not output:
@@ -100,13 +94,7 @@ def select_format(context: Any, options: Sequence[Option]) -> None:
 
 
 def _require_format(output: str, given: str | None) -> None:
-    """Raise if the suffix of an output file promises a document that no format is, and the format is not given either.
-
-    Raises
-    ------
-    OptionError
-        The suffix is one of ``DOCUMENTS``.
-    """
+    """Raise if the suffix of an output file promises a document that no format is, and no format is given either."""
     suffix = PurePath(output).suffix.lower()
     if given is None and suffix in DOCUMENTS:
         known = ", ".join(dict.fromkeys(each.suffixes[0] for each in FORMATS.values()))
@@ -219,19 +207,7 @@ class Command(TyperCommand):
 def make_command(
     name: str, function: Callable[..., None], declared: Sequence[inspect.Parameter] | None = None, *, example: str = ""
 ) -> Command:
-    """Return a command that calls a function with its options.
-
-    Parameters
-    ----------
-    name : str
-        Name of the command.
-    function : callable
-        Its docstring is the help of the command. With declared parameters, it also receives ``settings``.
-    declared : sequence of inspect.Parameter
-        Parameters of the command; default: those in the signature of the function.
-    example : str
-        Example that the help shows.
-    """
+    """Return a command that calls a function with its options."""
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
     called = function if declared is None else with_signature(partial(_run, function), declared)
     epilog = f"Example: {_without_markup(example)}" if example else None
@@ -268,15 +244,7 @@ def argument(
 
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
-    """Return command parameters for the options of a dataclass.
-
-    Parameters
-    ----------
-    owner : type
-        The dataclass.
-    panel : str
-        Help panel of the options.
-    """
+    """Return command parameters for the options of a dataclass."""
     return [_parameter(option, panel) for option in options_of(owner)]
 
 

@@ -29,15 +29,7 @@ LISTS = frozenset(
 
 
 def explain(error: typer.TyperException, words: Sequence[str]) -> str:
-    """Return the message of a usage error, with a hint.
-
-    Parameters
-    ----------
-    error : typer.TyperException
-        The error.
-    words : sequence of str
-        The words on the command line, after the name of the program.
-    """
+    """Return the message of a usage error, with a hint."""
     message: str = getattr(error, "message", "") or error.format_message()
     if hasattr(error, "possibilities"):  # only the error about an unknown option has them
         return f"{message}. {_option_hint(error)}"
@@ -50,15 +42,7 @@ def explain(error: typer.TyperException, words: Sequence[str]) -> str:
 
 
 def describe(error: CalcheckError, words: Sequence[str]) -> str:
-    """Return the message of an error with its notes, and with a hint if a file is missing.
-
-    Parameters
-    ----------
-    error : CalcheckError
-        The error.
-    words : sequence of str
-        The words on the command line, after the name of the program.
-    """
+    """Return the message of an error with its notes, and with a hint if a file is missing."""
     hint = _file_hint(error.name, words) if isinstance(error, MissingFileError) else ""
     message = f"{error}. {hint}" if hint else str(error)
     return " ".join([message, *getattr(error, "__notes__", ())])

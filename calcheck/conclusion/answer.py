@@ -45,15 +45,7 @@ def conclude(report: Report) -> Report:
 
 
 def unjudged_conclusion(settings: Mapping[str, Any], further: str = "") -> Conclusion | None:
-    """Return the conclusion if it was noticed that rows depend on each other, so that nothing is judged; else None.
-
-    Parameters
-    ----------
-    settings : mapping
-        The settings of the report.
-    further : str
-        What else to do.
-    """
+    """Return the conclusion if it was noticed that rows depend on each other, so that nothing is judged; else None."""
     noticed = settings.get("dependence_noticed")
     if noticed is None:
         return None

@@ -25,21 +25,12 @@ EVEN = 0.05  # Maximum relative spread of uncertainties that are equal in practi
 
 
 class ErrorBins(NamedTuple):
-    """Errors by predicted uncertainty.
+    """Errors by predicted uncertainty."""
 
-    Parameters
-    ----------
-    spread : float
-        Relative spread of the uncertainties.
-    exponent : float
-        Exponent of the errors as a power of the uncertainties: 1 if they are proportional, 0 if they are unrelated.
-    error : float
-        Standard error of the exponent.
-    """
-
-    spread: float
+    spread: float  # Relative spread of the uncertainties
+    # Exponent of the errors as a power of the uncertainties: 1 if they are proportional, 0 if they are unrelated
     exponent: float
-    error: float
+    error: float  # Standard error of the exponent
 
     @classmethod
     def from_bins(cls, bins: Sequence[SpreadBin]) -> ErrorBins:
@@ -91,27 +82,17 @@ class Scale(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Share of targets inside the central intervals of one level.
+    """Share of targets inside the central intervals of one level."""
 
-    Parameters
-    ----------
-    level, coverage, expected : float
-        Level, observed share and expected share.
-    strictly : float
-        Observed share without targets equal to stated limits, as for counts. A right model has a share of at most the
-        level without them, and at least the level with them, so it is judged by the nearest share between the two.
-    scale : Scale
-        How much wider normal intervals would have to be to hold the expected share.
-    is_informative : bool
-        Whether enough targets are inside and outside. Otherwise the scale is only a limit.
-    """
-
+    # level, coverage, expected: level, observed share and expected share
     level: float
     coverage: float
     expected: float
+    # Observed share without targets equal to stated limits, as for counts. A right model has a share of at most the
+    # level without them, and at least the level with them, so it is judged by the nearest share between the two.
     strictly: float
-    scale: Scale
-    is_informative: bool
+    scale: Scale  # How much wider normal intervals would have to be to hold the expected share
+    is_informative: bool  # Whether enough targets are inside and outside. Otherwise the scale is only a limit.
 
     @classmethod
     def from_coverage(

@@ -21,32 +21,17 @@ ORDER: dict[str, Comparison] = {"<": operator.lt, "<=": operator.le, ">": operat
 
 @dataclass(frozen=True)
 class Condition:
-    """Condition that a value equals another one, differs from it, or lies on one side of it.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    operator : str
-        ``"="``, ``"!="``, ``"<"``, ``"<="``, ``">"`` or ``">="``.
-    value : str
-        The value, as text; empty for ``=`` and ``!=`` stands for a missing value.
-    """
+    """Condition that a value equals another one, differs from it, or lies on one side of it."""
 
     column: str
     operator: str
-    value: str
+    value: str  # The value, as text; empty for `=` and `!=` stands for a missing value
 
     @classmethod
     def parse(cls, text: str, columns: Sequence[str] = ()) -> Condition:
         """Return the condition that a text states.
 
         The name of a column may contain an operator: the first operator after the name of one of the columns counts.
-
-        Raises
-        ------
-        OptionError
-            The text has no operator, or none after the name of a column.
         """
         found = [cls(text[: match.start()], match[0], text[match.end() :]) for match in OPERATOR.finditer(text)]
         found = [each for each in found if each.column.strip()]

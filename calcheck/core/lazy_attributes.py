@@ -10,15 +10,7 @@ if TYPE_CHECKING:
 
 
 def lazy_attributes(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package.
-
-    Parameters
-    ----------
-    package : str
-        Name of the package.
-    modules : mapping
-        The module that defines each public name.
-    """
+    """Return the ``__getattr__`` of a package."""
 
     def get(name: str) -> Any:
         if name not in modules:

@@ -18,20 +18,12 @@ class LazyInputs:
     """Inputs that are too large for memory, such as an embedding of a million rows.
 
     Each method makes one pass over all rows, block by block.
-
-    Parameters
-    ----------
-    read : callable
-        Returns an iterator over the inputs from the first row, in blocks (b, d).
-    shape : (int, int)
-        Number of rows and of features, (n, d).
-    dtype : dtype
-        Data type of the inputs.
     """
 
+    # Returns an iterator over the inputs from the first row, in blocks (b, d)
     read: Callable[[], Iterator[NDArray[np.floating[Any]]]]
-    shape: tuple[int, int]
-    dtype: np.dtype[np.floating[Any]]
+    shape: tuple[int, int]  # Number of rows and of features, (n, d)
+    dtype: np.dtype[np.floating[Any]]  # Data type of the inputs
     ndim = 2
 
     def __len__(self) -> int:

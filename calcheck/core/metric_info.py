@@ -48,85 +48,42 @@ ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInfo:
-    """Properties of a metric that do not depend on its options.
+    """Properties of a metric that do not depend on its options."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the metric and of its command.
-    unit : str
-        Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
-    needs : tuple of str
-        Required data: targets (y), predictive distributions, inputs (x).
-    alternative : str
-        Values that are evidence against a model, relative to the null distribution.
-    orientation : str
-        Which of two values is better: the smaller, the larger, the one nearer to 0 or to the reference; or none.
-    source : str
-        Publication and equation.
-    interpretation : str
-        How to read a value: its range and its optimum.
-    interval : str
-        Interval method: bootstrap (percentile if resampling is biased), the metric's own method, or none.
-    no_interval : str
-        Reason why there is no interval; empty if there is one.
-    independent_rows : str
-        Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the
-        interval method.
-    tests_independence : bool
-        Whether the metric tests that rows are independent, so that its null distribution assumes it.
-    permutes_samples : bool
-        Whether the null distribution is that of a permutation test of two samples.
-    conditional_on : str
-        Data-dependent choices that are held fixed in the bootstrap.
-    distribution_free : bool
-        Whether the exact reference holds for any error distribution; the interval then decides if none is given.
-    uses_kernels : bool
-        Whether the metric uses kernels, and so the device, precision and memory options.
-    conditional : bool
-        Whether the metric can be evaluated at any input, including those of another file.
-    pointwise : bool
-        Whether the metric has a value per row.
-    several_targets : bool
-        Whether the metric accepts several target columns.
-    repeated_targets : bool
-        Whether the metric accepts several targets per input, given as rows with the same key.
-    above, below : str or None
-        How the model is wrong if the value is significantly above or below the reference.
-    uses : str
-        The part of the predictive distributions that the metric uses.
-    details : type
-        Type of the details in results.
-    infinite_if_impossible : bool
-        Whether an infinite value means that targets have probability 0 under the predictions.
-    exempt_laws : dict
-        Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons.
-    """
-
-    name: str
-    unit: str
-    needs: tuple[Need, ...]
-    alternative: Alternative
+    name: str  # Name of the metric and of its command
+    unit: str  # Unit of the value: "1", "y", "y^2" …
+    needs: tuple[Need, ...]  # Required data: targets (y), predictive distributions, inputs (x)
+    alternative: Alternative  # Values that are evidence against a model, relative to the null distribution
+    # Which of two values is better: the smaller, the larger, the one nearer to 0 or to the reference; or none
     orientation: Orientation
-    source: str
-    interpretation: str
+    source: str  # Publication and equation
+    interpretation: str  # How to read a value: its range and its optimum
+    # Interval method: bootstrap (percentile if resampling is biased), the metric's own method, or none
     interval: IntervalMethod = "bca"
-    no_interval: str = ""
+    no_interval: str = ""  # Reason why there is no interval; empty if there is one
+    # Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the
+    # interval method
     independent_rows: str = ""
+    # Whether the metric tests that rows are independent, so that its null distribution assumes it
     tests_independence: bool = False
-    permutes_samples: bool = False
-    conditional_on: str = ""
+    permutes_samples: bool = False  # Whether the null distribution is that of a permutation test of two samples
+    conditional_on: str = ""  # Data-dependent choices that are held fixed in the bootstrap
+    # Whether the exact reference holds for any error distribution; the interval then decides if none is given
     distribution_free: bool = False
-    uses_kernels: bool = False
-    conditional: bool = False
-    pointwise: bool = True
-    several_targets: bool = False
+    uses_kernels: bool = False  # Whether the metric uses kernels, and so the device, precision and memory options
+    conditional: bool = False  # Whether the metric can be evaluated at any input, including those of another file
+    pointwise: bool = True  # Whether the metric has a value per row
+    several_targets: bool = False  # Whether the metric accepts several target columns
+    # Whether the metric accepts several targets per input, given as rows with the same key
     repeated_targets: bool = False
+    # Whether an infinite value means that targets have probability 0 under the predictions
     infinite_if_impossible: bool = False
+    # above, below: how the model is wrong if the value is significantly above or below the reference
     above: Direction | None = None
     below: Direction | None = None
-    uses: Part = "distribution"
-    details: type[Details] = Details
+    uses: Part = "distribution"  # The part of the predictive distributions that the metric uses
+    details: type[Details] = Details  # Type of the details in results
+    # Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons
     exempt_laws: dict[str, str] = field(default_factory=dict)
 
     def result_fields(self) -> FieldTree:

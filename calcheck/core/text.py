@@ -64,13 +64,6 @@ END = "</script>"
 def embed(kind: str, content: str) -> str:
     r"""Return JSON as an element of a page.
 
-    Parameters
-    ----------
-    kind : str
-        What the data are: one word.
-    content : str
-        JSON in ASCII.
-
     Examples
     --------
     >>> print(embed("example", '["</script>"]'))

@@ -18,13 +18,7 @@ LEAST, LARGEST = 1e-75, 1e75  # Range of numbers whose squares and fourth powers
 
 
 def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
-    """Return batches of rows concatenated into one array.
-
-    Raises
-    ------
-    DataError
-        The row length differs between batches.
-    """
+    """Return batches of rows concatenated into one array."""
     lengths = {part.shape[1:] for part in parts}
     if len(lengths) > 1:
         msg = f"{name} is ragged: its rows have from {min(lengths)} to {max(lengths)} values"
@@ -35,26 +29,7 @@ def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
 def require(
     name: str, good: NDArray[np.bool_], rule: str, remedy: str = "", error: type[ValuesError] = ValuesError
 ) -> None:
-    """Raise an error unless every row is valid.
-
-    Parameters
-    ----------
-    name : str
-        Role of the array, for the message.
-    good : (n, ...) bool
-        True where the rule holds; a row is valid if all of its entries are True.
-    rule : str
-        Requirement, as in ``"must be positive"``.
-    remedy : str, optional
-        What the user can do.
-    error : type
-        Type of the error.
-
-    Raises
-    ------
-    ValuesError
-        Some rows are invalid; the message gives their number and the first row indices.
-    """
+    """Raise an error unless every row is valid. Shapes: good (n, ...)."""
     if good.all():
         return
     bad = np.asarray(~good.reshape(len(good), -1).all(axis=1))
@@ -86,14 +61,7 @@ def require_finite(name: str, values: NDArray[np.floating[Any]]) -> None:
 def require_moderate(name: str, values: NDArray[np.floating[Any]], *, power: int = 1) -> None:
     """Raise an error unless every value is finite and at most 1e75 in size (:func:`require`).
 
-    Parameters
-    ----------
-    name : str
-        Role of the array, for the message.
-    values : (n, ...)
-        The values.
-    power : int
-        2 for squares, such as variances, whose limit is that of their roots squared.
+    Shapes: values (n, ...).
     """
     largest = LARGEST**power
     if not values.size or (float(values.max()) <= largest and float(values.min()) >= -largest):
@@ -118,13 +86,7 @@ def require_counts(name: str, values: NDArray[np.float64], family: str) -> None:
 
 
 def require_different(names: list[str], owner: str, error: type[DataError] = DataError) -> None:
-    """Raise if a name occurs twice.
-
-    Raises
-    ------
-    DataError
-        Two columns have the same name.
-    """
+    """Raise if a name occurs twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         plural = "s" if len(twice) > 1 else ""

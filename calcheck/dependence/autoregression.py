@@ -17,22 +17,15 @@ MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
 
 @dataclass(frozen=True)
 class Autoregression:
-    """The sums of the autocorrelations of a stationary series.
+    """The sums of the autocorrelations of a stationary series."""
 
-    Parameters
-    ----------
-    variance_ratio : float
-        Long-run variance relative to the variance: the sum of the autocorrelations at all lags, 1 for independence.
-    memory : float
-        Mean absolute lag, weighted by autocorrelations, >= 0. The variance of the mean of a block of b times is too
-        small by the factor 1 - memory / b, to first order in 1 / b.
-    chance : float
-        Upper limit of the probability that a series of independent numbers fits as well, by its likelihood ratio,
-        multiplied by the number of orders that are tried.
-    """
-
+    # Long-run variance relative to the variance: the sum of the autocorrelations at all lags, 1 for independence
     variance_ratio: float
+    # Mean absolute lag, weighted by autocorrelations, >= 0. The variance of the mean of a block of b times is too small
+    # by the factor 1 - memory / b, to first order in 1 / b.
     memory: float
+    # Upper limit of the probability that a series of independent numbers fits as well, by its likelihood ratio,
+    # multiplied by the number of orders that are tried
     chance: float = 1.0
 
     @classmethod
@@ -42,9 +35,8 @@ class Autoregression:
         Coefficients solve the Yule-Walker equations, and the order, up to 10 log10(t), minimizes the corrected Akaike
         criterion: a daily cycle of hourly rows is found, too.
 
-        References
-        ----------
-        Hurvich, Tsai (1989), Biometrika 76, 297-307. Den Haan, Levin (1997), Handbook of Statistics 15, 299-342.
+        Source: Hurvich, Tsai (1989), Biometrika 76, 297-307. Den Haan, Levin (1997), Handbook of Statistics 15,
+        299-342.
         """
         coefficients, chance = _coefficients(series)
         if not len(coefficients):

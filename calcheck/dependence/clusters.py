@@ -23,25 +23,14 @@ MOST = 2_000  # More clusters would not improve the precision, and are joined
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """A division of n rows into G clusters: rows of different clusters are independent of each other.
+    """A division of n rows into G clusters: rows of different clusters are independent of each other."""
 
-    Parameters
-    ----------
-    label : (n,)
-        Number of the cluster of each row, 0 to G - 1.
-    inflation : float
-        Factor by which the variance between clusters is too small, >= 1: neighboring blocks of a series depend on
-        each other.
-    details : dict
-        What the clusters are, for reports.
-    messages : tuple of Message
-        What the clusters are, in words, and reasons to doubt inference from them.
-    """
-
-    label: NDArray[np.intp]
+    label: NDArray[np.intp]  # (n,), number of the cluster of each row, 0 to G - 1
+    # Factor by which the variance between clusters is too small, >= 1: neighboring blocks of a series depend on each
+    # other
     inflation: float = 1.0
-    details: dict[str, Any] = field(default_factory=dict)
-    messages: tuple[Message, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)  # What the clusters are, for reports
+    messages: tuple[Message, ...] = ()  # What the clusters are, in words, and reasons to doubt inference from them
 
     def __len__(self) -> int:
         """Return the number of clusters, G."""
@@ -71,17 +60,8 @@ class Clusters:
         clusters, t has at most :math:`2 G e / (G - e) - 1` degrees of freedom: those of the variance of influences with
         the kurtosis G / e.
 
-        Parameters
-        ----------
-        confidence : float
-            The coverage.
-        effective : float, optional
-            Effective number of clusters that determine the variance, :func:`.effective_rows`.
-
-        References
-        ----------
-        Hesterberg (2015), The American Statistician 69, 371-386: expanded percentile intervals. Satterthwaite (1946),
-        Biometrics Bulletin 2, 110-114.
+        Source: Hesterberg (2015), The American Statistician 69, 371-386: expanded percentile intervals. Satterthwaite
+        (1946), Biometrics Bulletin 2, 110-114.
         """
         from scipy.special import ndtr, stdtrit
 
@@ -103,15 +83,7 @@ class Clusters:
 def degrees_of_freedom(members: Values | NDArray[np.intp]) -> Values:
     """Return the number of clusters of equal sizes with the same information, minus 1, given the rows of each.
 
-    Parameters
-    ----------
-    members : (G, ...)
-        Number of rows of each cluster in some groups of rows; other clusters have none there.
-
-    Returns
-    -------
-    (...)
-        At least 1.
+    Shapes: members (G, ...).
     """
     largest = np.maximum(members.max(axis=0), 1e-300)
     shares = members / largest

@@ -26,11 +26,6 @@ def dependence_scores(rows: Predictions) -> Values:
     """Return the first two components of the PIT, centered, (n, 2); see :func:`.component`.
 
     For files of intervals, these are the side on which a target misses its widest interval, and whether it does.
-
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets and distributions, or intervals.
     """
     predictive = rows.distributions()
     if predictive.interval_levels is None:
@@ -53,20 +48,7 @@ FEWEST_BLOCKS = 6  # Minimum number of blocks whose length is chosen from the da
 
 
 def find_clusters(rows: Predictions, stated: RowDependence) -> Clusters | None:
-    """Return the clusters that the options state; None if rows are independent.
-
-    Parameters
-    ----------
-    rows : Predictions
-        The rows, with the named columns.
-    stated : RowDependence
-        The options.
-
-    Raises
-    ------
-    DataError
-        A value is missing, or there are fewer than five clusters or blocks.
-    """
+    """Return the clusters that the options state; None if rows are independent."""
     if not stated.is_stated:
         return None
     if stated.cluster is not None:
@@ -75,13 +57,7 @@ def find_clusters(rows: Predictions, stated: RowDependence) -> Clusters | None:
 
 
 def column_labels(rows: Predictions, column: str) -> NDArray[np.intp]:
-    """Return the number of each row's value of a column, in the order of the values, (n,).
-
-    Raises
-    ------
-    DataError
-        There is no such column, or a value is missing.
-    """
+    """Return the number of each row's value of a column, in the order of the values, (n,)."""
     values = _values(rows, column)
     missing = values != values  # noqa: PLR0124 - NaN and NaT differ from themselves
     if values.dtype.kind == "O":
@@ -94,13 +70,7 @@ def column_labels(rows: Predictions, column: str) -> NDArray[np.intp]:
 
 
 def time_labels(rows: Predictions, column: str | None) -> NDArray[np.intp]:
-    """Return the number of each row's time, in ascending order, (n,); without a column, the order of the file.
-
-    Raises
-    ------
-    DataError
-        There is no such column, or a value is missing or is no time.
-    """
+    """Return the number of each row's time, in ascending order, (n,); without a column, the order of the file."""
     if column is None:
         return np.argsort(np.argsort(rows.row_numbers(), kind="stable"), kind="stable")
     times = parse_times(column, _values(rows, column), rows.row_numbers())
@@ -143,9 +113,8 @@ def _blocks(rows: Predictions, time: str | None, length: int | None) -> Clusters
     The bias of the variance between blocks of length b is -memory / b, and its relative variance about b / t. Without a
     given length, both are equal: b = sqrt(memory * t), so that tests with Student's t have their size.
 
-    References
-    ----------
-    Sun, Phillips, Jin (2008), Econometrica 76, 175-194. Flegal, Jones (2010), Annals of Statistics 38, 1034-1070.
+    Source: Sun, Phillips, Jin (2008), Econometrica 76, 175-194. Flegal, Jones (2010), Annals of Statistics 38,
+    1034-1070.
     """
     place = time_labels(rows, time)
     count = int(place.max()) + 1
@@ -181,12 +150,7 @@ def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
 def series_dependence(scores: Values, place: NDArray[np.intp]) -> Autoregression:
     """Return the strongest dependence of the totals by time of scores (n, k), relative to independent rows.
 
-    Parameters
-    ----------
-    scores : (n, k)
-        Centered scores.
-    place : (n,)
-        Number of each row's time.
+    Shapes: place (n,).
     """
     freedom = float(degrees_of_freedom(np.bincount(place)))
     found = [_of_totals(column, np.bincount(place, column).astype(np.float64), freedom) for column in scores.T]

@@ -37,27 +37,14 @@ CHANCE = 0.02  # Maximum probability of a design effect that large if rows are i
 
 @dataclass(frozen=True)
 class DesignEffect:
-    """The variance of means of dependent rows, relative to that of independent rows.
+    """The variance of means of dependent rows, relative to that of independent rows."""
 
-    Parameters
-    ----------
-    column : str
-        The column by whose values rows depend on each other.
-    kind : str
-        What its values are: times or keys.
-    ratio : float
-        The design effect, the larger one of bias and dispersion of the PIT.
-    is_order : bool
-        Whether the column only increases over the rows and may hold times, or an input by which rows are sorted.
-    streamed : bool
-        Whether the rows were read in batches, which no option of dependence allows.
-    """
-
-    column: str
-    kind: Grouping
-    ratio: float
+    column: str  # The column by whose values rows depend on each other
+    kind: Grouping  # What its values are: times or keys
+    ratio: float  # The design effect, the larger one of bias and dispersion of the PIT
+    # Whether the column only increases over the rows and may hold times, or an input by which rows are sorted
     is_order: bool = False
-    streamed: bool = False
+    streamed: bool = False  # Whether the rows were read in batches, which no option of dependence allows
 
     @property
     def option(self) -> str:
@@ -122,15 +109,7 @@ def input_warnings(rows: Predictions) -> tuple[Message, ...]:
 
 
 def dependence_warnings(rows: Predictions, *, without_option: str = "") -> tuple[Message, ...]:
-    """Return a warning if rows depend on each other by one of the columns that were read.
-
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets and distributions.
-    without_option : str
-        Name of the study, if it has no option for rows that depend on each other.
-    """
+    """Return a warning if rows depend on each other by one of the columns that were read."""
     found = noticed_effect(rows)
     return () if found is None else (found.warning(without_option),)
 

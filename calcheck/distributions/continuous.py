@@ -49,25 +49,12 @@ class Continuous(Predictive):
 
 @dataclass(frozen=True, eq=False)
 class LocationScale(Continuous):
-    """Distributions of loc + scale Z, where the family defines the standard form Z.
-
-    Parameters
-    ----------
-    loc : (n,)
-        Locations, in the unit of the targets.
-    scale : (n,)
-        Scales, > 0, in the unit of the targets.
-
-    Raises
-    ------
-    ValuesError
-        A value is not finite, or a scale is not positive.
-    """
+    """Distributions of loc + scale Z, where the family defines the standard form Z."""
 
     names: ClassVar[tuple[str, str]] = ("loc", "scale")
     """Names of the location and the scale in messages."""
-    loc: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    loc: NDArray[np.float64]  # (n,), locations, in the unit of the targets
+    scale: NDArray[np.float64]  # (n,), scales, > 0, in the unit of the targets
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
@@ -87,13 +74,7 @@ class LocationScale(Continuous):
         """Return the quantiles of Z_i at levels p, (n,), or in the shape of p if they are equal for all rows."""
 
     def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - for overrides
-        """Return the integral of x f_i(x) from -inf to z_i for the density f_i of Z_i, (n,), <= 0.
-
-        Raises
-        ------
-        DataError
-            The family has no means.
-        """
+        """Return the integral of x f_i(x) from -inf to z_i for the density f_i of Z_i, (n,), <= 0."""
         msg = f"distributions of the family {self.family} have no partial means"
         raise DataError(msg)
 
@@ -102,13 +83,7 @@ class LocationScale(Continuous):
         """Return ``size`` draws of each Z_i, (n, size)."""
 
     def standard_moments(self, order: int) -> NDArray[np.float64]:
-        """Return E Z_i^k for k = 0, …, order, (order + 1,) if they are equal for all rows, else (n, order + 1).
-
-        Raises
-        ------
-        DataError
-            The moments do not exist.
-        """
+        """Return E Z_i^k for k = 0, …, order, (order + 1,) if they are equal for all rows, else (n, order + 1)."""
         return super().raw_moments(order)
 
     def raw_moments(self, order: int) -> NDArray[np.float64]:
@@ -269,12 +244,8 @@ SERIES_FROM = 50.0  # A from which the series is used: 5 terms are accurate to 1
 class Laplace(LocationScale):
     """Laplace distributions with density exp(-|y - loc| / scale) / (2 scale).
 
-    Parameters
-    ----------
-    loc : (n,)
-        Means and medians, in the unit of the targets.
-    scale : (n,)
-        Mean absolute deviations b, > 0; the standard deviations are sqrt(2) b.
+    ``loc``: means and medians, in the unit of the targets. ``scale``: mean absolute deviations b, > 0; the standard
+    deviations are sqrt(2) b.
     """
 
     family: ClassVar[str] = "laplace"
@@ -339,12 +310,8 @@ class Laplace(LocationScale):
 class Cauchy(LocationScale):
     """Cauchy distributions; their means and standard deviations do not exist.
 
-    Parameters
-    ----------
-    loc : (n,)
-        Medians, in the unit of the targets.
-    scale : (n,)
-        Half widths at half maximum, > 0, in the unit of the targets.
+    ``loc``: medians, in the unit of the targets. ``scale``: half widths at half maximum, > 0, in the unit of the
+    targets.
     """
 
     family: ClassVar[str] = "cauchy"

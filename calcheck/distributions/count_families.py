@@ -22,22 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Poisson(Counts):
-    """Poisson distributions.
-
-    Parameters
-    ----------
-    rate_ : (n,)
-        Means, > 0, at most 2^53.
-
-    Raises
-    ------
-    ValuesError
-        A rate is not positive, or out of range.
-    """
+    """Poisson distributions."""
 
     family: ClassVar[str] = "poisson"
     normalized: ClassVar[bool] = True
-    rate_: NDArray[np.float64]
+    rate_: NDArray[np.float64]  # (n,), means, > 0, at most 2^53
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
@@ -97,22 +86,11 @@ def poisson_from_rate(rate: NDArray[np.float64]) -> Poisson:
 
 @dataclass(frozen=True, eq=False)
 class Bernoulli(Predictive):
-    """Distributions on 0 and 1.
-
-    Parameters
-    ----------
-    probability : (n,)
-        Probabilities of 1, in (0, 1).
-
-    Raises
-    ------
-    ValuesError
-        A probability is not in (0, 1).
-    """
+    """Distributions on 0 and 1."""
 
     family: ClassVar[str] = "bernoulli"
     is_discrete: ClassVar[bool] = True
-    probability: NDArray[np.float64]
+    probability: NDArray[np.float64]  # (n,), probabilities of 1, in (0, 1)
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -174,25 +152,13 @@ BLOCK_VALUES = 1 << 18  # Numbers per block, 2 MiB
 
 @dataclass(frozen=True, eq=False)
 class NegativeBinomial(Counts):
-    """Negative binomial distributions, as Poisson distributions with a gamma-distributed rate.
-
-    Parameters
-    ----------
-    mu : (n,)
-        Means, > 0, at most 2^53.
-    size : (n,)
-        Shape of the gamma distribution, from 1e-75 to 1e75: the variance is mu + mu^2 / size. (n in scipy,
-        total_count in torch.)
-
-    Raises
-    ------
-    ValuesError
-        A parameter is not positive, or out of range.
-    """
+    """Negative binomial distributions, as Poisson distributions with a gamma-distributed rate."""
 
     family: ClassVar[str] = "nbinom"
     normalized: ClassVar[bool] = True
-    mu: NDArray[np.float64]
+    mu: NDArray[np.float64]  # (n,), means, > 0, at most 2^53
+    # (n,), shape of the gamma distribution, from 1e-75 to 1e75: the variance is mu + mu^2 / size. (n in scipy,
+    # total_count in torch.)
     size: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -344,26 +310,13 @@ class DoublePoisson(Counts):
     The probabilities are proportional to e^-k k^k / k! (e mu / k)^(phi k). The usual factor phi^(1/2) e^(-phi mu) is
     only approximate (the sum is 0.754 at mu = 0.5, phi = 3); here the normalization is computed by summation.
 
-    Parameters
-    ----------
-    mu : (n,)
-        Locations, > 0, at most 2^53; the mean is about mu.
-    phi : (n,)
-        Inverse dispersions, from 1e-75 to 1e75; the variance is about mu / phi. 1 is the Poisson distribution.
-
-    Raises
-    ------
-    ValuesError
-        A parameter is not positive, or out of range.
-
-    Notes
-    -----
     If the mass function is smooth at the scale of the spread, a sum over k <= y is the integral up to y + 1/2 minus
     1/24 of the integrand's slope there. For spreads >= 100, the error of the distribution function is below 2e-11.
     """
 
     family: ClassVar[str] = "double-poisson"
-    mu: NDArray[np.float64]
+    mu: NDArray[np.float64]  # (n,), locations, > 0, at most 2^53; the mean is about mu
+    # (n,), inverse dispersions, from 1e-75 to 1e75; the variance is about mu / phi. 1 is the Poisson distribution
     phi: NDArray[np.float64]
 
     def __post_init__(self) -> None:

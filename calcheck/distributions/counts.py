@@ -57,13 +57,7 @@ class Counts(Predictive):
 
     @staticmethod
     def require_countable(name: str, mean: NDArray[np.float64]) -> None:
-        """Raise an error unless means are positive and at most 2^53, up to which floats represent all whole numbers.
-
-        Raises
-        ------
-        ValuesError
-            A value is out of range.
-        """
+        """Raise an error unless means are positive and at most 2^53, up to which floats represent all whole numbers."""
         require_finite(name, mean)
         remedy = "Describe such counts by --mean and --std instead."
         require(
@@ -138,13 +132,7 @@ class Counts(Predictive):
         return values
 
     def support(self, stride: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the limits of the effective support, (n,) each, as multiples of a stride (n,).
-
-        Raises
-        ------
-        DataError
-            A support is too large to be summed.
-        """
+        """Return the limits of the effective support, (n,) each, as multiples of a stride (n,)."""
         mode = self.mode()
         stride = np.ones_like(mode) if stride is None else stride
         step = stride.copy()
@@ -173,17 +161,7 @@ class Counts(Predictive):
         return outer
 
     def masses(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of rows with the values of their common support and their probabilities.
-
-        Yields
-        ------
-        rows : (b,)
-            Indices of the rows of the block; each row is in exactly one block.
-        k : (w,)
-            Consecutive whole numbers.
-        mass : (b, w)
-            P(Y_i = k_j).
-        """
+        """Yield blocks of rows with the values of their common support and their probabilities, (b,)."""
         for rows, k, mass, _ in self._blocks():
             yield rows, k, mass
 

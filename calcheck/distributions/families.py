@@ -12,37 +12,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Convention:
-    """A parameterization of a family.
+    """A parameterization of a family."""
 
-    Parameters
-    ----------
-    spelling : str
-        Name in ``--dist``: the family, followed by the convention if there are several: ``gamma:torch``.
-    parameters : dict
-        Accepted column names of each parameter; the first is the canonical name.
-    meaning : str
-        Description of the parameters, for help and messages.
-    builder : str
-        Class or function in :mod:`calcheck.distributions` that creates the distributions from arrays, one keyword
-        argument per parameter: ``"positive.gamma_from_torch"``. It is imported when it is called.
-    location : str, optional
-        Location parameter, for files that contain errors y - location.
-    grouped : bool
-        Whether every parameter is a group of columns: arrays (n, k).
-    optional : tuple of str
-        Parameters that may be absent.
-    joint : bool
-        Whether the distributions are of several targets; groups of columns then differ in size.
-    """
-
-    spelling: str
-    parameters: dict[str, tuple[str, ...]]
-    meaning: str
+    spelling: str  # Name in `--dist`: the family, followed by the convention if there are several: `gamma:torch`
+    parameters: dict[str, tuple[str, ...]]  # Accepted column names of each parameter; the first is the canonical name
+    meaning: str  # Description of the parameters, for help and messages
+    # Class or function in `distributions` that creates the distributions from arrays, one keyword argument per
+    # parameter: "positive.gamma_from_torch". It is imported when it is called.
     builder: str
-    location: str | None = None
-    grouped: bool = False
-    optional: tuple[str, ...] = ()
-    joint: bool = False
+    location: str | None = None  # Location parameter, for files that contain errors y - location
+    grouped: bool = False  # Whether every parameter is a group of columns: arrays (n, k)
+    optional: tuple[str, ...] = ()  # Parameters that may be absent
+    joint: bool = False  # Whether the distributions are of several targets; groups of columns then differ in size
 
     @property
     def family(self) -> str:

@@ -30,15 +30,7 @@ REMEDY = "Pass --crossing sort to sort the quantiles of each row"
 def crossing_of(quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the largest amount by which a quantile of each row is below one at a lower level, (n,); 0 for none.
 
-    Parameters
-    ----------
-    quantiles : (n, q)
-        Quantiles, in the order of their levels.
-
-    Returns
-    -------
-    (n,)
-        In the unit of the quantiles, >= 0; NaN if a quantile is not finite.
+    Shapes: quantiles (n, q).
 
     Examples
     --------
@@ -51,20 +43,11 @@ def crossing_of(quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass
 class Crossing:
-    """The rows of a scan whose quantiles cross.
+    """The rows of a scan whose quantiles cross."""
 
-    Attributes
-    ----------
-    total : int
-        The number of rows with quantiles.
-    first : sequence of int
-        The numbers of the first of the crossing rows in the file.
-    amounts : list of (k,)
-        The amounts of crossing rows, in the unit of the quantiles, by batch.
-    """
-
-    total: int = 0
-    first: Sequence[int] = ()
+    total: int = 0  # The number of rows with quantiles
+    first: Sequence[int] = ()  # The numbers of the first of the crossing rows in the file
+    # (k,) each, the amounts of crossing rows, in the unit of the quantiles, by batch
     amounts: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
@@ -78,12 +61,7 @@ class Crossing:
         Sorting is the rearrangement of Chernozhukov, Fernández-Val and Galichon (2010), doi:10.3982/ECTA7880; the
         sorted quantiles are never farther from the right ones.
 
-        Parameters
-        ----------
-        quantiles : (n, q)
-            Quantiles, in the order of their levels.
-        places : sequence of int
-            The row numbers in the file.
+        Shapes: quantiles (n, q).
         """
         self.total += len(quantiles)
         amounts = crossing_of(quantiles)
@@ -106,15 +84,7 @@ class Crossing:
         return f"{self.count:,} of {self.total:,} rows, {self.extent()}"
 
     def message(self, name: str, first: Sequence[int]) -> str:
-        """Return why crossing quantiles are refused, and what to do.
-
-        Parameters
-        ----------
-        name : str
-            Name of the quantiles.
-        first : sequence of int
-            The numbers of the first crossing rows.
-        """
+        """Return why crossing quantiles are refused, and what to do."""
         return (
             f"{name} must not cross, but those of {self.count:,} of {self.total:,} rows do ({named_rows(first)}),"
             f" {self.extent()}, in the unit of y. {REMEDY}"
@@ -317,15 +287,9 @@ class Intervals(Predictive):
 
 @dataclass(frozen=True, eq=False)
 class Replicate(Intervals):
-    """Intervals of a replicate: its targets are inside, or outside, as drawn.
+    """Intervals of a replicate: its targets are inside, or outside, as drawn."""
 
-    Parameters
-    ----------
-    inside : (n, k)
-        Whether the target is inside each interval.
-    """
-
-    inside: NDArray[np.bool_] = field(kw_only=True)
+    inside: NDArray[np.bool_] = field(kw_only=True)  # (n, k), whether the target is inside each interval
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals are those of valid rows."""

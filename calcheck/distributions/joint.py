@@ -284,26 +284,13 @@ def from_cholesky(loc: Values, cholesky: Values) -> JointGaussian:
     """Return the distributions with means (n, t) and Cholesky factors of the covariances.
 
     The factors are (n, t, t), or (n, t (t + 1) / 2) with the lower triangle row by row, or (n, t t) row by row.
-
-    Raises
-    ------
-    DataError
-        The number of columns does not match.
     """
     _require_several_targets(loc)
     return JointGaussian(loc, _matrices("cholesky", cholesky, loc.shape[1]))
 
 
 def from_covariance(loc: Values, covariance: Values) -> JointGaussian:
-    """Return the distributions with means (n, t) and covariances, which have the forms of :func:`from_cholesky`.
-
-    Raises
-    ------
-    DataError
-        The number of columns does not match.
-    ValuesError
-        A value is not finite, or a covariance is not symmetric or not positive definite.
-    """
+    """Return the distributions with means (n, t) and covariances, which have the forms of :func:`from_cholesky`."""
     _require_several_targets(loc)
     lower = _matrices("covariance", covariance, loc.shape[1])
     require_moderate("covariance", lower, power=2)
@@ -344,13 +331,7 @@ def _matrices(name: str, values: Values, t: int) -> Values:
 
 
 def _cholesky_factors(matrices: Values) -> Values:
-    """Return the Cholesky factors of symmetric matrices (n, t, t).
-
-    Raises
-    ------
-    ValuesError
-        A matrix is not positive definite.
-    """
+    """Return the Cholesky factors of symmetric matrices (n, t, t)."""
     try:
         return np.asarray(np.linalg.cholesky(matrices))
     except np.linalg.LinAlgError:

@@ -26,21 +26,12 @@ class LazyPredictive(Predictive):
     """Distributions that are too large for memory, such as a million rows of 100 draws.
 
     Each method makes one pass over all rows, batch by batch, and keeps only the results in memory.
-
-    Parameters
-    ----------
-    read : callable
-        Returns an iterator over batches of distributions from the first row.
-    first : Predictive
-        The first distributions, which define the family.
-    count : int
-        Number of distributions, n.
     """
 
     family: ClassVar[str] = "deferred"
-    read: Callable[[], Iterator[Predictive]]
-    first: Predictive
-    count: int
+    read: Callable[[], Iterator[Predictive]]  # Returns an iterator over batches of distributions from the first row
+    first: Predictive  # The first distributions, which define the family
+    count: int  # Number of distributions, n
 
     def __len__(self) -> int:
         return self.count

@@ -27,26 +27,12 @@ GROUP_AXES = 2  # Number of axes of parameters: rows and components
 
 @dataclass(frozen=True, eq=False)
 class Mixture(Continuous):
-    """Mixtures of k normal distributions per row.
-
-    Parameters
-    ----------
-    loc : (n, k)
-        Means of the components, in the unit of the targets.
-    scale : (n, k)
-        Standard deviations of the components, > 0.
-    weight : (n, k)
-        Weights of the components, >= 0; they must sum to 1 within 1e-6, and are rescaled to an exact sum.
-
-    Raises
-    ------
-    ValuesError
-        A value is out of range, or the weights of a row do not sum to 1.
-    """
+    """Mixtures of k normal distributions per row."""
 
     family: ClassVar[str] = "mixture"
-    loc: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    loc: NDArray[np.float64]  # (n, k), means of the components, in the unit of the targets
+    scale: NDArray[np.float64]  # (n, k), standard deviations of the components, > 0
+    # (n, k), weights of the components, >= 0; they must sum to 1 within 1e-6, and are rescaled to an exact sum
     weight: NDArray[np.float64]
 
     def __post_init__(self) -> None:

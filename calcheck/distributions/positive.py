@@ -24,24 +24,11 @@ FAR = 5.0  # Distance from the mean in log y beyond which the direct formula of 
 
 @dataclass(frozen=True, eq=False)
 class Gamma(Positive):
-    """Gamma distributions on y > 0.
-
-    Parameters
-    ----------
-    shape : (n,)
-        Shapes, > 0.
-    scale : (n,)
-        Scales, > 0, in the unit of the targets; the mean is shape * scale.
-
-    Raises
-    ------
-    ValuesError
-        A value is not a positive number.
-    """
+    """Gamma distributions on y > 0."""
 
     family: ClassVar[str] = "gamma"
-    shape: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    shape: NDArray[np.float64]  # (n,), shapes, > 0
+    scale: NDArray[np.float64]  # (n,), scales, > 0, in the unit of the targets; the mean is shape * scale
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
@@ -126,23 +113,11 @@ TERMS = 24  # Number of terms of that series
 
 @dataclass(frozen=True, eq=False)
 class Weibull(Positive):
-    """Weibull distributions on y > 0: (y / scale)^c has a standard exponential distribution.
-
-    Parameters
-    ----------
-    c : (n,)
-        Shapes, > 0.
-    scale : (n,)
-        Scales, > 0, in the unit of the targets. Moments, quantiles and draws that overflow are infinite.
-
-    Raises
-    ------
-    ValuesError
-        A value is not a positive number.
-    """
+    """Weibull distributions on y > 0: (y / scale)^c has a standard exponential distribution."""
 
     family: ClassVar[str] = "weibull"
-    c: NDArray[np.float64]
+    c: NDArray[np.float64]  # (n,), shapes, > 0
+    # (n,), scales, > 0, in the unit of the targets. Moments, quantiles and draws that overflow are infinite.
     scale: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -242,23 +217,11 @@ NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2  # rule on [0, 1]
 
 @dataclass(frozen=True, eq=False)
 class LogNormal(Positive):
-    """Distributions of exp(Z), Z ~ N(mu, sigma^2), on y > 0.
-
-    Parameters
-    ----------
-    mu : (n,)
-        Means of log Y, for Y in the unit of the targets.
-    sigma : (n,)
-        Standard deviations of log Y, > 0. Moments, quantiles and draws that overflow are infinite.
-
-    Raises
-    ------
-    ValuesError
-        A value is not finite, or a sigma is not positive.
-    """
+    """Distributions of exp(Z), Z ~ N(mu, sigma^2), on y > 0."""
 
     family: ClassVar[str] = "lognormal"
-    mu: NDArray[np.float64]
+    mu: NDArray[np.float64]  # (n,), means of log Y, for Y in the unit of the targets
+    # (n,), standard deviations of log Y, > 0. Moments, quantiles and draws that overflow are infinite.
     sigma: NDArray[np.float64]
 
     def __post_init__(self) -> None:

@@ -78,17 +78,7 @@ class Positive(Continuous):
 
 
 class _Quadrature:
-    """Quadrature of kernel means and norms of distributions for one gamma.
-
-    Attributes
-    ----------
-    low, switch, high : (n,)
-        log y at the first node, at y* (infinite if the kernel is nowhere narrow) and at the last node.
-    point : (n,) bool
-        Whether a distribution is too narrow for the resolution of floats; it is then treated as a point mass.
-    subdivisions : int
-        Number of subdivisions between adjacent normal scores.
-    """
+    """Quadrature of kernel means and norms of distributions for one gamma."""
 
     def __init__(self, family: Positive, gamma: float) -> None:
         from scipy.special import ndtr, ndtri
@@ -99,7 +89,9 @@ class _Quadrature:
         with np.errstate(divide="ignore", over="ignore"):  # quantiles may underflow or overflow
             logs = np.stack([np.log(family.quantile(float(ndtr(score)))) for score in scores], axis=1)
         self.logs = np.clip(logs, np.log(CONSTANT * self.length), max(LARGEST, np.log(self.length)))  # (n, SCORES)
+        # (n,), log y at the first node, at y* (infinite if the kernel is nowhere narrow) and at the last node
         self.low, self.high = self.logs[:, 0], self.logs[:, -1]
+        # Number of subdivisions between adjacent normal scores
         self.subdivisions = max(MIN_SUBDIVISIONS, int(np.ceil(np.diff(self.logs, axis=1).max() / MAX_SUBDIVISION_LOG)))
         with np.errstate(divide="ignore"):  # several quantiles may be clipped to the same bound
             smooth = np.log(SMOOTH * self.length * np.diff(scores) / np.diff(self.logs, axis=1))
@@ -107,6 +99,7 @@ class _Quadrature:
         narrow_from = np.maximum(np.maximum(smooth, np.log(FAR * self.length)), self.logs[:, :-1])
         narrow = narrow_from < self.logs[:, 1:]
         first = narrow_from[np.arange(len(narrow)), narrow.argmax(axis=1)]
+        # (n,), whether a distribution is too narrow for the resolution of floats; it is then treated as a point mass
         self.point = self.high - self.low <= POINT * np.maximum(np.abs(self.low), 1)
         self.switch = np.where(narrow.any(axis=1) & ~self.point, first, np.inf)
 

@@ -35,23 +35,10 @@ MIN_KNOTS = 2  # The ends, 0 and 1
 
 @dataclass(frozen=True, eq=False)
 class Recalibrator:
-    """An increasing, piecewise linear map R of [0, 1] onto itself: the distribution function F becomes R(F(y)).
+    """An increasing, piecewise linear map R of [0, 1] onto itself: the distribution function F becomes R(F(y))."""
 
-    Parameters
-    ----------
-    probability : (k,)
-        Strictly increasing knots, from 0 to 1.
-    level : (k,)
-        Values of R at the knots, strictly increasing from 0 to 1.
-
-    Raises
-    ------
-    DataError
-        The knots or their values do not increase from 0 to 1.
-    """
-
-    probability: Values
-    level: Values
+    probability: Values  # (k,), strictly increasing knots, from 0 to 1
+    level: Values  # (k,), values of R at the knots, strictly increasing from 0 to 1
 
     def __post_init__(self) -> None:
         for name in ("probability", "level"):
@@ -70,12 +57,7 @@ class Recalibrator:
 
         Of points with equal probabilities, the one with the largest level is kept.
 
-        Parameters
-        ----------
-        probability, level : (k,)
-            Points in ascending order, in (0, 1).
-        most : int, optional
-            Maximum number of inner knots.
+        Shapes: probability, level (k,).
         """
         last = np.append(np.diff(probability) > 0, True)
         probability, level = probability[last], level[last]
@@ -107,13 +89,7 @@ class Recalibrator:
 def join_maps(
     parts: Sequence[tuple[tuple[Recalibrator, ...], NDArray[np.intp]]],
 ) -> tuple[tuple[Recalibrator, ...], NDArray[np.intp]]:
-    """Return the maps of several batches of rows as one tuple, and the index of the map of each row.
-
-    Parameters
-    ----------
-    parts : sequence of (maps, (n,))
-        Maps of each batch, and the index of each row's map among them.
-    """
+    """Return the maps of several batches of rows as one tuple, and the index of the map of each row."""
     maps = tuple({id(each): each for found, _ in parts for each in found}.values())
     places = {id(each): place for place, each in enumerate(maps)}
     return maps, np.concatenate([np.array([places[id(each)] for each in found])[which] for found, which in parts])
@@ -127,17 +103,13 @@ HALVINGS = 60  # Pieces of each tail; the outermost has a probability of 2^-60 o
 
 
 class StandardForm:
-    """A standard distribution Z with a recalibrated distribution function R(F(z)).
+    """A standard distribution Z with a recalibrated distribution function R(F(z))."""
 
-    Parameters
-    ----------
-    standard : LocationScale
-        One distribution, with location 0 and scale 1; symmetric.
-    recalibrator : Recalibrator
-        The map R.
-    """
-
-    def __init__(self, standard: LocationScale, recalibrator: Recalibrator) -> None:
+    def __init__(
+        self,
+        standard: LocationScale,  # One distribution, with location 0 and scale 1; symmetric
+        recalibrator: Recalibrator,  # The map R
+    ) -> None:
         self.standard, self.recalibrator = standard, recalibrator
 
     def cdf(self, z: Values) -> Values:
@@ -216,21 +188,11 @@ def _nodes(edges: Values) -> tuple[Values, Values]:
 
 @dataclass(frozen=True, eq=False)
 class _Recalibrated:
-    """Rows of a base family with one map of probabilities each.
+    """Rows of a base family with one map of probabilities each."""
 
-    Parameters
-    ----------
-    base : Predictive
-        The n distributions F_i before the recalibration.
-    maps : tuple of Recalibrator
-        The maps.
-    which : (n,)
-        Index of each row's map.
-    """
-
-    base: Any
+    base: Any  # The n distributions F_i before the recalibration
     maps: Maps
-    which: Places
+    which: Places  # (n,), index of each row's map
 
     @classmethod
     def from_map(cls, base: Predictive, recalibrator: Recalibrator) -> Self:
@@ -400,18 +362,6 @@ def recalibrate(predictive: Predictive, recalibrator: Recalibrator) -> Predictiv
 
     Location-scale families with one standard form, and counts, remain distributions with densities or probabilities.
     Others become quantiles: at their own levels if they are given by quantiles, otherwise at :data:`LEVELS`.
-
-    Parameters
-    ----------
-    predictive : Predictive
-        The n distributions F_i.
-    recalibrator : Recalibrator
-        The map R.
-
-    Raises
-    ------
-    DataError
-        The family states no distribution function, has several targets, or needs quantiles beyond those it states.
     """
     predictive = predictive.load()
     if isinstance(predictive, Counts):
@@ -443,13 +393,7 @@ def _from_draws(samples: Samples, recalibrator: Recalibrator) -> Quantiles:
 
 
 def _from_quantiles(quantiles: Quantiles, recalibrator: Recalibrator) -> Quantiles:
-    """Return the quantiles at the same levels after the map.
-
-    Raises
-    ------
-    DataError
-        The map needs quantiles beyond the outermost levels.
-    """
+    """Return the quantiles at the same levels after the map."""
     levels, wanted = quantiles.levels, recalibrator.inverse(quantiles.levels)
     inside = (wanted >= levels[0] - LEVEL_TOLERANCE) & (wanted <= levels[-1] + LEVEL_TOLERANCE)
     if inside.sum() < MIN_LEVELS:

@@ -44,12 +44,7 @@ def mix(words: Words) -> Words:
 def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
     """Return a hash of each row, (n,); rows with equal numbers have equal hashes at any position.
 
-    Parameters
-    ----------
-    columns : list of (n, ...)
-        Numbers (0 and -0 are equal, and so are numbers with nearly 10 equal digits) or hashes.
-    key : int
-        Key of the hash function.
+    Shapes: columns (n, ...) each.
     """
     hashed = np.full(len(columns[0]), key, dtype=np.uint64)
     for column in columns:
@@ -74,24 +69,18 @@ class RowRandom:
     Each number is a hash of the key of its row, the index of its replicate, and its index within both. A replicate can
     thus be drawn without the previous ones, and a row without the other rows.
 
-    Parameters
-    ----------
-    keys : (n,) of whole numbers
-        Key of each row.
-    first : int
-        Index of the first replicate.
-    calls : int
-        Number of earlier method calls.
-
-    Notes
-    -----
     Results are (n, size) with one replicate per column, or (n,) for the first replicate only. Uniform numbers have
     52 bits and are in (0, 1). Methods: normal by Box and Muller (1958), for two replicates at a time; Student-t by
     Bailey (1994); gamma by Marsaglia and Tsang (2000); Poisson by inversion and, for rates of at least 10, by Hormann's
     PTRS (1993) with log probabilities that are accurate at any rate.
     """
 
-    def __init__(self, keys: Words, first: int = 0, calls: int = 0) -> None:
+    def __init__(
+        self,
+        keys: Words,  # (n,) of whole numbers, key of each row
+        first: int = 0,  # Index of the first replicate
+        calls: int = 0,  # Number of earlier method calls
+    ) -> None:
         self._keys, self._first, self._calls = keys, first, calls
 
     def for_replicate(self, replicate: int) -> RowRandom:
@@ -168,18 +157,10 @@ class RowRandom:
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """The random numbers of rows in one replicate.
+    """The random numbers of rows in one replicate."""
 
-    Parameters
-    ----------
-    keys : (k,)
-        Keys of the rows.
-    offset : int
-        Offset of the replicate and the call.
-    """
-
-    keys: Words
-    offset: int
+    keys: Words  # (k,), keys of the rows
+    offset: int  # Offset of the replicate and the call
 
     def take(self, rows: NDArray[np.intp]) -> _Numbers:
         """Return the random numbers of the selected rows."""

@@ -246,18 +246,10 @@ def outside_central(level: float, draws: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PooledDraws:
-    """The m + 1 values of each row (target and draws), sorted once for all exchanges.
+    """The m + 1 values of each row (target and draws), sorted once for all exchanges."""
 
-    Parameters
-    ----------
-    y : (n,)
-        Targets.
-    samples : Samples
-        Samples with m draws per row.
-    """
-
-    y: Values
-    samples: Samples
+    y: Values  # (n,), targets
+    samples: Samples  # Samples with m draws per row
 
     def exchange(self, chosen: Places) -> tuple[Values, ExchangedSamples]:
         """Return one of the m + 1 values of each row as its target, and the other m, as :meth:`Samples.exchange`."""
@@ -310,18 +302,11 @@ class ExchangedSamples(Predictive):
     """The remaining m draws of each row after an exchange of its target.
 
     Equal to :class:`Samples`, at a cost per row that does not depend on m for most methods.
-
-    Parameters
-    ----------
-    pooled : PooledDraws
-        The m + 1 values of each row.
-    swapped_draws : (n,)
-        Index of the new target: 0 for the original target, j for draw j - 1.
     """
 
     family: ClassVar[str] = "samples"
-    pooled: PooledDraws
-    swapped_draws: Places
+    pooled: PooledDraws  # The m + 1 values of each row
+    swapped_draws: Places  # (n,), index of the new target: 0 for the original target, j for draw j - 1
 
     def __len__(self) -> int:
         return len(self.swapped_draws)

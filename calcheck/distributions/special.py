@@ -60,9 +60,7 @@ def gamma_below(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[n
 
     There, scipy's series of 2,000 terms ends too early: from a shape of 1e6 on, and by a factor of 1.5 for 1e8.
 
-    References
-    ----------
-    Temme (1979), "The asymptotic expansion of the incomplete gamma functions".
+    Source: Temme (1979), "The asymptotic expansion of the incomplete gamma functions".
     """
     from scipy.special import gammainc
 
@@ -120,12 +118,7 @@ def monomials(points: Values, exponents: NDArray[np.intp]) -> Values:
 def shifted_moments(loc: Values, scale: Values, standard: Values) -> Values:
     """Return E (loc + scale Z)^k for k = 0, …, q, (…, q + 1), by the binomial theorem.
 
-    Parameters
-    ----------
-    loc, scale : (…)
-        Location and scale.
-    standard : (q + 1,) or (…, q + 1)
-        E Z^k.
+    Shapes: standard (q + 1,) or (…, q + 1).
     """
     with np.errstate(over="ignore", invalid="ignore"):  # moments that overflow are not finite
         powers = [
@@ -176,14 +169,7 @@ def joint_normal_kernel_mean(
     With G = diag(gamma)^(1/2) and M = I + 2 G L L^T G, the value is det(M)^(-1/2) exp(-(G d)^T M^(-1) (G d)), computed
     by elimination of one target at a time. Its pivots are at least 1.
 
-    Parameters
-    ----------
-    distances : (t, n, r)
-        Distances d of the points from the means.
-    cholesky : (n, t, t)
-        Lower triangular factors L.
-    gamma : (t,) or (r, t)
-        Parameter of the kernel; shared, or per point.
+    Shapes: distances (t, n, r), cholesky (n, t, t), gamma (t,) or (r, t).
     """
     t = len(distances)
     away = [in_lengths(distances[one], gamma[..., one]) for one in range(t)]

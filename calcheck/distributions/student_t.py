@@ -35,22 +35,9 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 class StudentT(LocationScale):
     """Student-t distributions.
 
-    Parameters
-    ----------
-    loc : (n,)
-        Medians, in the unit of the targets.
-    scale : (n,)
-        Scales, > 0; the standard deviations are scale sqrt(df / (df - 2)).
-    df : (n,)
-        Degrees of freedom, > 0.
+    ``loc``: medians, in the unit of the targets. ``scale``: scales, > 0; the standard deviations are scale sqrt(df /
+    (df - 2)).
 
-    Raises
-    ------
-    ValuesError
-        A value is not finite, or a scale or a df is not positive.
-
-    Notes
-    -----
     Y = loc + scale Z / sqrt(s) with Z ~ N(0, 1) and s ~ Gamma(df / 2, df / 2). Kernel means and norms are those of
     normal distributions, averaged over s by the trapezoidal rule in log s. In the strip |Im log s| <= 1.4, the
     integrand is at most cos(Im log s)^(-df / 2) times the density. This bounds the error and determines the step.
@@ -59,7 +46,7 @@ class StudentT(LocationScale):
     family: ClassVar[str] = "student-t"
     df_label: ClassVar[str] = "df"
     """Name of the degrees of freedom in messages."""
-    df: NDArray[np.float64]
+    df: NDArray[np.float64]  # (n,), degrees of freedom, > 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,13 +92,7 @@ class StudentT(LocationScale):
         return np.asarray(stdtrit(self.df, p))
 
     def standard_moments(self, order: int) -> NDArray[np.float64]:
-        """Return E Z^k = E Z^(k - 2) (k - 1) df / (df - k) for even k and 0 for odd k, (n, order + 1).
-
-        Raises
-        ------
-        DataError
-            Some distributions have no moment of this order.
-        """
+        """Return E Z^k = E Z^(k - 2) (k - 1) df / (df - k) for even k and 0 for odd k, (n, order + 1)."""
         self._require_df_above(order, f"finite moment of order {order}")
         moments = np.zeros((len(self), order + 1))
         moments[:, 0] = 1
@@ -120,13 +101,7 @@ class StudentT(LocationScale):
         return moments
 
     def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the integral of x f(x) up to z, (n,): -(df + z^2) / (df - 1) f(z).
-
-        Raises
-        ------
-        DataError
-            Some distributions have no mean.
-        """
+        """Return the integral of x f(x) up to z, (n,): -(df + z^2) / (df - 1) f(z)."""
         self._require_df_above(1, "mean")
         near = np.clip(z, -FARTHEST, FARTHEST)
         return np.asarray(-(self.df + near**2) / (self.df - 1) * np.exp(self.standard_log_density(near)))
@@ -140,11 +115,6 @@ class StudentT(LocationScale):
         In units of the scale, it is z (2 F(z) - 1) + E|Z - Z'| / 2 (exp(u) - 1) with
         u = log(B(1/2, df / 2) / B(1/2, df - 1/2)) - (df - 1) / 2 log(1 + z^2 / df), which is 0 at df = 1. This form is
         accurate for df close to 1 and for large df.
-
-        Raises
-        ------
-        DataError
-            Some distributions have no mean.
         """
         self._require_df_above(1, "mean, and so no CRPS")
         z, df = self.standardize(y), self.df
@@ -181,15 +151,7 @@ class StudentT(LocationScale):
     def _mixtures(
         self, gamma: float, size: int
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of up to ``size`` rows with the quadrature rule for means over s, valid for kernels >= gamma.
-
-        Yields
-        ------
-        rows : (b,)
-            Indices of rows; each row is in exactly one block.
-        mixing, weight : (b, w)
-            Nodes s and their weights.
-        """
+        """Yield blocks of up to ``size`` rows with the quadrature rule for means over s, valid for kernels >= gamma."""
         low, high, step = self._mixing_range(gamma)
         order = np.argsort((high - low) / step)
         for start in range(0, len(order), size):

@@ -28,39 +28,20 @@ POOL_POINTS = 4000  # Maximum points in the pool; a grid then spans 800 length s
 
 @dataclass(frozen=True)
 class Fineness:
-    """Accuracy with which features represent targets and distributions.
+    """Accuracy with which features represent targets and distributions."""
 
-    Parameters
-    ----------
-    tolerance : float
-        Maximum residual of the squared norm of an element, which is at most 1.
-    tail : float
-        Tail mass of a distribution, on each side, that need not be represented.
-    points : int
-        Maximum number of points in the pool.
-    """
-
-    tolerance: float = TOLERANCE
-    tail: float = TAILS[0]
-    points: int = POOL_POINTS
+    tolerance: float = TOLERANCE  # Maximum residual of the squared norm of an element, which is at most 1
+    tail: float = TAILS[0]  # Tail mass of a distribution, on each side, that need not be represented
+    points: int = POOL_POINTS  # Maximum number of points in the pool
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianAtoms:
-    """Elements of the feature space: mean embeddings of normal distributions, or points where the std is 0.
+    """Elements of the feature space: mean embeddings of normal distributions, or points where the std is 0."""
 
-    Parameters
-    ----------
-    mean : (p, t)
-        Means.
-    std : (p, t)
-        Standard deviations, >= 0.
-    gamma : (t,)
-        Parameters of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2.
-    """
-
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
+    mean: NDArray[np.float64]  # (p, t)
+    std: NDArray[np.float64]  # (p, t), standard deviations, >= 0
+    # (t,), parameters of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2
     gamma: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -77,13 +58,7 @@ class GaussianAtoms:
 
     @property
     def kernels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the kernel of each element with points: factor_j exp(-sum_c gamma_jc (u_c - mean_jc)^2).
-
-        Returns
-        -------
-        gamma : (p, t)
-        factor : (p,)
-        """
+        """Return the kernel of each element with points: factor_j exp(-sum_c gamma_jc (u_c - mean_jc)^2), (p, t)."""
         flattened = 1 / (1 + 2 * self.gamma * self.std**2)
         return self.gamma * flattened, np.sqrt(np.prod(flattened, axis=1))
 

@@ -28,61 +28,31 @@ SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """Distances between two embeddings.
+    """Distances between two embeddings."""
 
-    Parameters
-    ----------
-    values : (trials, m)
-        |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, per trial.
-    dof : Dof
-        Effective degrees of freedom of the data's embedding.
-    iterations : int
-        Total number of products with the Gram matrix.
-    residual : float
-        Largest relative residual of the regressions.
-    sizes : (n,)
-        |psi(y_i) - E psi(Y'_i)|^2, averaged over trials.
-    rms : float
-        Root mean square of the regression outputs over rows: a residual changes a value by about residual * rms.
-    preconditioner : int
-        Largest rank of a preconditioner; 0 if none was used.
-    """
-
-    values: NDArray[np.float64]
-    dof: Dof
-    iterations: int
-    residual: float
-    sizes: NDArray[np.float64]
+    values: NDArray[np.float64]  # (trials, m), |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, per trial
+    dof: Dof  # Effective degrees of freedom of the data's embedding
+    iterations: int  # Total number of products with the Gram matrix
+    residual: float  # Largest relative residual of the regressions
+    sizes: NDArray[np.float64]  # (n,), |psi(y_i) - E psi(Y'_i)|^2, averaged over trials
+    # Root mean square of the regression outputs over rows: a residual changes a value by about residual * rms
     rms: float
-    preconditioner: int
+    preconditioner: int  # Largest rank of a preconditioner; 0 if none was used
 
 
 def distances(
     ridge: KernelRidge,
-    observed: NDArray[np.float64],
-    predicted: Iterable[NDArray[np.float64]],
+    observed: NDArray[np.float64],  # (n, r)
+    predicted: Iterable[NDArray[np.float64]],  # (n, r) each
     *,
     lambda_: float,
     lambda_model: float,
-    points: NDArray[np.float64] | None,
+    points: NDArray[np.float64] | None,  # (m, d)
 ) -> Distances:
     """Return the distances between the embeddings of the data and of the model, in one or several trials.
 
     With lambda = lambda', a single regression of psi(y) - E psi(Y') is enough. At the fitted inputs, its value is
     psi(y) - E psi(Y') - n_lambda B, which needs no further product with K.
-
-    Parameters
-    ----------
-    ridge : KernelRidge
-        Regression on the n inputs.
-    observed : (n, r)
-        Features psi of the targets.
-    predicted : iterable of (n, r)
-        E psi of the predictive distributions, per trial.
-    lambda_, lambda_model : float
-        Regularizers of the two embeddings.
-    points : (m, d), optional
-        Normalized evaluation inputs; default: the fitted inputs.
     """
     done: list[Regression] = []
     values, sizes, apart_by = [], [], []
@@ -124,27 +94,11 @@ def distances(
 def noise(
     ridge: KernelRidge, sizes: NDArray[np.float64], lambda_: float, points: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float64], float]:
-    r"""Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
+    """Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
 
     Exact if K + n_lambda I is factorized. Otherwise the mean of (sum_i a_i(x) e_i sqrt(s_i))^2 over random signs e.
 
-    Parameters
-    ----------
-    ridge : KernelRidge
-        Regression on the n inputs.
-    sizes : (n,)
-        s_i = |psi(y_i) - E psi(Y'_i)|^2.
-    lambda_ : float
-        Regularizer lambda.
-    points : (m, d), optional
-        Normalized evaluation inputs; default: the fitted inputs.
-
-    Returns
-    -------
-    (m,)
-        Noise term at each input.
-    float
-        Standard error of its mean; 0 if exact.
+    Shapes: sizes (n,), points (m, d).
     """
     if ridge.solver == "cholesky":
         return CholeskySmoother(ridge, lambda_, points).smooth_squared(sizes[:, None])[:, 0], 0.0
@@ -172,35 +126,17 @@ def _groups(items: Iterable[NDArray[np.float64]], size: int) -> Iterator[list[ND
 
 def difference_influences(
     ridge: KernelRidge,
-    observed: Values,
-    models: Sequence[tuple[Values, Values]],
+    observed: Values,  # (n, r)
+    models: Sequence[tuple[Values, Values]],  # ((n, r), (n, r)) each
     lambdas: tuple[float, float],
     *,
     unbiased: bool,
 ) -> Values:
-    r"""Return the influence of each row on the difference "second minus first" of mean squared distances, (n,).
+    """Return the influence of each row on the difference "second minus first" of mean squared distances, (n,).
 
     Let A and A' be the smoothers of the data and of the models, d the difference of the models' embeddings (first minus
     second), and b their mean. The difference is the inner product of A' d and 2 (A psi - A' b), divided by n. It is
     linear in the rows of d and in the rows of (psi, b), so each row has two contributions.
-
-    Parameters
-    ----------
-    ridge : KernelRidge
-        Regression on the n inputs, which both models share.
-    observed : (n, r)
-        Features psi of the targets.
-    models : sequence of ((n, r), (n, r))
-        E psi of both models' distributions, per trial.
-    lambdas : (float, float)
-        Regularizers lambda of the embeddings of the data and of the models.
-    unbiased : bool
-        Whether the noise term (the contribution of each row to itself) is subtracted from the squares.
-
-    Returns
-    -------
-    (n,)
-        Influences; they sum to twice the difference.
     """
     means = [mean for pair in models for mean in pair]
     one = lambdas[0] == lambdas[1]
@@ -231,22 +167,7 @@ def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda
     On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where
     a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel k on normalized inputs.
-    x : (n, d)
-        Normalized inputs: all of them, or a uniform sample of a few hundred.
-    scaling : Scaling
-        Normalization of the inputs.
-    lambda_ : float
-        Regularizer lambda.
-
-    Returns
-    -------
-    dict
-        ``distance``: Euclidean distance of normalized inputs, or in the unit of the input for a single column.
-        ``unit``: unit of the distance. ``share_of_rows``: mean share of the rows within this distance of an input.
+    Shapes: x (n, d).
     """
     from scipy.linalg import cho_factor, cho_solve
     from scipy.spatial.distance import cdist
@@ -277,14 +198,7 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
     K + n_lambda I is factorized, for at most 2,048 rows. Otherwise the squared weights are those of a low-rank
     approximation, and the difference is estimated with random signs.
 
-    Parameters
-    ----------
-    ridge : KernelRidge
-        Regression on n inputs.
-    lambda_ : float
-        Regularizer lambda.
-    points : (m, d), optional
-        Normalized evaluation inputs x; default: the n fitted inputs.
+    Shapes: points (m, d).
     """
     n, limits = ridge.n, ridge.run.limits
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, limits.reach_signs))

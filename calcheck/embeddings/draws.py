@@ -20,13 +20,7 @@ COPIES = 4  # Number of arrays of draws in memory during sampling
 
 
 def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
-    """Return the representation of the model, with a default if it is None.
-
-    Raises
-    ------
-    OptionError
-        The option does not fit the distributions.
-    """
+    """Return the representation of the model, with a default if it is None."""
     sampled = predictive.n_draws is not None
     if chosen == "exact" and sampled:
         msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
@@ -38,15 +32,7 @@ def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
 
 
 def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> Iterator[Predictive]:
-    """Yield the representation of the model in each trial: the distributions, or draws from them.
-
-    Raises
-    ------
-    OptionError
-        The draws exceed the memory limit.
-    DataError
-        The distributions cannot be sampled.
-    """
+    """Yield the representation of the model in each trial: the distributions, or draws from them."""
     size = draws_of(predictive, chosen)
     if not isinstance(size, int):
         yield predictive

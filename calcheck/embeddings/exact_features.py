@@ -7,22 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ExactFeatures:
-    """Residuals of exact features: 0, or the tolerance of a factorization.
+    """Residuals of exact features: 0, or the tolerance of a factorization."""
 
-    Parameters
-    ----------
-    rank : int
-        Number of features.
-    points, rows : float
-        Largest residual of a target, and of a predictive distribution.
-    quadrature : float
-        Error of the mean embeddings.
-    """
-
-    rank: int
+    rank: int  # Number of features
+    # points, rows: largest residual of a target, and of a predictive distribution
     points: float = 0.0
     rows: float = 0.0
-    quadrature: float = 0.0
+    quadrature: float = 0.0  # Error of the mean embeddings
 
     @property
     def features(self) -> ExactFeatures:

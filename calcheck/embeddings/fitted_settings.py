@@ -30,37 +30,17 @@ def narrow_kernel_warnings(neighbors: float | None, unit: str, remedy: str) -> t
 
 @dataclass(frozen=True, eq=False)
 class KernelSettings:
-    """Settings that depend on the data.
+    """Settings that depend on the data."""
 
-    Parameters
-    ----------
-    scaling : Scaling
-        Normalization of the inputs.
-    kernel : Kernel
-        k_X on normalized inputs.
-    features : TargetFeatures
-        psi with k_Y(u, v) = psi(u) . psi(v).
-    predictive : Predictive
-        Distributions that the features represent.
-    details : dict
-        The same settings as reported in JSON.
-    """
-
-    scaling: Scaling
-    kernel: Kernel
-    features: TargetFeatures
-    predictive: Predictive
-    details: dict[str, Any]
+    scaling: Scaling  # Normalization of the inputs
+    kernel: Kernel  # k_X on normalized inputs
+    features: TargetFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
+    predictive: Predictive  # Distributions that the features represent
+    details: dict[str, Any]  # The same settings as reported in JSON
 
     @property
     def rbf_features(self) -> OutputFeatures:
-        """Features of an RBF kernel on targets, the only one that landmarks support.
-
-        Raises
-        ------
-        TypeError
-            The kernel is another one.
-        """
+        """Features of an RBF kernel on targets, the only one that landmarks support."""
         from calcheck.embeddings.output_features import OutputFeatures
 
         if not isinstance(self.features, OutputFeatures):

@@ -42,24 +42,12 @@ NARROW = 0.1  # Error, relative to the width of the null distribution, that cann
 
 @dataclass(frozen=True)
 class LandmarkOptions:
-    """Number of landmarks, sampling and limits.
+    """Number of landmarks, sampling and limits."""
 
-    Parameters
-    ----------
-    count : int or None
-        Number of landmarks M; None to increase it until the tolerance is met.
-    by : str
-        ``"uniform"`` or ``"leverage"``.
-    tolerance : float
-        Target relative error of the mean.
-    max_flops : float
-        Maximum multiply-adds of one pass over the rows.
-    """
-
-    count: int | None
-    by: LandmarkSampling
-    tolerance: float
-    max_flops: float
+    count: int | None  # Number of landmarks M; None to increase it until the tolerance is met
+    by: LandmarkSampling  # "uniform" or "leverage"
+    tolerance: float  # Target relative error of the mean
+    max_flops: float  # Maximum multiply-adds of one pass over the rows
 
     @classmethod
     def from_metric(cls, chosen: Any) -> LandmarkOptions:
@@ -76,27 +64,13 @@ class LandmarkOptions:
 
 @dataclass(frozen=True, eq=False)
 class NystroemEmbedding:
-    """Nyström ridge regressions on the rows of a source.
+    """Nyström ridge regressions on the rows of a source."""
 
-    Parameters
-    ----------
-    settings : KernelSettings
-        Kernels, normalization, features of targets.
-    source : Source
-        The rows.
-    options : LandmarkOptions
-        Number and sampling of landmarks.
-    run : Run
-        Device, precision, seed, progress, and number of replicates.
-    reason : str
-        Why the Nyström approximation is used.
-    """
-
-    settings: KernelSettings
-    source: Source
-    options: LandmarkOptions
-    run: Run
-    reason: str
+    settings: KernelSettings  # Kernels, normalization, features of targets
+    source: Source  # The rows
+    options: LandmarkOptions  # Number and sampling of landmarks
+    run: Run  # Device, precision, seed, progress, and number of replicates
+    reason: str  # Why the Nyström approximation is used
     factorized: dict[float, NystroemFit] = field(default_factory=dict)
 
     def from_fit(self, settings: KernelSettings, source: Source) -> NystroemEmbedding:
@@ -157,11 +131,6 @@ class NystroemEmbedding:
         """Return output directions, landmarks and validation inputs; the source is a sample of n rows.
 
         The number of landmarks is determined on the sample.
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the targets or the predictions.
         """
         rows = self.source.predictions()
         pilot = rows.take(slice(self._limits.pilot_rows))
@@ -244,30 +213,14 @@ class NystroemEmbedding:
 
 @dataclass(frozen=True, eq=False)
 class NystroemFit:
-    """Fit of the data and of the replicates.
+    """Fit of the data and of the replicates."""
 
-    Parameters
-    ----------
-    by : NystroemEmbedding
-        The embedding that was fitted.
-    measured : NystroemNorms
-        Mean norms with errors, the data first.
-    landmarks : Landmarks
-        Landmarks, evaluated inputs and validation inputs.
-    places : (E,) intp
-        Row numbers of the evaluated rows.
-    groups : (int, int)
-        Number of outputs of the data, and of each replicate.
-    bounds : FeatureError
-        Residuals of the output features.
-    """
-
-    by: NystroemEmbedding
-    measured: NystroemNorms
-    landmarks: Landmarks
-    places: NDArray[np.intp]
-    groups: tuple[int, int]
-    bounds: FeatureError
+    by: NystroemEmbedding  # The embedding that was fitted
+    measured: NystroemNorms  # Mean norms with errors, the data first
+    landmarks: Landmarks  # Landmarks, evaluated inputs and validation inputs
+    places: NDArray[np.intp]  # (E,), row numbers of the evaluated rows
+    groups: tuple[int, int]  # Number of outputs of the data, and of each replicate
+    bounds: FeatureError  # Residuals of the output features
 
     @property
     def values(self) -> Values:

@@ -66,13 +66,7 @@ class LaplaceEmbeddings(ABC):
 
 
 def laplace_embeddings(predictive: Predictive, gamma: tuple[float, ...]) -> LaplaceEmbeddings:
-    """Return the mean embeddings of distributions in the kernel exp(-sum_c gamma_c |u_c - v_c|).
-
-    Raises
-    ------
-    DataError
-        The distributions have no mean embeddings that can be computed.
-    """
+    """Return the mean embeddings of distributions in the kernel exp(-sum_c gamma_c |u_c - v_c|)."""
     samples = predictive.load()
     if isinstance(samples, Samples):  # not cached: their tables are large
         single = samples.targets == 1 and samples.draws.size * len(samples) <= MAX_VALUES
@@ -183,19 +177,14 @@ class ScalarEmbeddings(LaplaceEmbeddings):
 
 
 class AtomEmbeddings(ScalarEmbeddings):
-    """Embeddings of distributions, or of sums of them, with atoms at common points.
+    """Embeddings of distributions, or of sums of them, with atoms at common points."""
 
-    Parameters
-    ----------
-    atoms : (w,)
-        Points, increasing.
-    masses : (n, w) or sparse
-        P(Y_i = s_k).
-    gamma : float
-        Parameter of the kernel.
-    """
-
-    def __init__(self, atoms: Values, masses: Values | csr_array, gamma: float) -> None:
+    def __init__(
+        self,
+        atoms: Values,  # (w,), points, increasing
+        masses: Values | csr_array,  # (n, w), P(Y_i = s_k)
+        gamma: float,  # Parameter of the kernel
+    ) -> None:
         self._atoms, self._masses, self._gamma = atoms, masses, gamma
 
     def _dense(self, rows: slice = slice(None)) -> Values:
@@ -320,23 +309,17 @@ def _require_room(predictive: Predictive, points: int) -> None:
 
 
 class SmoothEmbeddings(ScalarEmbeddings):
-    """Embeddings of continuous distributions, from their distribution functions at Gauss-Legendre nodes of panels.
+    """Embeddings of continuous distributions, from their distribution functions at Gauss-Legendre nodes of panels."""
 
-    Parameters
-    ----------
-    edges : (w + 1,)
-        Ends of the panels, increasing; all but a negligible probability lies between the first and the last.
-    left : (n, w, q)
-        h at the q nodes of each panel.
-    end : (n,)
-        h at the last edge.
-    means : (n, w, q)
-        E exp(-gamma |s - Y_i|) at the nodes.
-    gamma : float
-        Parameter of the kernel.
-    """
-
-    def __init__(self, edges: Values, left: Values, end: Values, means: Values, gamma: float) -> None:
+    def __init__(
+        self,
+        # (w + 1,), ends of the panels, increasing; all but a negligible probability lies between the first and the last
+        edges: Values,
+        left: Values,  # (n, w, q), h at the q nodes of each panel
+        end: Values,  # (n,), h at the last edge
+        means: Values,  # (n, w, q), E exp(-gamma |s - Y_i|) at the nodes
+        gamma: float,  # Parameter of the kernel
+    ) -> None:
         self._edges, self._gamma, self._rule = edges, gamma, _Rule(left.shape[2])
         self._left, self._end, self._means = left, end, means
 
@@ -409,25 +392,17 @@ class SmoothEmbeddings(ScalarEmbeddings):
 
 
 class _Rule:
-    """Gauss-Legendre quadrature and interpolation at q nodes of [-1, 1].
-
-    Attributes
-    ----------
-    nodes, weights : (q,)
-        The quadrature rule.
-    integrals : (q, q)
-        Matrix of the integrals from -1 to each node, of the polynomial with given values at the nodes.
-    coefficients : (q, q)
-        Matrix of the Legendre coefficients of that polynomial.
-    """
+    """Gauss-Legendre quadrature and interpolation at q nodes of [-1, 1]."""
 
     def __init__(self, q: int) -> None:
         from numpy.polynomial import legendre
 
-        self.nodes, self.weights = legendre.leggauss(q)
+        self.nodes, self.weights = legendre.leggauss(q)  # (q,), the quadrature rule
         degrees = np.arange(q)
+        # (q, q), matrix of the Legendre coefficients of that polynomial
         self.coefficients = legendre.legvander(self.nodes, q - 1).T * self.weights * (degrees[:, None] + 0.5)
         integrated = legendre.legint(np.eye(q), lbnd=-1, axis=0)
+        # (q, q), matrix of the integrals from -1 to each node, of the polynomial with given values at the nodes
         self.integrals = legendre.legvander(self.nodes, q) @ integrated @ self.coefficients
 
     def at(self, points: Values) -> Values:

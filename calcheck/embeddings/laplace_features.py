@@ -45,17 +45,10 @@ class LaplaceFeatures:
     """Features psi with psi(u) . psi(v) = exp(-sum_c gamma_c |u_c - v_c|), for targets and distributions together.
 
     Each target and each distribution is a feature by itself, so their number grows with the rows.
-
-    Parameters
-    ----------
-    gamma : (t,)
-        Parameter of the kernel for each target column.
-    run : Run
-        Memory limit.
     """
 
-    gamma: Values
-    run: Run
+    gamma: Values  # (t,), parameter of the kernel for each target column
+    run: Run  # Memory limit
 
     @property
     def rank(self) -> int:
@@ -63,13 +56,7 @@ class LaplaceFeatures:
         return 0
 
     def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], ExactFeatures]:
-        """Return the features of targets (p, t), and of the n distributions of each trial.
-
-        Raises
-        ------
-        OptionError
-            The Gram matrix of all targets and distributions exceeds the memory limit.
-        """
+        """Return the features of targets (p, t), and of the n distributions of each trial."""
         first, *others = models
         every = first.load().join([each.load() for each in others])
         size = len(points) + len(every)
@@ -94,18 +81,10 @@ class LaplaceFeatures:
 
 @dataclass(frozen=True, eq=False)
 class PairForm:
-    """A quadratic form sum_ij Q_ij delta_i . delta_j - sum_i d_i |delta_i|^2.
+    """A quadratic form sum_ij Q_ij delta_i . delta_j - sum_i d_i |delta_i|^2."""
 
-    Parameters
-    ----------
-    root : (k, n)
-        R with Q = R^T R.
-    diagonal : (n,)
-        d.
-    """
-
-    root: Values
-    diagonal: Values
+    root: Values  # (k, n), R with Q = R^T R
+    diagonal: Values  # (n,), d
 
 
 class _Known:
@@ -144,13 +123,7 @@ class _Known:
 
     @property
     def _of_one_target(self) -> ScalarEmbeddings:
-        """The embeddings.
-
-        Raises
-        ------
-        TypeError
-            The distributions have several targets.
-        """
+        """The embeddings."""
         if not isinstance(self.embeddings, ScalarEmbeddings):
             msg = f"expected embeddings of one target, got {type(self.embeddings).__name__}"
             raise TypeError(msg)
@@ -158,19 +131,16 @@ class _Known:
 
 
 class SharedLaplace:
-    """Features of the targets and distributions of many data sets in one Laplace kernel.
+    """Features of the targets and distributions of many data sets in one Laplace kernel."""
 
-    Parameters
-    ----------
-    data : DataSet
-        The data, as opposed to the replicates; all have its gamma.
-    features : LaplaceFeatures
-        The kernel.
-    differences : bool
-        Whether only the differences of the features of targets and of distributions are used; they are cheaper.
-    """
-
-    def __init__(self, data: DataSet, features: LaplaceFeatures, *, differences: bool) -> None:
+    def __init__(
+        self,
+        data: DataSet,  # The data, as opposed to the replicates; all have its gamma
+        features: LaplaceFeatures,  # The kernel
+        *,
+        # Whether only the differences of the features of targets and of distributions are used; they are cheaper
+        differences: bool,
+    ) -> None:
         self._data, self._features, self._differences = data, features, differences
         self._own = OfDistributions(data, self._embed)
         self._pooled = OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
@@ -196,13 +166,6 @@ class SharedLaplace:
 
         Nothing is factorized: sums over pairs of sorted targets are cumulative sums, and means of the distributions are
         mixed with the weights once for all data sets.
-
-        Parameters
-        ----------
-        each : DataSet
-            The data, or a replicate.
-        observed, model : SmootherMatrix
-            Smoother matrices of targets and distributions, (m, n) each.
         """
         stretch = self._stretch(each.model[0])
         weights = observed if stretch == 1 else observed.plus(stretch - 1, model)
@@ -287,13 +250,7 @@ class SharedLaplace:
 
 
 def _draws(predictive: Predictive) -> Values:
-    """Return the draws of samples, (n, m) or (n, m, t).
-
-    Raises
-    ------
-    TypeError
-        The distributions are not samples.
-    """
+    """Return the draws of samples, (n, m) or (n, m, t)."""
     samples = predictive.load()
     if not isinstance(samples, Samples):
         msg = f"exchanged draws need samples, got {type(samples).__name__}"

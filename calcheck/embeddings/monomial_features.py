@@ -29,26 +29,11 @@ MAX_FEATURES = 1500  # Maximum number of monomials
 
 @dataclass(frozen=True, eq=False)
 class MonomialFeatures:
-    """Features psi with psi(u) . psi(v) = (sum_c gamma_c u_c v_c + coef0)^degree: weighted monomials.
+    """Features psi with psi(u) . psi(v) = (sum_c gamma_c u_c v_c + coef0)^degree: weighted monomials."""
 
-    Parameters
-    ----------
-    gamma : (t,)
-        Scale of each target column.
-    degree : int
-        Degree of the kernel.
-    coef0 : float
-        Constant of the kernel.
-
-    Raises
-    ------
-    OptionError
-        The monomials are too many.
-    """
-
-    gamma: Values
-    degree: int
-    coef0: float
+    gamma: Values  # (t,), scale of each target column
+    degree: int  # Degree of the kernel
+    coef0: float  # Constant of the kernel
 
     def __post_init__(self) -> None:
         if self.rank > MAX_FEATURES:
@@ -86,13 +71,7 @@ class MonomialFeatures:
         return monomials(points, self.exponents) * self.weights
 
     def of_distributions(self, predictive: Predictive) -> Values:
-        """Return E psi(Y_i), (n, r).
-
-        Raises
-        ------
-        DataError
-            The moments do not exist, or overflow.
-        """
+        """Return E psi(Y_i), (n, r)."""
         moments = predictive.mixed_moments(self.exponents)
         good = np.asarray(np.isfinite(moments).all(axis=1))
         if not good.all():
@@ -113,17 +92,13 @@ class MonomialFeatures:
 
 
 class SharedMonomials:
-    """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only.
+    """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only."""
 
-    Parameters
-    ----------
-    data : DataSet
-        The data, as opposed to the replicates.
-    features : MonomialFeatures
-        The features in the kernel of the data.
-    """
-
-    def __init__(self, data: DataSet, features: MonomialFeatures) -> None:
+    def __init__(
+        self,
+        data: DataSet,  # The data, as opposed to the replicates
+        features: MonomialFeatures,  # The features in the kernel of the data
+    ) -> None:
         self._data, self._features = data, features
         self._means = OfDistributions(data, features.of_distributions)
         self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)

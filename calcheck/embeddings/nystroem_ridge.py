@@ -52,30 +52,17 @@ RANGE_SHARE = 0.3  # Reported error: share of the range between the lower and up
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Landmarks, evaluated inputs and validation inputs, all normalized.
+    """Landmarks, evaluated inputs and validation inputs, all normalized."""
 
-    Parameters
-    ----------
-    landmarks : (M, d)
-        Landmarks c: regression functions are linear combinations of the k(c, .).
-    evaluated : (E, d)
-        Inputs of a uniform sample of the rows that means are computed over; all rows if they are few.
-    validation : (S, d)
-        Validation inputs, on which the error is estimated; may be a subset of the evaluated inputs.
-    weights : (S,)
-        Number of rows that each validation input represents; the sum is n.
-    rows : int
-        Number of rows n.
-    validation_from_rows : bool
-        Whether the validation inputs are from these rows.
-    """
-
+    # (M, d), landmarks c: regression functions are linear combinations of the k(c, .)
     landmarks: NDArray[np.floating[Any]]
+    # (E, d), inputs of a uniform sample of the rows that means are computed over; all rows if they are few
     evaluated: NDArray[np.floating[Any]]
+    # (S, d), validation inputs, on which the error is estimated; may be a subset of the evaluated inputs
     validation: NDArray[np.floating[Any]]
-    weights: NDArray[np.float64]
-    rows: int
-    validation_from_rows: bool = True
+    weights: NDArray[np.float64]  # (S,), number of rows that each validation input represents; the sum is n
+    rows: int  # Number of rows n
+    validation_from_rows: bool = True  # Whether the validation inputs are from these rows
 
     @property
     def inclusion_probabilities(self) -> NDArray[np.float64]:
@@ -85,36 +72,16 @@ class Landmarks:
 
 @dataclass(frozen=True, eq=False)
 class NystroemNorms:
-    """Norms of several regressions with corrections and errors of their means.
+    """Norms of several regressions with corrections and errors of their means."""
 
-    Parameters
-    ----------
-    values : (E, g)
-        |F_M(x)| of each of g regressions at the evaluated inputs.
-    corrections : (g,)
-        Estimated mean difference between the exact norms and these values.
-    errors : (g,)
-        Estimated error of the corrected mean norm.
-    dof : float
-        Effective degrees of freedom tr K (K + n_lambda I)^-1.
-    dof_error : float
-        Maximum error of dof.
-    coefficients : (M, c)
-        Coefficients of the regression functions k(x, landmarks) @ coefficients.
-    root : (M, k)
-        H with coefficients = H H^T Z^T R.
-    shares : (k,)
-        Eigenvalues of H^T Z^T Z H, between 0 and 1.
-    """
-
-    values: Values
-    corrections: Values
-    errors: Values
-    dof: float
-    dof_error: float
-    coefficients: Values
-    root: Values
-    shares: Values
+    values: Values  # (E, g), |F_M(x)| of each of g regressions at the evaluated inputs
+    corrections: Values  # (g,), estimated mean difference between the exact norms and these values
+    errors: Values  # (g,), estimated error of the corrected mean norm
+    dof: float  # Effective degrees of freedom tr K (K + n_lambda I)^-1
+    dof_error: float  # Maximum error of dof
+    coefficients: Values  # (M, c), coefficients of the regression functions k(x, landmarks) @ coefficients
+    root: Values  # (M, k), H with coefficients = H H^T Z^T R
+    shares: Values  # (k,), eigenvalues of H^T Z^T Z H, between 0 and 1
 
     @property
     def means(self) -> Values:
@@ -123,21 +90,15 @@ class NystroemNorms:
 
 
 class NystroemRidge:
-    """Nyström ridge regressions of groups of outputs (o columns, then groups of q columns), and their norms.
+    """Nyström ridge regressions of groups of outputs (o columns, then groups of q columns), and their norms."""
 
-    Parameters
-    ----------
-    sums : RowSums
-        Sums over the n rows.
-    kernel : Kernel
-        k_X.
-    landmarks : Landmarks
-        Landmarks, evaluated inputs and validation inputs.
-    run : Run
-        Device and precision.
-    """
-
-    def __init__(self, sums: RowSums, kernel: Kernel, landmarks: Landmarks, run: Run) -> None:
+    def __init__(
+        self,
+        sums: RowSums,  # Sums over the n rows
+        kernel: Kernel,  # k_X
+        landmarks: Landmarks,  # Landmarks, evaluated inputs and validation inputs
+        run: Run,  # Device and precision
+    ) -> None:
         self._sums, self._kernel, self._landmarks, self._run = sums, kernel, landmarks, run
         if not (np.isfinite(sums.landmarks).all() and np.isfinite(sums.validation).all()):
             raise NumericalError(OVERFLOW_MESSAGE)

@@ -45,37 +45,18 @@ NEGLIGIBLE = 1e-6  # Nyström residuals below this share of k(x, x) are negligib
 
 @dataclass(frozen=True, eq=False)
 class StreamedLandmarks:
-    """Settings fitted once to the first rows and shared by all later batches.
+    """Settings fitted once to the first rows and shared by all later batches."""
 
-    Parameters
-    ----------
-    scaling : Scaling
-        Normalization of the inputs.
-    kernel : Kernel
-        k_X on normalized inputs.
-    features : OutputFeatures
-        psi with k_Y(u, v) = psi(u) . psi(v).
-    directions : (r, q)
-        Orthonormal principal directions of the regression outputs.
-    landmarks, validation : (M, d), (S, d)
-        Normalized inputs.
-    key : int
-        Seed of the hashes that rows are sampled by.
-    precision : str
-        Precision of kernel values.
-    details : dict
-        The same settings as reported in JSON.
-    """
-
-    scaling: Scaling
-    kernel: Kernel
-    features: OutputFeatures
-    directions: Values
+    scaling: Scaling  # Normalization of the inputs
+    kernel: Kernel  # k_X on normalized inputs
+    features: OutputFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
+    directions: Values  # (r, q), orthonormal principal directions of the regression outputs
+    # landmarks, validation: (M, d), (S, d), normalized inputs
     landmarks: Inputs
     validation: Inputs
-    key: int
-    precision: Precision
-    details: dict[str, Any]
+    key: int  # Seed of the hashes that rows are sampled by
+    precision: Precision  # Precision of kernel values
+    details: dict[str, Any]  # The same settings as reported in JSON
 
     @classmethod
     def select(
@@ -87,13 +68,7 @@ class StreamedLandmarks:
         lambda_: float,
         run: Run,
     ) -> StreamedLandmarks:
-        """Return the directions, landmarks and validation inputs for a sample of the rows.
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the targets or the predictions.
-        """
+        """Return the directions, landmarks and validation inputs for a sample of the rows."""
         run = as_precise(sample.rows, run.for_worker())
         by = NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
         (directions, few), landmarks, validation = by.selected(lambda_, sample.n)
@@ -148,31 +123,16 @@ class StreamedLandmarks:
 
 @dataclass(frozen=True, eq=False)
 class StreamedFit:
-    """Fit of the data and of the replicates from accumulated sums.
+    """Fit of the data and of the replicates from accumulated sums."""
 
-    Parameters
-    ----------
-    by : StreamedLandmarks
-        The fitted settings.
-    measured : NystroemNorms
-        Mean norms with errors, the data first.
-    landmarks : Landmarks
-        Landmarks, evaluated inputs and validation inputs.
-    squared_norms : (k, 4)
-        Squared norms of sampled rows (:meth:`StreamedLandmarks.fit`).
-    validation_residual, residual : (S,), (p,)
-        Nyström residuals of the validation inputs, and of a sample of all rows.
-    run : Run
-        Device and precision.
-    """
-
-    by: StreamedLandmarks
-    measured: NystroemNorms
-    landmarks: Landmarks
-    squared_norms: Values
+    by: StreamedLandmarks  # The fitted settings
+    measured: NystroemNorms  # Mean norms with errors, the data first
+    landmarks: Landmarks  # Landmarks, evaluated inputs and validation inputs
+    squared_norms: Values  # (k, 4), squared norms of sampled rows (`fit`)
+    # validation_residual, residual: (S,), (p,), Nyström residuals of the validation inputs, and of a sample of all rows
     validation_residual: Values
     residual: Values
-    run: Run
+    run: Run  # Device and precision
 
     def details(self, options: LandmarkOptions, quadrature: float) -> dict[str, Any]:
         """Return the report details of the fit."""

@@ -31,24 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class RowSums:
-    """Sums over n rows, with M landmarks, S validation inputs and c outputs.
+    """Sums over n rows, with M landmarks, S validation inputs and c outputs."""
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    landmarks : (M, M)
-        Z^T Z with Z = K_nM.
-    validation : (S, M)
-        K_Sn Z.
-    outputs : (M + S, c)
-        K_Mn R stacked on K_Sn R, where R are the regression outputs.
-    """
-
-    n: int
-    landmarks: Values
-    validation: Values
-    outputs: Values
+    n: int  # Number of rows
+    landmarks: Values  # (M, M), Z^T Z with Z = K_nM
+    validation: Values  # (S, M), K_Sn Z
+    outputs: Values  # (M + S, c), K_Mn R stacked on K_Sn R, where R are the regression outputs
 
     def add(self, other: RowSums) -> None:
         """Add the sums over other rows in place."""
@@ -60,27 +48,13 @@ class RowSums:
 
 @dataclass(frozen=True, eq=False)
 class RegressionTargets:
-    """Regression outputs psi(y) - E psi(Y') of the targets and of replicates, projected on a few directions.
+    """Regression outputs psi(y) - E psi(Y') of the targets and of replicates, projected on a few directions."""
 
-    Parameters
-    ----------
-    features : OutputFeatures
-        psi.
-    directions : (r, o)
-        Orthonormal principal directions of the outputs, largest variation first.
-    few : int
-        Number of directions q for replicates, which need less accuracy.
-    replicates : int
-        Number of replicates R of the targets, drawn from the predictions.
-    run : Run
-        Provides the seed of the replicates.
-    """
-
-    features: OutputFeatures
-    directions: Values
-    few: int
-    replicates: int
-    run: Run
+    features: OutputFeatures  # psi
+    directions: Values  # (r, o), orthonormal principal directions of the outputs, largest variation first
+    few: int  # Number of directions q for replicates, which need less accuracy
+    replicates: int  # Number of replicates R of the targets, drawn from the predictions
+    run: Run  # Provides the seed of the replicates
 
     @property
     def groups(self) -> Groups:
@@ -116,28 +90,15 @@ def principal_directions(features: OutputFeatures, y: Values, predictive: Predic
 
 @dataclass(frozen=True, eq=False)
 class RowProducts:
-    """Function that computes the sums over a batch of rows.
+    """Function that computes the sums over a batch of rows."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        k_X on normalized inputs.
-    scaling : Scaling
-        Normalization of the inputs.
-    landmarks, validation : (M, d), (S, d)
-        Normalized inputs.
-    outputs : RegressionTargets
-        Regression outputs.
-    run : Run
-        Device and precision.
-    """
-
-    kernel: Kernel
-    scaling: Scaling
+    kernel: Kernel  # k_X on normalized inputs
+    scaling: Scaling  # Normalization of the inputs
+    # landmarks, validation: (M, d), (S, d), normalized inputs
     landmarks: NDArray[np.floating[Any]]
     validation: NDArray[np.floating[Any]]
     outputs: RegressionTargets
-    run: Run
+    run: Run  # Device and precision
 
     def __call__(self, batch: Predictions) -> RowSums:
         array = self.run.backend()
@@ -171,15 +132,9 @@ class RowProducts:
 
 @dataclass(eq=False)
 class Norms:
-    """Norms at rows, in row order.
+    """Norms at rows, in row order."""
 
-    Parameters
-    ----------
-    parts : list of (b,)
-        Norms of each batch.
-    """
-
-    parts: list[Values]
+    parts: list[Values]  # (b,) each, norms of each batch
 
     def add(self, other: Norms) -> None:
         """Append the norms at other rows."""
@@ -193,20 +148,13 @@ class Norms:
 
 @dataclass(frozen=True, eq=False)
 class RowNorms:
-    """Function that computes the norm of a regression at every row of a batch.
+    """Function that computes the norm of a regression at every row of a batch."""
 
-    Parameters
-    ----------
-    kernel, scaling, landmarks, run
-        As in :class:`RowProducts`.
-    coefficients : (M, q)
-        Coefficients of the regression.
-    """
-
+    # kernel, scaling, landmarks, run: as in `RowProducts`
     kernel: Kernel
     scaling: Scaling
     landmarks: NDArray[np.floating[Any]]
-    coefficients: Values
+    coefficients: Values  # (M, q), coefficients of the regression
     run: Run
 
     def __call__(self, batch: Predictions) -> Norms:

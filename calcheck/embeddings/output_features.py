@@ -38,17 +38,10 @@ class OutputFeatures:
     """Feature map psi from targets, or distributions of targets, to r features.
 
     psi(u) = L^-1 <phi(u), pivots>, where L L^T is the Gram matrix of the pivots: the projection onto their span.
-
-    Parameters
-    ----------
-    pivots : GaussianAtoms
-        Pivots: r elements of the feature space.
-    factor : (r, r)
-        L, lower triangular.
     """
 
-    pivots: GaussianAtoms
-    factor: NDArray[np.float64]
+    pivots: GaussianAtoms  # Pivots: r elements of the feature space
+    factor: NDArray[np.float64]  # (r, r), L, lower triangular
 
     @property
     def rank(self) -> int:
@@ -74,13 +67,7 @@ class OutputFeatures:
     def embed(
         self, points: NDArray[np.float64], models: Iterable[Predictive]
     ) -> tuple[NDArray[np.float64], Iterator[NDArray[np.float64]], FeatureError]:
-        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error.
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the targets, or the predictions.
-        """
+        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
         observed = self.of_points(points)
         bounds = FeatureError(self, observed)
         return observed, map(bounds.embed, models), bounds
@@ -130,12 +117,7 @@ class OutputFeatures:
     ) -> NDArray[np.float64]:
         """Return M, (r, r), with psi(u)^T M psi(v) the inner product of the projections of u and v in another kernel.
 
-        Parameters
-        ----------
-        products : (r, r)
-            Inner products of the pivots in the other kernel.
-        along : (r, q), optional
-            Directions D; then D^T M D is returned, (q, q).
+        Shapes: products (r, r), along (r, q).
         """
         from scipy.linalg import solve_triangular
 
@@ -146,15 +128,7 @@ class OutputFeatures:
         return np.asarray(turned.T @ products @ turned)
 
     def residual_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
-        """Return the largest residuals of draws (n, m) or (n, m, t) and of rows.
-
-        Returns
-        -------
-        float
-            Largest residual of one draw.
-        float
-            Largest residual of the distribution of a row, bounded by the mean over its draws.
-        """
+        """Return the largest residuals of draws (n, m) or (n, m, t) and of rows."""
         worst = worst_row = ROUNDING
         for rows in self._blocks(len(draws), each=draws.shape[1]):
             points = draws[rows].reshape(-1, self.pivots.mean.shape[1])
@@ -187,9 +161,9 @@ def residual_of_points(features: NDArray[np.float64]) -> float:
 
 
 def output_features(
-    y: NDArray[np.float64],
+    y: NDArray[np.float64],  # (n, t)
     predictive: Predictive,
-    gamma: NDArray[np.float64],
+    gamma: NDArray[np.float64],  # (t,)
     rng: Generator,
     fineness: Fineness = FINE,
 ) -> OutputFeatures:
@@ -199,24 +173,6 @@ def output_features(
     a margin of one length scale over the targets, the draws, and each distribution up to a tail mass of 1e-9. If the
     grid is too large, and for vector targets, the pool consists of the points and the embeddings of normal
     distributions.
-
-    Parameters
-    ----------
-    y : (n, t)
-        Targets.
-    predictive : Predictive
-        Distributions that the features must represent; parametric, or samples.
-    gamma : (t,)
-        Gamma of the kernel on targets.
-    rng : Generator
-        Random generator; selects elements if the pool is too large.
-    fineness : Fineness
-        Accuracy of the features.
-
-    Returns
-    -------
-    OutputFeatures
-        The features. The caller checks their residuals (:class:`FeatureError`).
     """
     tolerance, most = fineness.tolerance, fineness.points
     whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None
@@ -240,45 +196,23 @@ def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> Outpu
 
 
 class FeatureError:
-    """Largest residuals of the features; each call of :meth:`embed` updates them.
-
-    Attributes
-    ----------
-    points : float
-        Largest residual of a target or a draw, whose squared norm is 1.
-    rows : float
-        Largest residual of the squared norm of a predictive distribution.
-    quadrature : float
-        Maximum quadrature error of the mean embeddings.
-    """
+    """Largest residuals of the features; each call of :meth:`embed` updates them."""
 
     def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
-        """Compute the residuals of the targets from their features (n, r).
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the targets.
-        """
+        """Compute the residuals of the targets from their features (n, r)."""
         self.features = features
-        self.quadrature = 0.0
-        self.points = residual_of_points(observed)
+        self.quadrature = 0.0  # Maximum quadrature error of the mean embeddings
+        self.points = residual_of_points(observed)  # Largest residual of a target or a draw, whose squared norm is 1
         if self.points > MAX_RESIDUAL:
             msg = (
                 f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
                 f" features miss {self.points:.1%} of the squared norm of a target. Pass a smaller --gamma-y"
             )
             raise DataError(msg)
-        self.rows = 0.0
+        self.rows = 0.0  # Largest residual of the squared norm of a predictive distribution
 
     def embed(self, predictive: Predictive) -> NDArray[np.float64]:
-        """Return E psi(Y_i), (n, r).
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the predictions.
-        """
+        """Return E psi(Y_i), (n, r)."""
         embedded = self.features.of_distributions(predictive)
         self.quadrature = max(self.quadrature, predictive.kernel_error)
         if isinstance(predictive, Samples):

@@ -40,20 +40,11 @@ MAX_STEPS, STEP_TOLERANCE = 50, 1e-8  # Newton's method: maximum iterations, and
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Groups of rows within which labels are permuted.
+    """Groups of rows within which labels are permuted."""
 
-    Parameters
-    ----------
-    group : (n,)
-        Group number of each row.
-    labels : (n,)
-        Whether a row is from the first sample.
-    by : str
-        How groups are formed: equal inputs, consecutive inputs, or similar propensity scores; or all rows.
-    """
-
-    group: NDArray[np.intp]
-    labels: Labels
+    group: NDArray[np.intp]  # (n,), group number of each row
+    labels: Labels  # (n,), whether a row is from the first sample
+    # How groups are formed: equal inputs, consecutive inputs, or similar propensity scores; or all rows
     by: Literal["equal inputs", "input", "propensity", "all rows"]
 
     @property
@@ -82,14 +73,7 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
     If every input occurs in both samples, rows with equal inputs are grouped, and the permutation test is exact.
     Otherwise, consecutive rows are grouped: by input for a single column, by estimated propensity score for several.
 
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs of both samples.
-    labels : (n,)
-        Whether a row is from the first sample.
-    features : callable
-        Returns Z, (n, q), with the kernel on inputs approximated by Z Z^T, for estimating the propensity score.
+    Shapes: x (n, d), labels (n,).
     """
     same, first, second = _equal_inputs(x, labels)
     if (first > 0).all() and (second > 0).all():
@@ -106,12 +90,7 @@ def joint_strata(x: Values, labels: Labels) -> Strata:
     equally frequent in both samples, as for draws of a model at the inputs of the data, rows with equal inputs are
     grouped. Exchanging any rows would then make the inputs differ, which those of the samples do not.
 
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs of both samples.
-    labels : (n,)
-        Whether a row is from the first sample.
+    Shapes: x (n, d), labels (n,).
     """
     same, first, second = _equal_inputs(x, labels)
     if (first * second.sum() == second * first.sum()).all():
@@ -146,12 +125,7 @@ def propensity(features: Values, labels: Labels) -> Values:
     Z is scaled to a mean squared norm of 1. The influence of the prior decreases with the number of rows, because an
     input shift that the classifier misses would be mistaken for a difference between the conditional distributions.
 
-    Parameters
-    ----------
-    features : (n, q)
-        Features Z.
-    labels : (n,)
-        Whether a row is from the first sample.
+    Shapes: features (n, q), labels (n,).
     """
     n, q = features.shape
     size = float(np.einsum("ij,ij->", features, features)) / n or 1.0
@@ -187,17 +161,14 @@ MAX_FACTORS = 2  # Number of cached factors: one per sample
 
 
 class InputKernel(ABC):
-    """The kernel on the inputs of both samples, and between them and the evaluation points.
-
-    Parameters
-    ----------
-    same : (n,)
-        Number of the distinct input of each row.
-    """
+    """The kernel on the inputs of both samples, and between them and the evaluation points."""
 
     method: str
 
-    def __init__(self, same: NDArray[np.intp]) -> None:
+    def __init__(
+        self,
+        same: NDArray[np.intp],  # (n,), number of the distinct input of each row
+    ) -> None:
         self.same = same
         self._factors: dict[tuple[float, bytes], Any] = {}
 
@@ -229,21 +200,16 @@ class InputKernel(ABC):
 
 
 class FullKernel(InputKernel):
-    """Exact regression: k(points, x) (K + n_lambda I)^-1 R.
-
-    Parameters
-    ----------
-    same : (n,)
-        As in :class:`InputKernel`.
-    gram : (n, n)
-        K of all rows.
-    at : (m, n)
-        k(points, x).
-    """
+    """Exact regression: k(points, x) (K + n_lambda I)^-1 R."""
 
     method = "full"
 
-    def __init__(self, same: NDArray[np.intp], gram: Values, at: Values) -> None:
+    def __init__(
+        self,
+        same: NDArray[np.intp],  # (n,), as in `InputKernel`
+        gram: Values,  # (n, n), K of all rows
+        at: Values,  # (m, n), k(points, x)
+    ) -> None:
         super().__init__(same)
         self.gram, self.at = gram, at
 
@@ -259,23 +225,17 @@ class FullKernel(InputKernel):
 
 
 class LowRankKernel(InputKernel):
-    """Low-rank regression: Z(points) (Z^T Z + n_lambda I)^-1 Z^T R, with K ~ Z Z^T.
-
-    Parameters
-    ----------
-    same : (n,)
-        As in :class:`InputKernel`.
-    rows : (n, q)
-        Z.
-    at : (m, q)
-        Z(points).
-    missed : float
-        Largest residual of Z Z^T, relative to the kernel's diagonal.
-    """
+    """Low-rank regression: Z(points) (Z^T Z + n_lambda I)^-1 Z^T R, with K ~ Z Z^T."""
 
     method = "low rank"
 
-    def __init__(self, same: NDArray[np.intp], rows: Values, at: Values, missed: float) -> None:
+    def __init__(
+        self,
+        same: NDArray[np.intp],  # (n,), as in `InputKernel`
+        rows: Values,  # (n, q), Z
+        at: Values,  # (m, q), Z(points)
+        missed: float,  # Largest residual of Z Z^T, relative to the kernel's diagonal
+    ) -> None:
         super().__init__(same)
         self.rows, self.at, self.missed = rows, at, missed
 
@@ -295,16 +255,7 @@ class LowRankKernel(InputKernel):
 def low_rank_kernel(kernel: Kernel, x: Values, points: Values, max_rank: int) -> LowRankKernel:
     """Return the low-rank kernel Z Z^T by pivoted Cholesky; the pivots are landmarks.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        k_X.
-    x : (n, d)
-        Normalized inputs of both samples.
-    points : (m, d)
-        Normalized inputs at which embeddings are compared.
-    max_rank : int
-        Maximum number of landmarks.
+    Shapes: x (n, d), points (m, d).
     """
     n, inputs_and_points = len(x), np.concatenate([x, points])
     diagonal = np.asarray(kernel.diagonal(inputs_and_points), dtype=np.float64)
@@ -329,19 +280,12 @@ def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class PermutationNull:
-    """Distances of the samples and of the permutations, the samples first.
+    """Distances of the samples and of the permutations, the samples first."""
 
-    Parameters
-    ----------
-    values : (1 + R,)
-        Mean over points of |U_A(x) - U_B(x)|, or of its square, with the kernel on targets of each permutation; NaN if
-        it has none.
-    at_points : (1 + R, m)
-        The same at each of m points, with the kernel on targets of the samples.
-    """
-
+    # (1 + R,), mean over points of |U_A(x) - U_B(x)|, or of its square, with the kernel on targets of each permutation;
+    # NaN if it has none
     values: Values
-    at_points: Values
+    at_points: Values  # (1 + R, m), the same at each of m points, with the kernel on targets of the samples
 
 
 def permutation_null(
@@ -355,27 +299,7 @@ def permutation_null(
     rng: Generator,
     run: Run,
 ) -> PermutationNull:
-    """Return the distances between the embeddings of two samples, and after each of R permutations of the labels.
-
-    Parameters
-    ----------
-    kernel : InputKernel
-        The kernel on inputs.
-    outputs : Outputs
-        Features of the targets of both samples.
-    groups : Strata
-        Labels of the rows, and the groups within which they are permuted.
-    count : int
-        Number of permutations R.
-    lambdas : (float, float)
-        Regularizers of the two embeddings.
-    power : int
-        Power of the distances: 1 or 2.
-    rng : Generator
-        Random generator of the permutations.
-    run : Run
-        Seed and progress.
-    """
+    """Return the distances between the embeddings of two samples, and after each of R permutations of the labels."""
     # ordered by group, so that permuting labels among equal inputs leaves the inputs of each sample unchanged
     order = np.argsort(groups.group, kind="stable")
     values, at_points = np.full(1 + count, np.nan), []

@@ -32,39 +32,19 @@ class Outputs(Protocol):
     """Features of the targets of both samples."""
 
     def of_division(self, first: NDArray[np.intp]) -> Embedded | None:
-        """Return features for a division of the rows; None if the kernel is undefined for it.
+        """Return features for a division of the rows; None if the kernel is undefined for it, (n + m, r).
 
-        Parameters
-        ----------
-        first : (n,)
-            Rows of the first sample.
-
-        Returns
-        -------
-        (n + m, r)
-            Features f of all rows.
-        (r, …) or None
-            Matrix C such that f C are features in the kernel of this division; None for the identity.
-        (r, …) or None
-            The same for the kernel of the data.
+        Shapes: first (n,).
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class PooledOutputs:
-    """Features of all targets in one kernel.
+    """Features of all targets in one kernel."""
 
-    Parameters
-    ----------
-    values : (n, r)
-        psi of each row.
-    points : float
-        Largest residual of a squared norm, relative to it.
-    """
-
-    values: Values
-    points: float
+    values: Values  # (n, r), psi of each row
+    points: float  # Largest residual of a squared norm, relative to it
     rows: float = 0.0
     quadrature: float = 0.0
 
@@ -95,21 +75,16 @@ class PooledOutputs:
 
 
 class RescaledOutputs:
-    """Features in an RBF kernel whose scale is that of the first sample.
+    """Features in an RBF kernel whose scale is that of the first sample."""
 
-    Parameters
-    ----------
-    y : (n, t)
-        Targets of both samples.
-    labels : (n,)
-        Whether a row is from the first sample of the data.
-    bandwidths : callable
-        Returns gamma, (t,), for the targets of the first sample, or None.
-    run : Run
-        Seed.
-    """
-
-    def __init__(self, y: Values, labels: Labels, bandwidths: Callable[[Values], Values | None], run: Run) -> None:
+    def __init__(
+        self,
+        y: Values,  # (n, t), targets of both samples
+        labels: Labels,  # (n,), whether a row is from the first sample of the data
+        # Returns gamma, (t,), for the targets of the first sample, or None
+        bandwidths: Callable[[Values], Values | None],
+        run: Run,  # Seed
+    ) -> None:
         self._y, self._bandwidths = y, bandwidths
         data = DataSet(y, bandwidths(y[labels]), [])
         self._shared = SharedFeatures(data, Samples(y[:, None]), lambda: run.rng(RandomStream.FEATURES))

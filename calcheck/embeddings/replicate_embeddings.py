@@ -36,25 +36,14 @@ COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
 
 @dataclass(frozen=True, eq=False)
 class ReplicateNorms:
-    """Distances of the data and of replicates of the targets, the data first.
+    """Distances of the data and of replicates of the targets, the data first."""
 
-    Parameters
-    ----------
-    values : (1 + R,)
-        Mean over inputs of |U_{Y|X}(x) - U_{Y'|X}(x)|, or of its unbiased square, with the kernel on targets of each
-        replicate; NaN if it has none.
-    at_inputs : (1 + R, m)
-        The same at each of m inputs, with the kernel on targets of the data.
-    floor : (m,), optional
-        Approximate lower bound of the unbiased square: minus the mean noise.
-    details : dict
-        Method of the smoother, and columns per replicate.
-    """
-
+    # (1 + R,), mean over inputs of |U_{Y|X}(x) - U_{Y'|X}(x)|, or of its unbiased square, with the kernel on targets of
+    # each replicate; NaN if it has none
     values: Values
-    at_inputs: Values
-    floor: Values | None
-    details: dict[str, Any]
+    at_inputs: Values  # (1 + R, m), the same at each of m inputs, with the kernel on targets of the data
+    floor: Values | None  # (m,), approximate lower bound of the unbiased square: minus the mean noise
+    details: dict[str, Any]  # Method of the smoother, and columns per replicate
 
 
 def embed_replicates(
@@ -65,7 +54,7 @@ def embed_replicates(
     *,
     share: Callable[[bool], SharedOutputs],
     lambdas: tuple[float, float],
-    points: Values | None,
+    points: Values | None,  # (m, d)
     unbiased: bool,
 ) -> ReplicateNorms:
     """Return the distances between the embeddings of data and model, for the data and for replicates of it.
@@ -73,25 +62,6 @@ def embed_replicates(
     For the mean, the kernel on targets is rescaled for each replicate, so that the p-value is exact. At single inputs,
     the kernel of the data is used: otherwise a model that is wrong at other inputs would change the kernels of the
     replicates, and thereby the null distribution at inputs where the model is correct.
-
-    Parameters
-    ----------
-    ridge : KernelRidge
-        Regression on n inputs.
-    data : DataSet
-        The data; first in the result.
-    replicates : iterator of DataSet
-        The replicates.
-    count : int
-        Number of data sets, including the data.
-    share : callable
-        Returns the features that all data sets share, given whether only differences of them are used.
-    lambdas : (float, float)
-        Regularizers of the embeddings of data and model.
-    points : (m, d), optional
-        Normalized evaluation inputs; default: the fitted inputs.
-    unbiased : bool
-        Whether to return squared distances minus their noise sum_i a_i(x)^2 |delta_i|^2, instead of distances.
     """
     work = _Work(ridge, share, lambdas, points)
     inputs = ridge.n if points is None else len(points)
@@ -123,21 +93,14 @@ class _Results:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Columns of one data set that are smoothed.
+    """Columns of one data set that are smoothed."""
 
-    Parameters
-    ----------
-    number : int
-        Number of the data set.
-    values : (n, trials, q)
-        psi(y) - E psi(Y'), in q principal directions. If the two are smoothed separately: psi(y) followed by E psi(Y'),
-        (n, 1 + trials, q).
-    roots : (q, q), (q, q), optional
-        |f root| is the norm of f with the kernel on targets of the data set, and of the data; None if both are |f|.
-    """
-
-    number: int
+    number: int  # Number of the data set
+    # (n, trials, q), psi(y) - E psi(Y'), in q principal directions. If the two are smoothed separately: psi(y) followed
+    # by E psi(Y'), (n, 1 + trials, q).
     values: Values
+    # (q, q), (q, q), |f root| is the norm of f with the kernel on targets of the data set, and of the data; None if
+    # both are |f|
     roots: tuple[Values, Values] | None
 
     def squares(self, values: Values) -> list[Values]:

@@ -38,33 +38,18 @@ MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then
 
 @dataclass(frozen=True, eq=False)
 class SwappedDraw:
-    """Draws in which one draw of each row is swapped with the target.
+    """Draws in which one draw of each row is swapped with the target."""
 
-    Parameters
-    ----------
-    draws : Predictive
-        The original draws; the same object for all data sets.
-    """
-
-    draws: Predictive
+    draws: Predictive  # The original draws; the same object for all data sets
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Targets and the distributions that they are compared with.
+    """Targets and the distributions that they are compared with."""
 
-    Parameters
-    ----------
-    y : (n, t) or (n, r, t)
-        Targets; r per row if they are repeated, and then their features are averaged.
-    gamma : (t,), optional
-        Gamma of the kernel on targets; None if it is undefined for these targets.
-    model : sequence of Predictive or SwappedDraw
-        Distributions or draws in each trial; the same objects for all data sets unless they differ.
-    """
-
-    y: Values
-    gamma: Values | None
+    y: Values  # (n, t) or (n, r, t), targets; r per row if they are repeated, and then their features are averaged
+    gamma: Values | None  # (t,), gamma of the kernel on targets; None if it is undefined for these targets
+    # Distributions or draws in each trial; the same objects for all data sets unless they differ
     model: Sequence[Predictive | SwappedDraw]
 
     @property
@@ -74,17 +59,13 @@ class DataSet:
 
 
 class OfDistributions(Generic[ResultT]):
-    """A function of distributions, cached for those that all data sets share.
+    """A function of distributions, cached for those that all data sets share."""
 
-    Parameters
-    ----------
-    data : DataSet
-        The data, whose distributions the replicates share unless they have their own.
-    function : callable
-        The function.
-    """
-
-    def __init__(self, data: DataSet, function: Callable[[Predictive], ResultT]) -> None:
+    def __init__(
+        self,
+        data: DataSet,  # The data, whose distributions the replicates share unless they have their own
+        function: Callable[[Predictive], ResultT],
+    ) -> None:
         self._shared, self._function = [draws_of(one) for one in data.model], function
         self._known: dict[int, ResultT] = {}
 
@@ -110,16 +91,7 @@ def mean_after_swap(
     If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
     targets, and features averaged over them, it changes by r/m of the difference of the averages.
 
-    Parameters
-    ----------
-    one : Predictive or SwappedDraw
-        The distributions, or swapped draws.
-    mean : (n, r)
-        Mean over the original draws.
-    before, observed : (n, r)
-        Features of the original and of the swapped targets.
-    repeats : int
-        Number of targets per row.
+    Shapes: mean (n, r); before, observed (n, r).
     """
     return mean + (before - observed) * repeats / (one.draws.n_draws or 1) if isinstance(one, SwappedDraw) else mean
 
@@ -135,19 +107,14 @@ class _BandwidthBin:
 
 
 class SharedFeatures:
-    """Features of the targets and distributions of many data sets.
+    """Features of the targets and distributions of many data sets."""
 
-    Parameters
-    ----------
-    data : DataSet
-        The data, as opposed to the replicates.
-    covered : Predictive
-        Distributions that the features must represent in every trial.
-    rng : callable
-        Returns the random generator that selects elements if the pool is too large.
-    """
-
-    def __init__(self, data: DataSet, covered: Predictive, rng: Callable[[], Generator]) -> None:
+    def __init__(
+        self,
+        data: DataSet,  # The data, as opposed to the replicates
+        covered: Predictive,  # Distributions that the features must represent in every trial
+        rng: Callable[[], Generator],  # Returns the random generator that selects elements if the pool is too large
+    ) -> None:
         self._data, self._covered, self._rng = data, covered, rng
         self._octaves: dict[int, _BandwidthBin] = {}
         on_a_line = data.y.shape[-1] == 1
@@ -155,22 +122,7 @@ class SharedFeatures:
         self._fineness = Fineness(TOLERANCE, TAIL, points)
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
-        """Return features, and the matrices that convert them to the kernels of the data set and of the data.
-
-        Parameters
-        ----------
-        each : DataSet
-            Data set with a kernel on targets.
-
-        Returns
-        -------
-        observed : (n, r)
-            f(y); projected on the span of the rows if there are fewer rows than features.
-        model : list of (n, r)
-            E f(Y'), per trial.
-        own, fixed : (r, ...)
-            Matrices C such that psi = f C are features of the kernel of the data set, and of the data.
-        """
+        """Return features, and the matrices that convert them to the kernels of the data set and of the data."""
         octave = self._octave(each)
         features = octave.features
         points = each.y.reshape(-1, each.y.shape[-1])

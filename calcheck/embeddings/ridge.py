@@ -46,61 +46,30 @@ NO_DOF = Dof(0.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Solution of one regression, with its residual and degrees of freedom.
+    """Solution of one regression, with its residual and degrees of freedom."""
 
-    Parameters
-    ----------
-    coefficients : (n, c)
-        Coefficients B.
-    iterations : int
-        Number of products with K; 0 for a factorization.
-    residual : float
-        Relative residual |R - (K + n_lambda I) B| / |R|.
-    dof : Dof
-        tr K (K + n_lambda I)^-1; 0 if not requested.
-    preconditioner : int
-        Rank of the preconditioner; 0 if none was used.
-    """
-
-    coefficients: Array
-    iterations: int
-    residual: float
-    dof: Dof
-    preconditioner: int = 0
+    coefficients: Array  # (n, c), coefficients B
+    iterations: int  # Number of products with K; 0 for a factorization
+    residual: float  # Relative residual |R - (K + n_lambda I) B| / |R|
+    dof: Dof  # tr K (K + n_lambda I)^-1; 0 if not requested
+    preconditioner: int = 0  # Rank of the preconditioner; 0 if none was used
 
 
 class KernelRidge:
     """Kernel ridge regressions on the same n inputs: min sum_i |r_i - F(x_i)|^2 + n_lambda |F|^2.
 
     F(x) = k(x)^T B with B = (K + n_lambda I)^-1 R. At the fitted inputs, F = R - n_lambda B needs no product with K.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel k on inputs.
-    x : (n, d)
-        Normalized inputs.
-    run : Run
-        Device, precision, memory, progress, and the seed of the random directions for dof.
-    solver : str
-        ``"cholesky"``, ``"cg"`` or ``"auto"``: Cholesky for at most 2,048 rows in float64 if it fits in memory.
-    tile : (int, int), optional
-        Rows and columns of a tile of the Gram matrix.
-
-    Raises
-    ------
-    OptionError
-        The requested factorization exceeds the memory limit.
     """
 
     def __init__(
         self,
-        kernel: Kernel,
-        x: NDArray[np.floating[Any]],
-        run: Run,
+        kernel: Kernel,  # Kernel k on inputs
+        x: NDArray[np.floating[Any]],  # (n, d), normalized inputs
+        run: Run,  # Device, precision, memory, progress, and the seed of the random directions for dof
         *,
+        # "cholesky", "cg" or "auto": Cholesky for at most 2,048 rows in float64 if it fits in memory
         solver: Solver = "auto",
-        tile: tuple[int, int] | None = None,
+        tile: tuple[int, int] | None = None,  # Rows and columns of a tile of the Gram matrix
     ) -> None:
         self.kernel = kernel
         self.run = run
@@ -140,30 +109,8 @@ class KernelRidge:
         return self.gram.kept or self.solver == "cholesky"
 
     def solve(self, outputs: NDArray[np.float64], lambda_: float, *, measure_dof: bool = True) -> Regression:
-        """Return the regression of outputs on the inputs.
+        """Return the regression of outputs on the inputs. Shapes: outputs (n, c).
 
-        Parameters
-        ----------
-        outputs : (n, c)
-            Outputs R.
-        lambda_ : float
-            Regularizer lambda > 0.
-        measure_dof : bool
-            Whether to compute tr K (K + n_lambda I)^-1: exact for a factorization, otherwise estimated from random
-            directions.
-
-        Returns
-        -------
-        Regression
-            Coefficients B on the device of the backend, and the computed residual.
-
-        Raises
-        ------
-        NumericalError
-            The system is too ill-conditioned for the precision.
-
-        Notes
-        -----
         Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
         multiplications, based on the residual after the first four iterations
         (:func:`calcheck.linalg.nystroem.pays_off`). This is the case for small lambda and for many rows or

@@ -27,18 +27,10 @@ SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512
 
 @dataclass(eq=False)
 class RowSample:
-    """Columns of a uniform sample of rows; all rows if they are few.
+    """Columns of a uniform sample of rows; all rows if they are few."""
 
-    Parameters
-    ----------
-    hashes : (k,) uint64
-        Hashes of the rows, in ascending order.
-    columns : dict
-        Arrays (k, …) by name.
-    """
-
-    hashes: NDArray[np.uint64]
-    columns: dict[str, NDArray[Any]]
+    hashes: NDArray[np.uint64]  # (k,), hashes of the rows, in ascending order
+    columns: dict[str, NDArray[Any]]  # Arrays (k, …) by name
 
     def add(self, other: RowSample) -> None:
         """Merge a sample of other rows into this sample, in place."""
@@ -50,21 +42,11 @@ class RowSample:
 
 @dataclass(eq=False)
 class RowSampleSums:
-    """A uniform sample of complete rows.
+    """A uniform sample of complete rows."""
 
-    Parameters
-    ----------
-    n : int
-        Number of rows that were sampled from.
-    hashes : (k,) uint64
-        Hashes of the rows, in ascending order.
-    rows : Predictions
-        The k sampled rows.
-    """
-
-    n: int
-    hashes: NDArray[np.uint64]
-    rows: Predictions
+    n: int  # Number of rows that were sampled from
+    hashes: NDArray[np.uint64]  # (k,), hashes of the rows, in ascending order
+    rows: Predictions  # The k sampled rows
 
     def add(self, other: RowSampleSums) -> None:
         """Merge a sample of other rows into this sample, in place."""
@@ -76,15 +58,9 @@ class RowSampleSums:
 
 @dataclass(frozen=True)
 class SampleRows:
-    """Function that samples the rows of a batch.
+    """Function that samples the rows of a batch."""
 
-    Parameters
-    ----------
-    key : int
-        Seed of the hashes.
-    """
-
-    key: int
+    key: int  # Seed of the hashes
 
     def __call__(self, batch: Predictions) -> RowSampleSums:
         """Return a sample of the rows of a batch."""
@@ -125,13 +101,6 @@ def weighted_leverage_sample(
     Nyström residual (both scaled to mean 1), and 1. Inputs far from all others are therefore always included, as are
     inputs near an isolated landmark, and no input has less than a third of the uniform probability. The sample has a
     fixed size; it is drawn by Pareto order sampling (Rosen 1997).
-
-    Returns
-    -------
-    (min(n, size),) intp
-        Row numbers of the sample.
-    (min(n, size),)
-        Weight of each sampled input: 1 / inclusion probability, adjusted so that the weights sum to n.
     """
     if size >= len(x):
         return np.arange(len(x)), np.ones(len(x))
@@ -153,11 +122,6 @@ def _residuals(
     The residual is k(x, x) for an input far from all M inputs s. It is proportional to the approximate ridge leverage
     score (Musco, Musco 2017) if the M inputs are a uniform sample. With lambda = 0, it is the squared distance of
     k(x, .) to the span of the k(s, .).
-
-    Raises
-    ------
-    NumericalError
-        The kernel overflows.
     """
     from scipy.linalg import cholesky, solve_triangular
 

@@ -170,18 +170,10 @@ class NystroemSmoother(Smoother):
 
 @dataclass(frozen=True, eq=False)
 class SmootherMatrix:
-    """A smoother matrix A (m, n) of low rank, or the whole matrix.
+    """A smoother matrix A (m, n) of low rank, or the whole matrix."""
 
-    Parameters
-    ----------
-    along : (k, n)
-        Directions V, or A itself.
-    turn : (m, k), optional
-        U with A = U V; None if V is A.
-    """
-
-    along: Values
-    turn: Values | None = None
+    along: Values  # (k, n), directions V, or A itself
+    turn: Values | None = None  # (m, k), U with A = U V; None if V is A
 
     def plus(self, weight: float, other: SmootherMatrix) -> SmootherMatrix:
         """Return A + w A', where both are whole or have the same directions."""
@@ -219,16 +211,7 @@ def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical:
     In order of preference: a Cholesky factor, if there is one or it takes about a second; the smallest sufficiently
     accurate low-rank approximation; a factor, if it fits in memory; the largest low-rank approximation.
 
-    Parameters
-    ----------
-    ridge : KernelRidge
-        The regression on n inputs.
-    lambda_ : float
-        Regularizer lambda.
-    points : (m, d), optional
-        Normalized evaluation inputs; default: the fitted inputs.
-    typical : callable
-        Returns typical outputs (n, c), on which the error of low-rank approximations is estimated.
+    Shapes: points (m, d).
     """
     limits = ridge.run.limits
     if ridge.solver == "cholesky" or ridge.n <= limits.factor_rows:

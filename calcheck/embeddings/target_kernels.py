@@ -42,15 +42,9 @@ class SharedOutputs(Protocol):
 
 
 class TargetKernel(ABC):
-    """A kernel on targets whose scale depends on the data.
+    """A kernel on targets whose scale depends on the data."""
 
-    Attributes
-    ----------
-    replicates_share_scale : bool
-        Whether replicates of the targets have the scale of the data.
-    """
-
-    replicates_share_scale: ClassVar[bool] = False
+    replicates_share_scale: ClassVar[bool] = False  # Whether replicates of the targets have the scale of the data
 
     @property
     @abstractmethod
@@ -71,19 +65,7 @@ class TargetKernel(ABC):
 
     @abstractmethod
     def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
-        """Return features of many data sets.
-
-        Parameters
-        ----------
-        data : DataSet
-            The data, as opposed to the replicates.
-        covered : Predictive
-            Distributions that the features must represent in every trial.
-        run : Run
-            Seed and memory limit.
-        differences : bool
-            Whether only differences of the features of targets and of distributions are used.
-        """
+        """Return features of many data sets."""
 
     def mean_norms(self, points: Values, gamma: Values) -> Values | float:  # noqa: ARG002 - for the polynomial kernel
         """Return the mean of k(u, u) over the points (n, m, t) of each row, (n,) or a number for all rows."""

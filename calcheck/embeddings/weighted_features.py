@@ -23,18 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WeightedFeatures:
-    """Features psi with psi(u) . psi(v) = sum_p w_p k_p(u, v): those of each kernel, times the root of its weight.
+    """Features psi with psi(u) . psi(v) = sum_p w_p k_p(u, v): those of each kernel, times the root of its weight."""
 
-    Parameters
-    ----------
-    gamma : (t,)
-        Gamma of the first kernel.
-    parts : sequence of (float, OutputFeatures)
-        The weight and the features of each kernel; the weights sum to 1.
-    """
-
-    gamma: Values
-    parts: Sequence[tuple[float, OutputFeatures]]
+    gamma: Values  # (t,), gamma of the first kernel
+    parts: Sequence[tuple[float, OutputFeatures]]  # The weight and the features of each kernel; the weights sum to 1
 
     @property
     def rank(self) -> int:
@@ -42,13 +34,7 @@ class WeightedFeatures:
         return sum(features.rank for _, features in self.parts)
 
     def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], WeightedError]:
-        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error.
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the targets, or the predictions.
-        """
+        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
         trials = list(models)
         roots = [np.sqrt(weight) for weight, _ in self.parts]
         found = [features.embed(points, trials) for _, features in self.parts]
@@ -64,18 +50,10 @@ class WeightedFeatures:
 
 @dataclass(frozen=True, eq=False)
 class WeightedError:
-    """Largest residuals of weighted features: at most the largest of the parts, whose weights sum to 1.
-
-    Parameters
-    ----------
-    features : WeightedFeatures
-        The features.
-    parts : sequence of FeatureError
-        The residuals of each part.
-    """
+    """Largest residuals of weighted features: at most the largest of the parts, whose weights sum to 1."""
 
     features: WeightedFeatures
-    parts: Sequence[FeatureError]
+    parts: Sequence[FeatureError]  # The residuals of each part
 
     @property
     def points(self) -> float:
@@ -94,20 +72,14 @@ class WeightedError:
 
 
 class SharedWeighted:
-    """Weighted features of the targets and distributions of many data sets.
-
-    Parameters
-    ----------
-    data : DataSet
-        The data, as opposed to the replicates.
-    parts : sequence of (float, callable)
-        The weight of each kernel, and the function that returns its gamma for that of a data set.
-    shared : callable
-        Returns the shared features of the data in one kernel.
-    """
+    """Weighted features of the targets and distributions of many data sets."""
 
     def __init__(
-        self, data: DataSet, parts: Sequence[tuple[float, Rescale]], shared: Callable[[DataSet], SharedFeatures]
+        self,
+        data: DataSet,  # The data, as opposed to the replicates
+        # The weight of each kernel, and the function that returns its gamma for that of a data set
+        parts: Sequence[tuple[float, Rescale]],
+        shared: Callable[[DataSet], SharedFeatures],  # Returns the shared features of the data in one kernel
     ) -> None:
         self._parts = [(np.sqrt(weight), of, shared(_with_gamma(data, of))) for weight, of in parts]
 

@@ -39,21 +39,11 @@ def is_cpu(array: Array) -> bool:
 
 @dataclass(frozen=True)
 class Backend:
-    """An array library with a device and a precision.
+    """An array library with a device and a precision."""
 
-    Parameters
-    ----------
-    xp : module
-        The array API namespace.
-    dtype : Any
-        The floating-point type of that namespace.
-    device : str or None
-        The device; None for numpy.
-    """
-
-    xp: Any
-    dtype: Any
-    device: str | None = None
+    xp: Any  # The array API namespace
+    dtype: Any  # The floating-point type of that namespace
+    device: str | None = None  # The device; None for numpy
 
     def asarray(self, values: NDArray[Any]) -> Array:
         """Return numpy values as an array on the device, in the backend's precision."""
@@ -78,20 +68,7 @@ class Backend:
 
 
 def backend(device: str | None, precision: Precision) -> Backend:
-    """Return the numpy backend, or the torch backend for a device.
-
-    Parameters
-    ----------
-    device : str or None
-        A torch device (``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``); None for numpy.
-    precision : str
-        ``"float32"`` or ``"float64"``.
-
-    Raises
-    ------
-    OptionError
-        The device is not available, or does not support the precision.
-    """
+    """Return the numpy backend, or the torch backend for a device."""
     if device is None:
         return Backend(np, np.dtype(precision))
     import array_api_compat.torch as xp

@@ -99,20 +99,6 @@ def sample_rows(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
 
     The hashes are of ranks among all rows, so they do not depend on units. Rows with equal targets and means have
     different hashes, so that groups of ties are not sampled together.
-
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets and distributions.
-    size : int
-        The maximum sample size.
-    run : Run
-        The seed.
-
-    Returns
-    -------
-    (min(n, size),) intp
-        Row numbers in random order; the first k of them are a uniform sample too.
     """
     hashed = np.full(len(rows), hash_key(run), dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):

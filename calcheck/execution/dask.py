@@ -32,15 +32,12 @@ MAX_FAILURES = 10  # Worker failures per partition before the computation fails
 
 
 class Cluster:
-    """Dask workers that reduce partitions of sources.
+    """Dask workers that reduce partitions of sources."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-        The connection to the scheduler.
-    """
-
-    def __init__(self, client: Any) -> None:
+    def __init__(
+        self,
+        client: Any,  # The connection to the scheduler
+    ) -> None:
         self._client = client
 
     def reduce(
@@ -106,18 +103,7 @@ def _added(one: Any, other: Any) -> Any:
 
 @contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """Connect to a scheduler, or start worker processes on this machine.
-
-    Parameters
-    ----------
-    address : str
-        ``tcp://host:8786``, or ``local:N`` for N processes.
-
-    Raises
-    ------
-    OptionError
-        The scheduler does not respond, the processes are too many, or Dask is not installed.
-    """
+    """Connect to a scheduler, or start worker processes on this machine."""
     count = _count(address)
     try:
         import dask

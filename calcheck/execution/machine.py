@@ -54,13 +54,7 @@ def address_space_limit() -> int | None:
 
 
 def require_address_space() -> None:
-    """Raise if libraries cannot be loaded within the limit on memory: they would crash, or wait for ever.
-
-    Raises
-    ------
-    OptionError
-        The limit is too low.
-    """
+    """Raise if libraries cannot be loaded within the limit on memory: they would crash, or wait for ever."""
     most = address_space_limit()
     if most is not None and most < NEEDED_BYTES:
         msg = f"the limit on memory (ulimit -v {most // KIB}) is too low: at least {NEEDED_BYTES // KIB} are needed"

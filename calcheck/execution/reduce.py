@@ -76,27 +76,7 @@ def _controller() -> Any:
 def reduce_batches(
     source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str, rows: int | None = None
 ) -> SumT:
-    """Return the sum of ``work(batch)`` over the batches of a source.
-
-    Parameters
-    ----------
-    source : Source
-        The rows; they are read once, from the start.
-    work : callable
-        Returns a new sum for each batch. It depends on the batch only, and can be sent to another process. If it has a
-        method ``load`` that restores a sum from its ``arrays()``, checkpoints save the sum.
-    run : Run
-        The executor, checkpoint and progress.
-    stage : str
-        The name of the stage, for progress and checkpoints; unique within a run.
-    rows : int, optional
-        The number of rows, if known, for intermediate progress.
-
-    Raises
-    ------
-    DataError
-        There are no rows.
-    """
+    """Return the sum of ``work(batch)`` over the batches of a source."""
     run.progress(stage, 0.0)
     if run.executor is not None:
         total = run.executor.reduce(source.parts(), work, lambda share: run.progress(stage, share))

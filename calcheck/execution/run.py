@@ -26,69 +26,37 @@ class Limits:
 
     They trade accuracy or memory for time. They are no options of the user, so that the same file always has the same
     results.
-
-    Parameters
-    ----------
-    max_exact_flops : float
-        Maximum multiply-adds for an exact solver of cce. The default is 40,000 rows of 512 columns: one to two minutes.
-    evaluated_rows : int
-        Maximum rows over which cce on landmarks is averaged; the relative standard error is then below one percent.
-    full_validation_rows : int
-        Up to this many rows, all are validation rows, and the mean of cce on landmarks is exact.
-    validation_rows : int
-        Minimum validation rows otherwise, on which the Nyström error is estimated.
-    pilot_rows : int
-        Rows of the pilot sample that determines the number of landmarks before all rows are read.
-    min_landmarks : int
-        Minimum number of landmarks.
-    block_rows : int
-        Rows whose kernel values with landmarks are computed at a time, which takes tens of MB.
-    cholesky_rows : int
-        Maximum rows for Cholesky by default: under half a second, and dof is exact.
-    factor_rows : int
-        Maximum rows for Cholesky if several regressions share a lambda: about a second.
-    nystroem_ranks : tuple of int
-        Numbers of landmarks of low-rank approximations, tried in order.
-    smoother_bytes : int
-        Bytes per block of the matrix that smooths.
-    reach_rank, reach_signs : int
-        Landmarks of a low-rank approximation of squared weights, and random sign vectors that estimate the rest, for
-        more than ``cholesky_rows`` rows.
-    abc_rows : int
-        Minimum rows for ABC limits, which need no resamples; their error is then below 0.4 % of the width of the
-        interval.
-    many_rows : int
-        From this number of rows on, metrics of all rows start with 59 replicates, for time; more follow for open
-        verdicts.
-    pointwise_replicates : int
-        Default replicates for tests at each input; tails fitted to 199 replicates reject too often.
-    max_pointwise_inputs : int
-        Maximum inputs, and rows, for that default, which then takes seconds.
-    block_targets : int
-        Targets of replicates that are drawn at a time; the default takes 32 MiB.
-    block_swaps : int
-        Rows that a permutation test swaps at a time. The random numbers depend on it.
     """
 
+    # Maximum multiply-adds for an exact solver of cce. The default is 40,000 rows of 512 columns: one to two minutes.
     max_exact_flops: float = 2e13
+    # Maximum rows over which cce on landmarks is averaged; the relative standard error is then below one percent
     evaluated_rows: int = 1 << 15
+    # Up to this many rows, all are validation rows, and the mean of cce on landmarks is exact
     full_validation_rows: int = 1 << 12
-    validation_rows: int = 1 << 10
+    validation_rows: int = 1 << 10  # Minimum validation rows otherwise, on which the Nyström error is estimated
+    # Rows of the pilot sample that determines the number of landmarks before all rows are read
     pilot_rows: int = 1 << 13
-    min_landmarks: int = 1 << 8
-    block_rows: int = 4096
-    cholesky_rows: int = 2048
-    factor_rows: int = 6000
+    min_landmarks: int = 1 << 8  # Minimum number of landmarks
+    block_rows: int = 4096  # Rows whose kernel values with landmarks are computed at a time, which takes tens of MB
+    cholesky_rows: int = 2048  # Maximum rows for Cholesky by default: under half a second, and dof is exact
+    factor_rows: int = 6000  # Maximum rows for Cholesky if several regressions share a lambda: about a second
+    # Numbers of landmarks of low-rank approximations, tried in order
     nystroem_ranks: tuple[int, ...] = (256, 512, 1024, 2048)
-    smoother_bytes: int = 1 << 26
+    smoother_bytes: int = 1 << 26  # Bytes per block of the matrix that smooths
+    # reach_rank, reach_signs: landmarks of a low-rank approximation of squared weights, and random sign vectors that
+    # estimate the rest, for more than `cholesky_rows` rows
     reach_rank: int = 512
     reach_signs: int = 32
+    # Minimum rows for ABC limits, which need no resamples; their error is then below 0.4 % of the width of the interval
     abc_rows: int = 20_000
+    # From this number of rows on, metrics of all rows start with 59 replicates, for time; more follow for open verdicts
     many_rows: int = 1_000_000
+    # Default replicates for tests at each input; tails fitted to 199 replicates reject too often
     pointwise_replicates: int = 1_999
-    max_pointwise_inputs: int = 2_048
-    block_targets: int = 1 << 22
-    block_swaps: int = 1 << 21
+    max_pointwise_inputs: int = 2_048  # Maximum inputs, and rows, for that default, which then takes seconds
+    block_targets: int = 1 << 22  # Targets of replicates that are drawn at a time; the default takes 32 MiB
+    block_swaps: int = 1 << 21  # Rows that a permutation test swaps at a time. The random numbers depend on it.
 
     def n_validation(self, n: int, n_landmarks: int) -> int:
         """Return the number of validation rows: n if n is small, otherwise at least the number of landmarks."""
@@ -129,22 +97,7 @@ class Checkpoint(Protocol):
 
 @dataclass(frozen=True)
 class RowDependence:
-    """Options that state which rows depend on each other; by default none do.
-
-    Parameters
-    ----------
-    cluster : str, optional
-        Column whose equal values are one cluster; other rows are independent of it.
-    block : int, optional
-        Number of consecutive times of a series that are resampled together, or of rows without a column of times.
-    time : str, optional
-        Column of times. Rows are a series, and those of one time stay together.
-
-    Raises
-    ------
-    OptionError
-        The block is empty, or clusters are combined with a series.
-    """
+    """Options that state which rows depend on each other; by default none do."""
 
     cluster: str | None = option(
         None,
@@ -217,21 +170,6 @@ SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB"
 def parse_memory(text: str) -> int:
     """Return an amount of memory in bytes.
 
-    Parameters
-    ----------
-    text : str
-        A number with an optional unit: ``"800MB"``, ``"1.5 GiB"``; bytes without a unit.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    OptionError
-        The text is not an amount of memory.
-
     Examples
     --------
     >>> parse_memory("1.5 GiB"), parse_memory("1.5GB"), parse_memory("64 kB"), parse_memory("64MiB")
@@ -267,72 +205,32 @@ def silent(stage: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """The context of a computation: seed, device, memory, inference settings and progress.
+    """The context of a computation: seed, device, memory, inference settings and progress."""
 
-    Parameters
-    ----------
-    seed : int
-        The seed of all random streams, >= 0.
-    device : str or None
-        A torch device; None for numpy.
-    precision : str
-        ``"float64"`` or ``"float32"``.
-    memory : int
-        The memory limit of large arrays together, in bytes.
-    progress : callable
-        Called with the name of a stage and its completed share, in [0, 1].
-    confidence : float
-        The confidence of intervals and verdicts, in (0, 1).
-    resamples : int or None
-        The number of bootstrap resamples; 0 for no bootstrap. The default is 10,000, or ABC limits without resampling,
-        for functions of column means, and 200 to 1,000 for metrics of many columns.
-    replicates : int or None
-        The number of replicates of the null distribution, with targets drawn from the predictions; 0 for none. The
-        default is 199, or 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs. It is 39, the
-        minimum for a two-sided test at 5 %, if the distributions do not fit in memory and are read again for each
-        replicate, and 59 from a million rows on for metrics of all rows together.
-    keep_rows : bool
-        Whether to return the results of each row, besides the value.
-    curves : bool
-        Whether to return the curves of pictures.
-    curves_of : frozenset of str, optional
-        The metrics whose curves are returned; by default all.
-    curves_by : tuple of str
-        Columns along which curves show rows, in place of the predicted standard deviation.
-    fdr : float
-        The false discovery rate of rejected inputs, in (0, 1).
-    executor : Executor, optional
-        Workers that reduce batches, in place of this process.
-    checkpoint : Checkpoint, optional
-        Stores partial sums, from which an interrupted run can resume.
-    dependence : RowDependence
-        Which rows depend on each other.
-    limits : Limits
-        Sizes at which rows are sampled, or a cheaper method is used.
-
-    Raises
-    ------
-    OptionError
-        A setting is out of its range.
-    """
-
-    seed: int = 0
-    device: str | None = None
-    precision: Precision = "float64"
-    memory: int = field(default_factory=default_memory)
-    progress: Progress = silent
-    confidence: float = 0.95
+    seed: int = 0  # The seed of all random streams, >= 0
+    device: str | None = None  # A torch device; None for numpy
+    precision: Precision = "float64"  # "float64" or "float32"
+    memory: int = field(default_factory=default_memory)  # The memory limit of large arrays together, in bytes
+    progress: Progress = silent  # Called with the name of a stage and its completed share, in [0, 1]
+    confidence: float = 0.95  # The confidence of intervals and verdicts, in (0, 1)
+    # The number of bootstrap resamples; 0 for no bootstrap. The default is 10,000, or ABC limits without resampling,
+    # for functions of column means, and 200 to 1,000 for metrics of many columns.
     resamples: int | None = None
+    # The number of replicates of the null distribution, with targets drawn from the predictions; 0 for none. The
+    # default is 199, or 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs. It is 39, the
+    # minimum for a two-sided test at 5 %, if the distributions do not fit in memory and are read again for each
+    # replicate, and 59 from a million rows on for metrics of all rows together.
     replicates: int | None = None
-    fdr: float = 0.05
-    keep_rows: bool = False
-    curves: bool = False
-    curves_of: frozenset[str] | None = None
+    fdr: float = 0.05  # The false discovery rate of rejected inputs, in (0, 1)
+    keep_rows: bool = False  # Whether to return the results of each row, besides the value
+    curves: bool = False  # Whether to return the curves of pictures
+    curves_of: frozenset[str] | None = None  # The metrics whose curves are returned; by default all
+    # Columns along which curves show rows, in place of the predicted standard deviation
     curves_by: tuple[str, ...] = ()
-    executor: Executor | None = None
-    checkpoint: Checkpoint | None = None
-    dependence: RowDependence = field(default_factory=RowDependence)
-    limits: Limits = field(default_factory=Limits)
+    executor: Executor | None = None  # Workers that reduce batches, in place of this process
+    checkpoint: Checkpoint | None = None  # Stores partial sums, from which an interrupted run can resume
+    dependence: RowDependence = field(default_factory=RowDependence)  # Which rows depend on each other
+    limits: Limits = field(default_factory=Limits)  # Sizes at which rows are sampled, or a cheaper method is used
 
     def __post_init__(self) -> None:
         require_share_option("confidence", self.confidence)
@@ -354,13 +252,7 @@ class Run:
             raise OptionError(msg)
 
     def require_room(self, needed: int, what: str) -> None:
-        """Raise if an array would exceed the memory limit; arrays up to 64 MiB are always allowed.
-
-        Raises
-        ------
-        OptionError
-            The array would exceed the limit.
-        """
+        """Raise if an array would exceed the memory limit; arrays up to 64 MiB are always allowed."""
         if needed > max(self.memory, SMALL_BYTES):
             amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
             msg = f"{what} takes {amounts}: use fewer, or increase --memory"
@@ -384,27 +276,13 @@ class Run:
         return replace(self, progress=silent, executor=None, checkpoint=None)
 
     def rng(self, stream: RandomStream, *number: int) -> Generator:
-        """Return the generator of a random stream, independent of all other streams.
-
-        Parameters
-        ----------
-        stream : RandomStream
-            The stream.
-        number : int
-            One or more numbers of the substream, such as the trial for draws.
-        """
+        """Return the generator of a random stream, independent of all other streams."""
         import numpy as np
 
         return np.random.default_rng([self.seed, stream, *(number or (0,))])
 
     def backend(self) -> Backend:
-        """Return the array backend of this run.
-
-        Raises
-        ------
-        OptionError
-            The device is not available.
-        """
+        """Return the array backend of this run."""
         from calcheck.execution.backend import backend
 
         return backend(self.device, self.precision)

@@ -54,23 +54,12 @@ FIRST_STREAM = 2  # Random stream number of the first bin; 0 and 1 resample all 
 
 
 class BinInterval(NamedTuple):
-    """The interval of a statistic in one bin; None where it is undefined.
+    """The interval of a statistic in one bin; None where it is undefined."""
 
-    Parameters
-    ----------
-    rows : float
-        Number of rows; tied rows are shared between bins.
-    value : float, optional
-        Statistic of the bin.
-    effective_rows : float, optional
-        Number of rows that determine the interval.
-    low, high : float, optional
-        Limits of the interval.
-    """
-
-    rows: float
-    value: float | None = None
-    effective_rows: float | None = None
+    rows: float  # Number of rows; tied rows are shared between bins
+    value: float | None = None  # Statistic of the bin
+    effective_rows: float | None = None  # Number of rows that determine the interval
+    # low, high: limits of the interval
     low: float | None = None
     high: float | None = None
 
@@ -96,39 +85,11 @@ def share_of_valid_bins(
     stage: str,
     variances: Sequence[float | None] | None = None,
 ) -> RowResults:
-    r"""Return the share of bins in which the interval of a function of means contains the reference.
+    """Return the share of bins in which the interval of a function of means contains the reference.
 
     The share of valid bins f_v has a Clopper-Pearson interval. Without a simulated null distribution, f_v is compared
     with the confidence c of the intervals: the p-value is P(Bin(N, c) <= N f_v). This test requires enough effective
     rows in each bin.
-
-    Parameters
-    ----------
-    bins : Bins
-        The bins of n rows; a row may be shared by several bins.
-    columns : mapping
-        The columns that the function averages, (n,) each, by name.
-    function : callable
-        Takes the means of the columns in a bin.
-    reference : float
-        The value of the function for a calibrated model.
-    run : Run
-        Seed, confidence, resamples, progress.
-    stage : str
-        The stage name shown by progress.
-    variances : sequence of float or None, optional
-        The variance of the z-scores in each bin, for the details.
-
-    Returns
-    -------
-    RowResults
-        The columns and the bin of each row. ``details`` describes each bin. ``fixed["valid"]`` is 0 or 1 for each bin
-        that has an interval; f_v is its mean.
-
-    Raises
-    ------
-    DataError
-        The bootstrap is turned off, or no bin has an interval.
     """
     if run.resamples == 0:
         msg = "the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)"
@@ -188,15 +149,7 @@ def share_by_abc(
     reference: float,
     confidence: float,
 ) -> float:
-    """Return the share of valid bins by ABC intervals, without resampling; NaN if no bin has an interval.
-
-    Parameters
-    ----------
-    bins, columns, function, reference
-        As for :func:`share_of_valid_bins`.
-    confidence : float
-        The nominal coverage of the intervals.
-    """
+    """Return the share of valid bins by ABC intervals, without resampling; NaN if no bin has an interval."""
     low, high = limits_by_abc(bins, columns, function, confidence)
     defined = np.isfinite(low) & np.isfinite(high)
     return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
@@ -205,15 +158,7 @@ def share_by_abc(
 def limits_by_abc(
     bins: Bins, columns: Mapping[str, NDArray[np.float64]], function: Function, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal.
-
-    Parameters
-    ----------
-    bins, columns, function
-        As for :func:`share_of_valid_bins`.
-    confidence : float
-        The nominal coverage of the intervals.
-    """
+    """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal."""
     rows, share, ends = _members(bins)
     names, of_means = list(columns), function
     values = np.stack([columns[name][rows] for name in names])

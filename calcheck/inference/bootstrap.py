@@ -32,20 +32,11 @@ MOST_SUMS = 1 << 31  # Maximum number of sums by cluster and class
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """A function of the means of n rows.
+    """A function of the means of n rows."""
 
-    Parameters
-    ----------
-    averages : Averages
-        The terms that are averaged.
-    function : callable
-        Takes the means; leading axes index resamples.
-    fixed : mapping
-        Further arguments of the function that are not means, by name.
-    """
-
-    averages: Averages
-    function: Callable[[Means], NDArray[np.float64]]
+    averages: Averages  # The terms that are averaged
+    function: Callable[[Means], NDArray[np.float64]]  # Takes the means; leading axes index resamples
+    # Further arguments of the function that are not means, by name
     fixed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
@@ -73,21 +64,16 @@ class Statistic:
 
 
 class Replicates:
-    """Bootstrap replicates of several statistics of the same rows, under the same resamples; more can be drawn.
+    """Bootstrap replicates of several statistics of the same rows, under the same resamples; more can be drawn."""
 
-    Parameters
-    ----------
-    statistics : sequence of Statistic
-        Statistics of the same n rows.
-    run : Run
-        Seed and progress.
-    number : int
-        The number of the random stream, if a run resamples several times.
-    stage : str
-        The stage name shown by progress.
-    """
-
-    def __init__(self, statistics: Sequence[Statistic], run: Run, *, number: int = 0, stage: str = "resamples") -> None:
+    def __init__(
+        self,
+        statistics: Sequence[Statistic],  # Statistics of the same n rows
+        run: Run,  # Seed and progress
+        *,
+        number: int = 0,  # The number of the random stream, if a run resamples several times
+        stage: str = "resamples",  # The stage name shown by progress
+    ) -> None:
         self._statistics, self._run, self._stage = statistics, run, stage
         self._n = statistics[0].averages.n
         self._blocks = number << 32  # Each block has its own generator, so further blocks do not change earlier ones
@@ -125,18 +111,6 @@ def clustered(statistic: Statistic, clusters: Clusters) -> Statistic:
 
     Whatever resamples, omits or weights the rows of a statistic does so with whole clusters. The means of clusters of
     different sizes are ratios: the sum of the terms over that of the sizes.
-
-    Parameters
-    ----------
-    statistic : Statistic
-        A function of means over rows.
-    clusters : Clusters
-        The clusters of the same rows.
-
-    Raises
-    ------
-    NumericalError
-        The groups and the clusters are too many.
     """
     sums = {name: sums_of(term, clusters) for name, term in statistic.averages.terms.items()}
     columns = {SIZE: MeanTerm(clusters.sizes.astype(np.float64))}
@@ -168,13 +142,7 @@ def _of_ratios(
 
 
 def sums_of(term: MeanTerm, clusters: Clusters) -> Values:
-    """Return the sums of a term by cluster: (G,), or (G, k) for a term with k groups.
-
-    Raises
-    ------
-    NumericalError
-        The groups and the clusters are too many.
-    """
+    """Return the sums of a term by cluster: (G,), or (G, k) for a term with k groups."""
     if term.groups is None:
         return clusters.sums(np.ones(len(clusters.label)) if term.values is None else term.values)
     classes, count = term.groups.classes, len(clusters)

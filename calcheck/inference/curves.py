@@ -24,42 +24,26 @@ if TYPE_CHECKING:
 
 
 class Envelope(NamedTuple):
-    """A global envelope.
+    """A global envelope."""
 
-    Parameters
-    ----------
-    low, high : (k,)
-        Limits of each statistic; NaN where no column has a value.
-    p_value : float
-        Share of columns that are at least as extreme as the first.
-    """
-
+    # low, high: (k,), limits of each statistic; NaN where no column has a value
     low: Values
     high: Values
-    p_value: float
+    p_value: float  # Share of columns that are at least as extreme as the first
 
 
 def extreme_rank_p_values(statistics: Values, alternatives: Sequence[Alternative] = ()) -> Values:
-    r"""Return the share of vectors that are at least as extreme as each of N vectors, (N,), itself included.
+    """Return the share of vectors that are at least as extreme as each of N vectors, (N,), itself included.
 
     Under exchangeability, the first value is at most p with probability at most p: it is a p-value of the first vector.
 
-    Parameters
-    ----------
-    statistics : (k, N)
-        N vectors of k statistics as columns. Values that are not a number count as the median of their statistic.
-    alternatives : sequence of str
-        Extreme values of each statistic, k of them: ``"greater"``, ``"less"`` or ``"two-sided"``, the default.
-
-    Notes
-    -----
     For each statistic the columns get mid-ranks from the extreme end, 1 for the most extreme; for two sides, twice the
     smaller of both. Columns are compared by their smallest rank; if equal, by the second smallest, and so on. Time
     O(k N log N).
 
-    References
-    ----------
-    Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes".
+    Shapes: statistics (k, N).
+
+    Source: Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes".
     """
     k, count = statistics.shape
     ranks = np.empty((k, count))
@@ -79,14 +63,7 @@ def extreme_rank_p_values(statistics: Values, alternatives: Sequence[Alternative
 def global_envelope(statistics: Values, confidence: float, alternatives: Sequence[Alternative] = ()) -> Envelope:
     """Return the band that contains whole vectors: the first one with at least the given probability.
 
-    Parameters
-    ----------
-    statistics : (k, N)
-        N vectors of k statistics as columns: that of the data first, then those of replicates.
-    confidence : float
-        Probability that the vector of a right model is inside everywhere.
-    alternatives : sequence of str
-        As for :func:`extreme_rank_p_values`.
+    Shapes: statistics (k, N).
     """
     p_values = extreme_rank_p_values(statistics, alternatives)
     inside = statistics[:, p_values > (1 - confidence) * (1 + TIED)]
@@ -98,17 +75,10 @@ def global_envelope(statistics: Values, confidence: float, alternatives: Sequenc
 def curve_limits(replicates: Values, confidence: float) -> tuple[Values, Values]:
     """Return the limits that contain a further whole curve with a given probability, (s,) each.
 
-    Parameters
-    ----------
-    replicates : (b, s)
-        Curves; values that are not finite, or equal up to rounding at some point, have no influence.
-    confidence : float
-        Probability that the curve is inside everywhere.
-
-    Notes
-    -----
     The limits are the values next to the envelope of the curves, outwards: the envelope itself belongs to curves that
     are among those ranked. Of one point, they are the usual order statistics.
+
+    Shapes: replicates (b, s).
     """
     curves = np.where(np.isfinite(replicates), replicates, np.nan)
     low, high = np.fmin.reduce(curves), np.fmax.reduce(curves)
@@ -141,20 +111,11 @@ UNCOMPARED: frozenset[CurveName] = frozenset(
 
 @dataclass(eq=False)
 class CurveBands:
-    """The curves of a metric, and those of replicates.
+    """The curves of a metric, and those of replicates."""
 
-    Parameters
-    ----------
-    curves : tuple of Curve
-        Curves of the data.
-    limit : int
-        Maximum number of replicates; further ones, which the open verdict of a metric needs, are ignored.
-    alternative : str
-        Values that are evidence against a model; the band is where other values of whole curves are.
-    """
-
-    curves: tuple[Curve, ...]
-    limit: int
+    curves: tuple[Curve, ...]  # Curves of the data
+    limit: int  # Maximum number of replicates; further ones, which the open verdict of a metric needs, are ignored
+    # Values that are evidence against a model; the band is where other values of whole curves are
     alternative: Alternative = "two-sided"
     _replicates: list[dict[CurveName, NDArray[np.float64]]] = field(default_factory=list)
 
@@ -217,16 +178,7 @@ def curves_at_inputs(shown: Predictions, values: Values, at_inputs: Values | Non
     The bins are along the given columns; by default along the inputs, if these have one or two columns, or along their
     first two principal components.
 
-    Parameters
-    ----------
-    shown : Predictions
-        The m inputs.
-    values : (m,)
-        Values at the inputs.
-    at_inputs : (1 + R, m), optional
-        Values at the inputs of the data and of R replicates, which are compared.
-    by : sequence of str
-        At most two columns.
+    Shapes: values (m,), at_inputs (1 + R, m).
     """
     bins, places = _bins_by_columns(shown, by) if by else _bins_of_inputs(shown)
     own, *replicates = [values] if at_inputs is None else at_inputs

@@ -26,24 +26,12 @@ STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a ro
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The first three moments of c columns, in each of b data sets.
+    """The first three moments of c columns, in each of b data sets."""
 
-    Parameters
-    ----------
-    n : (b,)
-        The number of rows.
-    mean : (c, b)
-        The means.
-    covariance : (c, c, b)
-        The second central moments.
-    third : (c, c, c, b)
-        The third central moments.
-    """
-
-    n: Values
-    mean: Values
-    covariance: Values
-    third: Values
+    n: Values  # (b,), the number of rows
+    mean: Values  # (c, b)
+    covariance: Values  # (c, c, b), the second central moments
+    third: Values  # (c, c, c, b), the third central moments
 
     @classmethod
     def from_values(cls, columns: Values) -> Moments:
@@ -78,25 +66,7 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
 
     The influences are linear in the columns, so their sums follow from the moments of the columns.
 
-    Parameters
-    ----------
-    moments : Moments
-        The moments of the columns that the function averages.
-    names : sequence of str
-        The names of these c columns.
-    function : callable
-        Takes a mapping from names to means, (..., b) each.
-    confidence : float
-        The nominal coverage of the interval.
-
-    Returns
-    -------
-    low, high, correction, acceleration : (b,)
-        NaN where all rows are equal.
-
-    References
-    ----------
-    DiCiccio and Efron (1992), Biometrika 79, 231-245; Efron and Tibshirani (1993), Section 22.6.
+    Source: DiCiccio and Efron (1992), Biometrika 79, 231-245; Efron and Tibshirani (1993), Section 22.6.
     """
     from scipy.special import ndtr, ndtri
 
@@ -157,22 +127,13 @@ BATCHES = 20  # Batches of replicates for the Monte Carlo error of zeta
 
 @dataclass(frozen=True)
 class Bca:
-    """A bias-corrected and accelerated (BCa) interval (Efron 1987); the limits are NaN where it is undefined.
+    """A bias-corrected and accelerated (BCa) interval (Efron 1987); the limits are NaN where it is undefined."""
 
-    Parameters
-    ----------
-    low, high : float
-        The limits.
-    correction : float
-        The bias correction z0: the normal quantile of the share of replicates below the estimate.
-    acceleration : float
-        The acceleration a, from the leave-one-out values.
-    """
-
+    # low, high: the limits
     low: float
     high: float
-    correction: float
-    acceleration: float
+    correction: float  # The bias correction z0: the normal quantile of the share of replicates below the estimate
+    acceleration: float  # The acceleration a, from the leave-one-out values
 
 
 def accelerations(leave_one_out: Values) -> Values:
@@ -180,15 +141,7 @@ def accelerations(leave_one_out: Values) -> Values:
 
     .. math:: a = \frac{\sum_i (\bar\theta - \theta_i)^3}{6 (\sum_i (\bar\theta - \theta_i)^2)^{3/2}}
 
-    Parameters
-    ----------
-    leave_one_out : (n, ...)
-        Leave-one-out estimates.
-
-    Returns
-    -------
-    (...)
-        0 where all leave-one-out estimates are equal.
+    Shapes: leave_one_out (n, ...).
     """
     away = leave_one_out.mean(axis=0) - leave_one_out
     largest = np.abs(away).max(axis=0)
@@ -204,15 +157,7 @@ def effective_rows(leave_one_out: Values) -> float:
 
     This is Kish's effective sample size with squared influences as weights.
 
-    Parameters
-    ----------
-    leave_one_out : (n,)
-        Leave-one-out estimates.
-
-    Returns
-    -------
-    float
-        Between 1 and n; n where all leave-one-out estimates are equal.
+    Shapes: leave_one_out (n,).
     """
     squared = (leave_one_out.mean() - leave_one_out) ** 2
     largest = squared.max()
@@ -246,16 +191,7 @@ def clopper_pearson(successes: int, count: int, confidence: float) -> tuple[floa
 def bca(replicates: Values, estimate: float, acceleration: float, confidence: float) -> Bca:
     """Return the BCa interval: quantiles of the replicates at Phi(z0 + (z0 ± z) / (1 - a (z0 ± z))).
 
-    Parameters
-    ----------
-    replicates : (b,)
-        The statistic of each resample.
-    estimate : float
-        The statistic of the original rows.
-    acceleration : float
-        The acceleration, from :func:`acceleration`.
-    confidence : float
-        The nominal coverage of the interval.
+    Shapes: replicates (b,).
     """
     low, high, correction = bca_limits(replicates[:, None], np.array([estimate]), np.array([acceleration]), confidence)
     return Bca(float(low[0]), float(high[0]), float(correction[0]), acceleration)
@@ -266,14 +202,7 @@ def bca_limits(
 ) -> tuple[Values, Values, Values]:
     """Return the BCa limits and bias corrections z0 of k statistics, (k,) each; see :func:`bca`.
 
-    Parameters
-    ----------
-    replicates : (b, k)
-        The replicates of each statistic.
-    estimates, accelerations : (k,)
-        The statistics of the original rows, and their accelerations.
-    confidence : float
-        The nominal coverage of the intervals.
+    Shapes: replicates (b, k); estimates, accelerations (k,).
     """
     from scipy.special import ndtr, ndtri
 

@@ -85,24 +85,12 @@ class HasFixedLevels(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CurveData(Generic[FitT]):
-    """What curves of a metric show: the data, or a replicate.
+    """What curves of a metric show: the data, or a replicate."""
 
-    Parameters
-    ----------
-    fit : Any
-        The result of ``fit``.
-    source : Source
-        The data, or a replicate.
-    run : Run
-        The columns along which curves show rows.
-    rows : RowResults, optional
-        The result of ``evaluate``; absent for replicates whose quick statistic is used.
-    """
-
-    fit: FitT
-    source: Source
-    run: Run
-    rows: RowResults | None = None
+    fit: FitT  # The result of `fit`
+    source: Source  # The data, or a replicate
+    run: Run  # The columns along which curves show rows
+    rows: RowResults | None = None  # The result of `evaluate`; absent for replicates whose quick statistic is used
 
 
 @runtime_checkable

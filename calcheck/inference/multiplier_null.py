@@ -62,10 +62,8 @@ def simulate_dependent_null(
     of each term is that of the replicates: only its increase by dependence is from the data, since the variance of few
     clusters and the value depend on each other. Metrics share the multipliers.
 
-    References
-    ----------
-    Cameron, Gelbach, Miller (2008), Review of Economics and Statistics 90, 414-427. Inoue (2001), Econometric Theory
-    17, 156-187.
+    Source: Cameron, Gelbach, Miller (2008), Review of Economics and Statistics 90, 414-427. Inoue (2001), Econometric
+    Theory 17, 156-187.
     """
     waiting = [each for each in computed if each.null is None and each.metric.alternative != "none"]
     if not waiting or not len(simulation):
@@ -102,14 +100,7 @@ def multiplier_noise(residuals: Sequence[tuple[Values, Values]], inflation: floa
     Multipliers are normal, so that the sums follow from the triangular factor of the residuals. Each column has the
     degrees of freedom of the clusters behind it. The estimated variances of different residuals are independent.
 
-    Parameters
-    ----------
-    residuals : sequence of ((G, k), (G, k))
-        Centered sums by cluster, all with the same clusters; and the number of rows of each cluster behind them.
-    inflation : float
-        Factor by which the variance between clusters is too small.
-    run : Run
-        The seed.
+    Shapes: residuals ((G, k), (G, k)) each.
     """
     if not residuals:
         return []
@@ -133,18 +124,10 @@ def _scales(members: Values, inflation: float, rng: Generator) -> Values:
 
 @dataclass(eq=False)
 class _Moments:
-    """A term of the data, and its moments over replicates.
+    """A term of the data, and its moments over replicates."""
 
-    Parameters
-    ----------
-    term : MeanTerm
-        The term of the data.
-    clusters : Clusters
-        The clusters of the rows.
-    """
-
-    term: MeanTerm
-    clusters: Clusters
+    term: MeanTerm  # The term of the data
+    clusters: Clusters  # The clusters of the rows
     data: Values = field(init=False)
     count: int = 0
     sums: Values | float = 0.0

@@ -54,29 +54,17 @@ COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs 
 
 
 class NullSimulator:
-    """R replicates of a data set under the null hypothesis: the same rows, with targets drawn from the predictions.
-
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets and distributions. For distributions given by draws, the target is exchanged with a draw.
-    run : Run
-        The number of replicates, and the seed.
-    inputs : int
-        The number of inputs that are tested one by one; such tests need more replicates.
-    numbers : range, optional
-        The numbers of the replicates; by default 0 to R - 1.
-    keys : (n,), optional
-        Keys of the rows, which seed their random numbers; by default those of :func:`row_keys`.
-    """
+    """R replicates of a data set under the null hypothesis: the same rows, with targets drawn from the predictions."""
 
     def __init__(
         self,
+        # Rows with targets and distributions. For distributions given by draws, the target is exchanged with a draw.
         rows: Predictions,
-        run: Run,
+        run: Run,  # The number of replicates, and the seed
         *,
-        inputs: int = 0,
-        numbers: range | None = None,
+        inputs: int = 0,  # The number of inputs that are tested one by one; such tests need more replicates
+        numbers: range | None = None,  # The numbers of the replicates; by default 0 to R - 1
+        # (n,), keys of the rows, which seed their random numbers; by default those of `row_keys`
         keys: NDArray[np.uint64] | None = None,
     ) -> None:
         self.rows, self.run, self._inputs, self._own_keys = rows, run, inputs, keys
@@ -113,13 +101,7 @@ class NullSimulator:
         return NullSimulator(self.rows, self.run, inputs=inputs)
 
     def max_replicates(self, *, costly: bool) -> int:
-        """Return the maximum number of replicates while a verdict is open; a number given by the user is fixed.
-
-        Parameters
-        ----------
-        costly : bool
-            Whether each replicate needs matrix products.
-        """
+        """Return the maximum number of replicates while a verdict is open; a number given by the user is fixed."""
         count = len(self._first)
         if self.run.replicates is not None or isinstance(self.rows.predictive, LazyPredictive):
             return count
@@ -187,45 +169,19 @@ class SimulatesNull(Protocol):
 
 @dataclass(eq=False)
 class FittedMetric(Generic[MetricT_co]):
-    """A metric evaluated on the data, which can be evaluated on replicates too.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    fit : Any
-        The result of ``fit``.
-    rows : RowResults
-        Its results by row.
-    value : float
-        Its value.
-    basis : Basis
-        The basis of its verdict.
-    null : NullDistribution, optional
-        Its null distribution.
-    sequential : bool
-        Whether replicates were added while the verdict was open.
-    tested : float, optional
-        Its statistic for the null distribution, if that is not its value.
-    above : str, optional
-        How the model is wrong if the value is significantly above the reference.
-    bands : CurveBands, optional
-        Its curves, if they were requested.
-    shares_replicates : bool
-        Whether its replicates are those of the other metrics.
-    """
+    """A metric evaluated on the data, which can be evaluated on replicates too."""
 
     metric: MetricT_co
-    fit: Any
+    fit: Any  # The result of `fit`
     rows: RowResults
     value: float
-    basis: Basis
+    basis: Basis  # The basis of its verdict
     null: NullDistribution | None = None
-    sequential: bool = False
-    tested: float | None = None
-    above: Direction | None = None
-    bands: CurveBands | None = None
-    shares_replicates: bool = True
+    sequential: bool = False  # Whether replicates were added while the verdict was open
+    tested: float | None = None  # Its statistic for the null distribution, if that is not its value
+    above: Direction | None = None  # How the model is wrong if the value is significantly above the reference
+    bands: CurveBands | None = None  # Its curves, if they were requested
+    shares_replicates: bool = True  # Whether its replicates are those of the other metrics
 
     @property
     def compared_value(self) -> float:
@@ -331,19 +287,6 @@ def add_replicates(
 
     This is a sequential Monte Carlo test, as in Besag and Clifford (1991) and Gandy (2009). It stops when the p-value
     differs from 1 - confidence by three standard errors, or if most of it is the probability of a single value.
-
-    Parameters
-    ----------
-    computed : sequence of FittedMetric
-        Metrics with the null distribution of the first replicates.
-    simulation : NullSimulator
-        The first replicates.
-    run : Run
-        The confidence.
-    values_of : callable
-        Computes given metrics on given replicates.
-    costly : bool
-        Whether each replicate needs matrix products.
     """
     most = simulation.max_replicates(costly=costly)
     for each in computed:
@@ -365,17 +308,7 @@ IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with prob
 def compare_with_null(
     computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run
 ) -> IntervalInference:
-    """Return the inference of a metric with its reference, p-value and verdict.
-
-    Parameters
-    ----------
-    computed : FittedMetric
-        The metric of the data, with its null distribution.
-    inferred : IntervalInference
-        Its interval and, if it has an exact reference, its zeta score.
-    run : Run
-        The confidence.
-    """
+    """Return the inference of a metric with its reference, p-value and verdict."""
     found = _compared(computed, inferred, run)
     if computed.value < np.inf or not computed.metric.info.infinite_if_impossible or found.verdict == "fail":
         return found

@@ -34,17 +34,10 @@ def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) 
     limits of a two-sided test differ, which allows for skewed statistics. A statistic of inf stays inf if large values
     are evidence. Undefined statistics are NaN.
 
-    Parameters
-    ----------
-    statistics : (k, N)
-        Statistics of N data sets as columns.
-    alternatives : sequence of str
-        Extreme values of each statistic, k of them.
+    Shapes: statistics (k, N).
 
-    References
-    ----------
-    Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the directional
-    quantile test.
+    Source: Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the
+    directional quantile test.
     """
     values = np.where(np.isfinite(statistics), statistics, np.nan)
     away = values - np.nanmedian(values, axis=1, keepdims=True)
@@ -73,14 +66,9 @@ def step_down_p_values(extremes: Values) -> Values:
     Under any combination of right and wrong statistics, the probability that a right one has an adjusted p-value of at
     most alpha is at most alpha: each is compared with the maximum over the statistics that are no more extreme.
 
-    Parameters
-    ----------
-    extremes : (k, N)
-        How extreme each statistic is: of the data in the first column, then of replicates.
+    Shapes: extremes (k, N).
 
-    References
-    ----------
-    Westfall, Young (1993), "Resampling-based multiple testing", algorithm 2.8.
+    Source: Westfall, Young (1993), "Resampling-based multiple testing", algorithm 2.8.
     """
     order = np.argsort(extremes[:, 0], kind="stable")
     largest = np.maximum.accumulate(extremes[order], axis=0)
@@ -131,24 +119,12 @@ def _step_down(computed: Sequence[FittedMetric[InferableMetric]]) -> Values:
 
 
 class CommonStatistics(NamedTuple):
-    """Statistics of K metrics on the same data sets.
+    """Statistics of K metrics on the same data sets."""
 
-    Parameters
-    ----------
-    places : tuple of int
-        The places of the metrics among all that were computed, K of them.
-    metrics : tuple of str
-        Their names.
-    alternatives : tuple of str
-        Their alternative hypotheses.
-    values : (K, 1 + R)
-        Statistics of the data, then of R replicates.
-    """
-
-    places: tuple[int, ...]
+    places: tuple[int, ...]  # The places of the metrics among all that were computed, K of them
     metrics: tuple[str, ...]
-    alternatives: tuple[Alternative, ...]
-    values: Values
+    alternatives: tuple[Alternative, ...]  # Their alternative hypotheses
+    values: Values  # (K, 1 + R), statistics of the data, then of R replicates
 
 
 def common_statistics(computed: Sequence[FittedMetric[InferableMetric]]) -> CommonStatistics | None:
@@ -185,15 +161,6 @@ def overall_verdict(
     """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
 
     Its statistic is the largest of the :func:`extremes`, so its p-value is the smallest adjusted one.
-
-    Parameters
-    ----------
-    computed : sequence of FittedMetric
-        Metrics on the same rows, with their null distributions.
-    confidence : float
-        The verdict is ``"fail"`` if the p-value is at most 1 - confidence.
-    judged : bool
-        Whether there is a verdict: there is none if rows depend on each other in an unknown way.
     """
     found = common_statistics(computed)
     if found is None:
@@ -216,9 +183,7 @@ def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list
 
     If the model is right, some adjusted p-value is at most p with probability at most p.
 
-    References
-    ----------
-    Westfall, Young (1993), "Resampling-Based Multiple Testing": step-down with the maximum of statistics.
+    Source: Westfall, Young (1993), "Resampling-Based Multiple Testing": step-down with the maximum of statistics.
     """
     adjusted: list[float | None] = [None] * len(computed)
     found = common_statistics(computed)

@@ -26,14 +26,7 @@ def p_value(values: NDArray[np.float64], own: float, alternative: Alternative) -
     It is (1 + #{T* >= T}) / (R + 1) for a one-sided test, and twice the smaller tail for a two-sided test. It is exact,
     and conservative under ties. An undefined replicate counts as more extreme.
 
-    Parameters
-    ----------
-    values : (R,)
-        The values T* of the replicates.
-    own : float
-        The value T of the data.
-    alternative : str
-        The tail that is evidence against the model: ``"greater"``, ``"less"`` or ``"two-sided"``.
+    Shapes: values (R,).
     """
     slack = TIED * abs(own) if np.isfinite(own) else 0.0
     above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
@@ -47,17 +40,7 @@ def has_p_value(own: float) -> bool:
 
 
 def p_value_error(p: float, replicates: int, alternative: Alternative) -> float:
-    """Return the Monte Carlo standard error of a p-value: the binomial one, of each tail for two-sided tests.
-
-    Parameters
-    ----------
-    p : float
-        The p-value, in (0, 1].
-    replicates : int
-        The number of replicates, R.
-    alternative : str
-        The tail that is evidence against the model.
-    """
+    """Return the Monte Carlo standard error of a p-value: the binomial one, of each tail for two-sided tests."""
     sides = 2 if alternative == "two-sided" else 1
     return float(sides * np.sqrt(p / sides * (1 - p / sides) / replicates))
 
@@ -97,26 +80,12 @@ APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates re
 
 
 def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    r"""Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
+    """Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
 
     The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
     so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate
     p-value: the tail of a gamma distribution with the mean and the variance of the squared distances, which are
     weighted sums of squares.
-
-    Parameters
-    ----------
-    simulated : NullDistribution
-        The null distribution, with values at m inputs of the data and of R replicates.
-    fdr : float
-        The false discovery rate (Benjamini, Hochberg 1995).
-
-    Returns
-    -------
-    columns : dict
-        Columns (m,): mean and quantiles of the replicates, ``p_value``, ``p_approximate`` and ``significant``.
-    details : dict
-        The number of rejected inputs.
     """
     if simulated.at_inputs is None:
         return {}, {}

@@ -67,27 +67,15 @@ NO_TEST = "no test of the difference is known that is valid for models that are 
 
 @dataclass(frozen=True, eq=False)
 class ModelPair(Generic[MetricT_co]):
-    """A metric of two models' predictions for the same n rows.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    models : (Predictions, Predictions)
-        The predictions of both models; the difference is the second value minus the first.
-    rows : (RowResults, RowResults)
-        The results of the metric for each model.
-    targets : (float, float), optional
-        Ideal value of each model; the distances from them are compared instead of the values.
-    clusters : Clusters, optional
-        Clusters of rows that depend on each other.
-    """
+    """A metric of two models' predictions for the same n rows."""
 
     metric: MetricT_co
+    # The predictions of both models; the difference is the second value minus the first
     models: tuple[Predictions, Predictions]
-    rows: tuple[RowResults, RowResults]
+    rows: tuple[RowResults, RowResults]  # The results of the metric for each model
+    # Ideal value of each model; the distances from them are compared instead of the values
     targets: tuple[float, float] | None = None
-    clusters: Clusters | None = None
+    clusters: Clusters | None = None  # Clusters of rows that depend on each other
 
     @property
     def plain(self) -> bool:
@@ -184,20 +172,6 @@ def compare_pairs(
     * Functions of means that are biased by noise: the bootstrap of D, centered at its mean. In bins, its slopes at the
       resamples times the noise of others.
     * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.
-
-    Parameters
-    ----------
-    pairs : sequence of ModelPair
-        Pairs with the same n rows.
-    run : Run
-        Seed, confidence, resamples and progress.
-    swaps : int, optional
-        The number R of swaps of the permutation test, 9,999 by default; 0 for no p-values.
-
-    Returns
-    -------
-    list of Inference
-        ``low``, ``high``, ``interval`` and ``p_value``; ``warnings`` state why one of these is absent.
     """
     known = [_undefined(pair) or _by_independence(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
@@ -364,9 +338,7 @@ def _of_contrasts(contrasts: Sequence[_Contrast], run: Run) -> Inference:
     one that is nearer to 0, up to its sign. It is monotone in each, so its interval ends at corners of the box of their
     intervals, and contains 0 if one of them does. The coverage is at least theirs.
 
-    References
-    ----------
-    Berger (1982), Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 295-300.
+    Source: Berger (1982), Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 295-300.
     """
     inferred = [each.inference(run) for each in contrasts]
     if len(contrasts) == 1:
@@ -412,9 +384,8 @@ def _slope(statistic: Statistic) -> Statistic:
     therefore seems least variable where it is largest, and resamples, which add noise, hide the kink. Slopes at
     resamples do neither: their mean square times that of the noise is at least the variance.
 
-    References
-    ----------
-    Chernoff (1981), A note on an inequality involving the normal distribution, Annals of Probability 9, 533-535.
+    Source: Chernoff (1981), A note on an inequality involving the normal distribution, Annals of Probability 9,
+    533-535.
     """
 
     def change(means: Means) -> Values:

@@ -32,20 +32,11 @@ class RejectionCurves:
 
     Tied rows are rejected in equal parts: the means are expectations over random orders of ties, and a metric is a
     function of these means. A constant criterion corresponds to random rejection.
-
-    Parameters
-    ----------
-    row_results : sequence of (Metric, RowResults)
-        Metrics that are functions of column means, with their results for the n rows.
-    criteria : mapping
-        The criteria, (n,) each, by name.
-    retained : (s,)
-        The numbers of retained rows, >= 1, in descending order.
     """
 
-    row_results: Sequence[MetricRows]
-    criteria: Mapping[str, Values]
-    retained: NDArray[np.intp]
+    row_results: Sequence[MetricRows]  # Metrics that are functions of column means, with their results for the n rows
+    criteria: Mapping[str, Values]  # The criteria, (n,) each, by name
+    retained: NDArray[np.intp]  # (s,), the numbers of retained rows, >= 1, in descending order
 
     @property
     def n(self) -> int:

@@ -42,21 +42,12 @@ NO_EVIDENCE = "the metric depends on the predictions only"
 
 @dataclass(frozen=True)
 class StatedShape:
-    """How completely a file specifies its predictive distributions.
+    """How completely a file specifies its predictive distributions."""
 
-    Parameters
-    ----------
-    shape : bool
-        Whether the shape is stated.
-    levels : tuple of float, optional
-        The levels of the stated quantiles; absent where the distributions are specified completely.
-    coverage_only : bool
-        Whether only the coverage of intervals is stated.
-    """
-
-    shape: bool = True
+    shape: bool = True  # Whether the shape is stated
+    # The levels of the stated quantiles; absent where the distributions are specified completely
     levels: tuple[float, ...] | None = None
-    coverage_only: bool = False
+    coverage_only: bool = False  # Whether only the coverage of intervals is stated
 
     @classmethod
     def from_predictive(cls, predictive: Predictive | None) -> StatedShape:
@@ -70,20 +61,11 @@ class StatedShape:
 
 @dataclass(frozen=True)
 class Basis:
-    """The basis of a metric's verdict.
+    """The basis of a metric's verdict."""
 
-    Parameters
-    ----------
-    kind : str
-        The p-value, the interval (zeta), or none.
-    reason : str
-        Why the basis is not the p-value.
-    can_simulate : bool
-        Whether the file states what a perfect model's score depends on, so that it can be simulated.
-    """
-
-    kind: Literal["p", "interval", "none"]
-    reason: str = ""
+    kind: Literal["p", "interval", "none"]  # The p-value, the interval (zeta), or none
+    reason: str = ""  # Why the basis is not the p-value
+    # Whether the file states what a perfect model's score depends on, so that it can be simulated
     can_simulate: bool = True
 
 
@@ -95,21 +77,7 @@ def basis_of(
     replicates: bool,
     otherwise: str = NO_REPLICATES,
 ) -> Basis:
-    """Return the basis of a metric's verdict.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    stated : StatedShape
-        How completely the distributions are specified.
-    rows : RowResults
-        The results of the metric, with its own exact test if it has one.
-    replicates : bool
-        Whether the null distribution is simulated.
-    otherwise : str
-        Why it is not.
-    """
+    """Return the basis of a metric's verdict."""
     if metric.alternative == "none":
         return Basis("none", NO_EVIDENCE)
     if unfit := _unfit_reason(metric, stated, rows):
@@ -180,15 +148,6 @@ def infer(found: Sequence[MetricRows], run: Run, clusters: Clusters | None = Non
 
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
     replace the bootstrap.
-
-    Parameters
-    ----------
-    found : sequence of (Metric, RowResults, Basis)
-        The metrics with their results for the same n rows, and the bases of their verdicts.
-    run : Run
-        Seed, confidence, number of resamples, progress.
-    clusters : Clusters, optional
-        Clusters of rows that are resampled together.
     """
     inferred = {place: _without_bootstrap(metric, rows, run, clusters) for place, (metric, rows, _) in enumerate(found)}
     resampled = {place: found[place] for place, each in inferred.items() if each is None}
@@ -301,29 +260,20 @@ def _percentile_interval(
 
 
 class MeanInterval:
-    """The interval of a function of column means, and its zeta score against an exact reference.
+    """The interval of a function of column means, and its zeta score against an exact reference."""
 
-    Parameters
-    ----------
-    rows : RowResults
-        The results of the metric.
-    statistic : Statistic
-        The function.
-    run : Run
-        Seed, confidence, number of resamples.
-    clusters : Clusters, optional
-        The clusters that the statistic averages over. They have ABC limits, unless these are extreme: the limits of few
-        skewed clusters are beyond what resamples can show.
-
-    Attributes
-    ----------
-    replicates : (b,)
-        The statistic of each resample, if the bootstrap is needed.
-    """
-
-    def __init__(self, rows: RowResults, statistic: Statistic, run: Run, clusters: Clusters | None = None) -> None:
+    def __init__(
+        self,
+        rows: RowResults,  # The results of the metric
+        statistic: Statistic,  # The function
+        run: Run,  # Seed, confidence, number of resamples
+        # The clusters that the statistic averages over. They have ABC limits, unless these are extreme: the limits of
+        # few skewed clusters are beyond what resamples can show.
+        clusters: Clusters | None = None,
+    ) -> None:
         self.rows, self.statistic, self.clusters = rows, statistic, clusters
         self.estimate = statistic.estimate()
+        # (b,), the statistic of each resample, if the bootstrap is needed
         self.replicates: NDArray[np.float64] = np.empty(0)
         left = statistic.leave_one_out()
         self.acceleration, self.effective_rows = acceleration(left), effective_rows(left)

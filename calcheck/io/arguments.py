@@ -60,20 +60,12 @@ class ColumnArguments(TypedDict, total=False):
 
 
 class Arguments:
-    """Column options, and the arrays among them by column name.
+    """Column options, and the arrays among them by column name."""
 
-    Parameters
-    ----------
-    given : mapping
-        Keywords, as in :class:`ColumnArguments`; None is as if not given.
-
-    Raises
-    ------
-    OptionError
-        A keyword is unknown, or has a value of the wrong kind.
-    """
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, Any],  # Keywords, as in `ColumnArguments`; None is as if not given
+    ) -> None:
         self.arrays: dict[str, Any] = {}
         self._options: dict[str, Any] = {}
         known = [Y, *(field.name for field in fields(ColumnOptions))]
@@ -90,13 +82,7 @@ class Arguments:
         return ColumnOptions(**({} if default_id is None else {"id": default_id}) | self._options)
 
     def require_no_arrays(self) -> None:
-        """Raise if there are arrays, which a file cannot be combined with.
-
-        Raises
-        ------
-        OptionError
-            An argument is an array.
-        """
+        """Raise if there are arrays, which a file cannot be combined with."""
         if self.arrays:
             msg = (
                 f"{next(iter(self.arrays))} is an array, but the other columns are in a file. Pass a DataFrame and"
@@ -148,13 +134,7 @@ def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
 
 
 def levels_of(value: Any) -> tuple[float, ...]:
-    """Return levels of intervals, given as a number or a list; none for None.
-
-    Raises
-    ------
-    OptionError
-        The value is of another type.
-    """
+    """Return levels of intervals, given as a number or a list; none for None."""
     if value is None:
         return ()
     (option,) = (option for option in options_of(ColumnOptions) if option.field == "level")

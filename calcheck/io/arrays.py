@@ -53,18 +53,6 @@ def arrow_column(values: Any, name: str) -> pa.Array:
     """Return values in memory as an Arrow column (n,); matrices become lists, categories become their values.
 
     Objects that Arrow cannot represent, such as numbers among text, become text, which readers parse as in CSV files.
-
-    Parameters
-    ----------
-    values : array-like
-        One value or vector per row: an array (n, …) of NumPy or torch, a Series, or a list.
-    name : str
-        Name of the column in messages.
-
-    Raises
-    ------
-    DataError
-        There is no value per row.
     """
     if is_frame(values):
         values = _frame_values(values)
@@ -78,26 +66,14 @@ def arrow_column(values: Any, name: str) -> pa.Array:
 
 
 def frame_columns(frame: DataFrame, owner: str) -> dict[str, Series[Any]]:
-    """Return the columns of a DataFrame by name.
-
-    Raises
-    ------
-    DataError
-        Two columns have the same name.
-    """
+    """Return the columns of a DataFrame by name."""
     names = [column_name(label) for label in frame.columns]
     require_different(names, owner)
     return {name: frame.iloc[:, place] for place, name in enumerate(names)}
 
 
 def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of a table with Arrow's interface: of pyarrow, polars, duckdb, ….
-
-    Raises
-    ------
-    DataError
-        There are no columns, or two have the same name.
-    """
+    """Return the columns of a table with Arrow's interface: of pyarrow, polars, duckdb, …."""
     try:
         columns = pa.table(table)
     except LIBRARY_ERRORS as error:
@@ -108,13 +84,7 @@ def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
 
 
 def to_numpy(values: Any, name: str) -> NDArray[Any]:
-    """Return an array-like as an array of NumPy (n, …): tensors without gradient, masked numbers as NaN.
-
-    Raises
-    ------
-    DataError
-        The values are a single number, or complex.
-    """
+    """Return an array-like as an array of NumPy (n, …): tensors without gradient, masked numbers as NaN."""
     array = _array_of(values)
     if not array.ndim:
         msg = f"{name} must have one value per row, got a single {type(values).__name__}"
@@ -128,13 +98,7 @@ def to_numpy(values: Any, name: str) -> NDArray[Any]:
 
 
 def matrix_of(values: Any, name: str) -> NDArray[Any]:
-    """Return an array-like as a matrix (n, d); one value per row is a column.
-
-    Raises
-    ------
-    DataError
-        There is no value per row.
-    """
+    """Return an array-like as a matrix (n, d); one value per row is a column."""
     array = to_numpy(values, name)
     return array[:, None] if array.ndim == 1 else array
 
@@ -151,14 +115,7 @@ def rows_first(name: str, values: NDArray[Any], rows: int | None) -> tuple[NDArr
     They are swapped if the second axis, and not the first, has the length of the rows: draws by rows become rows by
     draws.
 
-    Parameters
-    ----------
-    name : str
-        Name of the array in the note.
-    values : (n, …) or (m, n, …)
-        The array.
-    rows : int, optional
-        The number of rows, n, if it is known.
+    Shapes: values (n, …) or (m, n, …).
 
     Examples
     --------
@@ -265,13 +222,7 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def require_same_length(columns: Mapping[str, pa.Array]) -> None:
-    """Raise unless there are columns, and all have the same number of rows.
-
-    Raises
-    ------
-    DataError
-        There are no columns, or two differ; the message names them.
-    """
+    """Raise unless there are columns, and all have the same number of rows."""
     if not columns:
         msg = "there are no predictions. Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…"
         raise DataError(msg)

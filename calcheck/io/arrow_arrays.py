@@ -21,30 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Sizes of batches and partitions of a file, and of what stays in memory; they change no value that is read.
+    """Sizes of batches and partitions of a file, and of what stays in memory; they change no value that is read."""
 
-    Parameters
-    ----------
-    batch_bytes : int
-        Target bytes per batch of a Parquet file; the default is 32 MiB.
-    batch_rows : int
-        Minimum rows per batch of a Parquet file.
-    joined_bytes : int
-        Maximum bytes per batch of inputs that are joined from another file.
-    predictive_bytes : int
-        Maximum bytes of distributions in memory, unless they have few parameters per row; larger ones are read again
-        whenever they are needed.
-    input_bytes : int
-        Maximum bytes of inputs in memory; larger ones are read again whenever they are needed.
-    partition_rows, partition_bytes : int
-        Minimum rows or bytes of a partition for another process; a partition is complete at either minimum.
-    """
-
-    batch_bytes: int = 1 << 25
-    batch_rows: int = 1 << 6
-    joined_bytes: int = 1 << 26
+    batch_bytes: int = 1 << 25  # Target bytes per batch of a Parquet file; the default is 32 MiB
+    batch_rows: int = 1 << 6  # Minimum rows per batch of a Parquet file
+    joined_bytes: int = 1 << 26  # Maximum bytes per batch of inputs that are joined from another file
+    # Maximum bytes of distributions in memory, unless they have few parameters per row; larger ones are read again
+    # whenever they are needed
     predictive_bytes: int = 1 << 26
-    input_bytes: int = 1 << 29
+    input_bytes: int = 1 << 29  # Maximum bytes of inputs in memory; larger ones are read again whenever they are needed
+    # partition_rows, partition_bytes: minimum rows or bytes of a partition for another process; a partition is complete
+    # at either minimum
     partition_rows: int = 1 << 16
     partition_bytes: int = 1 << 26
 
@@ -149,11 +136,6 @@ def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """Return a column as floats (n,); nulls become NaN.
 
     Text and categories of texts are converted too: the CSV reader leaves columns with leading zeros as text.
-
-    Raises
-    ------
-    DataError
-        A value is not a number; the message names the first one.
     """
     column = _decoded(column)
     if is_text(column.type):
@@ -218,11 +200,6 @@ def sort_keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     """Return a column to sort or group rows by, (n,): numbers, times, booleans or texts.
 
     Missing values are NaN, NaT or None; a missing text may be empty.
-
-    Raises
-    ------
-    DataError
-        The column holds none of these.
     """
     column = _decoded(column)
     if is_text(column.type) or (pa.types.is_boolean(column.type) and column.null_count):
@@ -236,13 +213,7 @@ def sort_keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
 
 
 def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    """Return a column of row keys, (n,).
-
-    Raises
-    ------
-    DataError
-        A key is missing, or the column does not hold one value per row.
-    """
+    """Return a column of row keys, (n,)."""
     if not is_scalar(column.type):
         msg = (
             f"column {name!r} holds {column.type}, but a key is one number or text per row. Pass another column as --id"
@@ -272,11 +243,6 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of keys as normalized text, (n,): 1.0 as 1, midnight as a date; nulls stay null.
 
     Keys of two files can then be compared even if their types differ.
-
-    Raises
-    ------
-    DataError
-        The column does not hold one value per row.
     """
     if not is_scalar(column.type):
         msg = f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row"
@@ -305,13 +271,7 @@ def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
-    """Return a column of vectors (n, d), float32 if stored in single precision; null rows become NaN.
-
-    Raises
-    ------
-    DataError
-        Rows differ in length, do not hold numbers, or are text that was abbreviated with "...".
-    """
+    """Return a column of vectors (n, d), float32 if stored in single precision; null rows become NaN."""
     if is_text(column.type):
         return _parsed(column, name)
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

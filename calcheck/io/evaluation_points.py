@@ -18,40 +18,13 @@ if TYPE_CHECKING:
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
-    """Return a source for the inputs of another file, to compare with those of a source.
-
-    Parameters
-    ----------
-    name : str
-        ``FILE`` or ``FILE:COLUMN``.
-    source : FileSource
-        The first source; its options for inputs and keys apply here too.
-    narrow : bool
-        Whether the other scalar columns are read too.
-
-    Raises
-    ------
-    FileError, OptionError
-        There is no such file, or the options contradict it.
-    """
+    """Return a source for the inputs of another file, to compare with those of a source."""
     path, column = _place(name, source.options, "--at")
     return inputs_like(source, resolve(path), column=column, narrow=narrow)
 
 
 def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None, narrow: bool = False) -> FileSource:
-    """Return a source for the inputs of another file or table, which are in the columns of the first source.
-
-    Parameters
-    ----------
-    source : FileSource
-        The first source; its options for inputs and keys apply here too.
-    file : File, Files or TableInMemory
-        The other file or table.
-    column : str, optional
-        The column of embeddings, if its name differs.
-    narrow : bool
-        Whether the other scalar columns are read too.
-    """
+    """Return a source for the inputs of another file or table, which are in the columns of the first source."""
     options = source.options
     table, inputs = open_table(file), options.inputs
     if inputs and isinstance(table, ArrayTable):
@@ -73,22 +46,7 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
 
 
 def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
-    """Return a source for the predictions, targets and inputs of another file with the same columns.
-
-    Parameters
-    ----------
-    name : str
-        ``FILE`` or ``FILE:COLUMN``, where the column holds embeddings.
-    source : FileSource
-        The first source; its column options apply here too.
-    also : tuple of str
-        Further columns to read, without a role.
-
-    Raises
-    ------
-    FileError, OptionError
-        There is no such file, or the options contradict it.
-    """
+    """Return a source for the predictions, targets and inputs of another file with the same columns."""
     options = source.options
     path, column = _place(name, options, "--new")
     if options.truth is not None:

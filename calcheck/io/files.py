@@ -87,31 +87,14 @@ MAX_SHOWN = 3  # Maximum names listed in a message
 
 @dataclass(frozen=True)
 class File:
-    """A file, or a pipe that is buffered in memory.
+    """A file, or a pipe that is buffered in memory."""
 
-    Parameters
-    ----------
-    name : str
-        The path as given, a URI, or ``"-"`` for standard input.
-    input_format : str, optional
-        The format, if the name does not imply it.
-    groups : tuple of int, optional
-        The row groups of a Parquet file to read; by default all.
-    place : StoreObject, optional
-        Its object in a store; by default found by the URI.
-    limits : ReadLimits
-        Sizes of batches and partitions, and of what stays in memory.
-
-    Raises
-    ------
-    FileError
-        There is no such file, or loading it could run code.
-    """
-
-    name: str
-    input_format: str | None = None
-    groups: tuple[int, ...] | None = None
+    name: str  # The path as given, a URI, or "-" for standard input
+    input_format: str | None = None  # The format, if the name does not imply it
+    groups: tuple[int, ...] | None = None  # The row groups of a Parquet file to read; by default all
+    # Its object in a store; by default found by the URI
     place: StoreObject | None = field(default=None, compare=False, repr=False)
+    # Sizes of batches and partitions, and of what stays in memory
     limits: ReadLimits = field(default_factory=ReadLimits, repr=False)
 
     def __post_init__(self) -> None:
@@ -162,13 +145,7 @@ class File:
             return read_pipe(self.display_name, stream)
 
     def require_content(self) -> None:
-        """Raise if the file is empty, unreadable or obviously of another format.
-
-        Raises
-        ------
-        FileError
-            The file is empty or unreadable, or its first bytes belong to another format.
-        """
+        """Raise if the file is empty, unreadable or obviously of another format."""
         start = self._start()
         if not start:
             msg = f"{self.display_name} is empty"
@@ -235,13 +212,7 @@ class File:
 
     @property
     def format(self) -> str:
-        """The name of the format: as given, by the extension, or by the first bytes.
-
-        Raises
-        ------
-        OptionError
-            The format cannot be determined.
-        """
+        """The name of the format: as given, by the extension, or by the first bytes."""
         if self.input_format:
             return self.input_format
         if self._suffix in SUFFIXES:
@@ -284,37 +255,20 @@ class File:
 
 @dataclass(frozen=True)
 class PartitionFile:
-    """One file of several.
-
-    Parameters
-    ----------
-    file : File
-        The file.
-    keys : dict
-        Partition keys from its folder names: ``{"day": "2026-11-20"}`` for ``day=2026-11-20/``.
-    """
+    """One file of several."""
 
     file: File
+    # Partition keys from its folder names: `{"day": "2026-11-20"}` for `day=2026-11-20/`
     keys: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Files:
-    """Several files with the same format and columns, read one after the other.
+    """Several files with the same format and columns, read one after the other."""
 
-    Parameters
-    ----------
-    name : str
-        The folder or the pattern, as given.
-    members : tuple of PartitionFile
-        The files, in the order in which they are read.
-    schema : pyarrow.Schema, optional
-        The columns of all files, if these are only a part of them.
-    """
-
-    name: str
-    members: tuple[PartitionFile, ...]
-    schema: pa.Schema | None = None
+    name: str  # The folder or the pattern, as given
+    members: tuple[PartitionFile, ...]  # The files, in the order in which they are read
+    schema: pa.Schema | None = None  # The columns of all files, if these are only a part of them
 
     @property
     def display_name(self) -> str:
@@ -343,13 +297,7 @@ class Files:
 
     @property
     def format(self) -> str:
-        """The format of the files.
-
-        Raises
-        ------
-        FileError
-            The files have several formats.
-        """
+        """The format of the files."""
         formats: dict[str, str] = {}
         for member in self.members:
             formats.setdefault(member.file.format, member.file.name)
@@ -365,13 +313,7 @@ class Files:
         return hashlib.sha256(digests.encode()).hexdigest()
 
     def prune_partitions(self, filters: Iterable[str]) -> Self:
-        """Return only the files whose partition keys meet the filters, such as ``KEY=VALUE``.
-
-        Raises
-        ------
-        FileError
-            No file matches.
-        """
+        """Return only the files whose partition keys meet the filters, such as ``KEY=VALUE``."""
         members = self.members
         for condition in parse_all(list(filters), list(dict.fromkeys(key for one in members for key in one.keys))):
             key = condition.column
@@ -390,18 +332,6 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
     with other extensions are skipped too; so are ``.json`` files beside them, which may be metadata.
-
-    Parameters
-    ----------
-    name : str
-        A path, a pattern with ``*``, ``**``, ``?`` or ``[…]``, or a URI; ``"-"`` for standard input.
-    input_format : str, optional
-        The format, if the names do not imply it.
-
-    Raises
-    ------
-    FileError
-        There is no such file.
     """
     if name == STDIN:
         return File(name, input_format)
@@ -428,13 +358,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
 
 
 def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFile:
-    """Return the files of several paths, patterns or folders as one table, in their order.
-
-    Raises
-    ------
-    FileError
-        There is no such file, or one is named twice.
-    """
+    """Return the files of several paths, patterns or folders as one table, in their order."""
     members: list[PartitionFile] = []
     for found in (resolve(name, input_format) for name in names):
         members += found.members if isinstance(found, Files) else [PartitionFile(cast("File", found))]
@@ -511,13 +435,7 @@ def is_uri(name: str) -> bool:
 
 
 def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
-    """Return what a path or URI names; whatever exists and is not a folder is a file.
-
-    Raises
-    ------
-    FileError
-        The path or URI cannot be read.
-    """
+    """Return what a path or URI names; whatever exists and is not a folder is a file."""
     if is_uri(name):
         return open_object(name).kind()
     try:

@@ -33,27 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TableInMemory:
-    """A table that the caller holds in memory.
+    """A table that the caller holds in memory."""
 
-    Parameters
-    ----------
-    display_name : str
-        The name in messages: the type of the table.
-    columns : dict
-        Arrow columns by name, all of the same length.
-    id : str or None
-        The column that identifies rows: the named index of a DataFrame.
-    index : pandas.Index, optional
-        The index of a DataFrame, to label results of rows with.
-    notes : tuple of str
-        The arrays whose first two axes were swapped.
-    """
-
-    display_name: str
-    columns: Columns = field(repr=False)
-    id: str | None = None
-    index: Index | None = field(default=None, repr=False)
-    notes: tuple[str, ...] = ()
+    display_name: str  # The name in messages: the type of the table
+    columns: Columns = field(repr=False)  # Arrow columns by name, all of the same length
+    id: str | None = None  # The column that identifies rows: the named index of a DataFrame
+    index: Index | None = field(default=None, repr=False)  # The index of a DataFrame, to label results of rows with
+    notes: tuple[str, ...] = ()  # The arrays whose first two axes were swapped
 
     count: ClassVar[int] = 0
     paths: ClassVar[tuple[str, ...]] = ()
@@ -64,20 +50,7 @@ class TableInMemory:
 
     @classmethod
     def from_data(cls, data: Any, arrays: Mapping[str, Any]) -> TableInMemory:
-        """Return the table of a frame, or of another table, with further columns from arrays.
-
-        Parameters
-        ----------
-        data : DataFrame, table or mapping of arrays, optional
-            The columns; None for those of ``arrays`` alone.
-        arrays : mapping
-            Arrays by column name; they take the place of columns with the same name.
-
-        Raises
-        ------
-        DataError
-            Two columns have the same name, or differ in length or in their index.
-        """
+        """Return the table of a frame, or of another table, with further columns from arrays."""
         _require_same_index(data, arrays)
         base = cls("the arguments", {}, index=_index_of(arrays)) if data is None else _table_of(data)
         added, notes = _arrow_columns(arrays, len(next(iter(base.columns.values()))) if base.columns else None)
@@ -131,11 +104,6 @@ def _frame_table(frame: DataFrame) -> TableInMemory:
     """Return the columns of a DataFrame, and those of its index if that has names; unnamed levels are ignored.
 
     A named index of one level without duplicates identifies the rows.
-
-    Raises
-    ------
-    DataError
-        Two columns have the same name.
     """
     levels, own = _named_levels(frame), frame_columns(frame, "DataFrame")
     require_different([*levels, *own], "DataFrame")

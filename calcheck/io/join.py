@@ -36,31 +36,15 @@ SEPARATOR = "\x1f"  # Separates the parts of a composite key
 
 @dataclass(frozen=True, eq=False)
 class KeyIndex:
-    """Index of the rows of a file by key.
+    """Index of the rows of a file by key."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the file in messages.
-    pairs : tuple of (str, str)
-        Names of the key columns in the other table and in this file.
-    keys : (m,) Arrow array
-        The unique keys of the rows of this file.
-    """
-
-    name: str
-    pairs: tuple[tuple[str, str], ...]
-    keys: pa.Array
+    name: str  # The name of the file in messages
+    pairs: tuple[tuple[str, str], ...]  # Names of the key columns in the other table and in this file
+    keys: pa.Array  # (m,), the unique keys of the rows of this file
 
     @classmethod
     def from_table(cls, name: str, pairs: tuple[tuple[str, str], ...], table: pa.Table, remedy: str) -> KeyIndex:
-        """Return the index of a table.
-
-        Raises
-        ------
-        DataError
-            A key is duplicated; ``remedy`` says what to do.
-        """
+        """Return the index of a table."""
         keys = composite_key(table, [there for _, there in pairs], lenient=True)
         counted = pc.value_counts(keys)
         repeated = pc.and_(pc.greater(counted.field("counts"), 1), counted.field("values").is_valid())
@@ -103,11 +87,6 @@ def composite_key(table: pa.Table, columns: list[str], *, lenient: bool = False)
     """Return the keys of the rows as text, (n,): numbers and dates are normalized across types.
 
     If ``lenient``, keys with a missing part are null.
-
-    Raises
-    ------
-    DataError
-        A part of a key is missing.
     """
     parts = []
     for name in columns:
@@ -144,24 +123,12 @@ HUB_VALUE = "value"  # Column of targets in hubverse files
 
 @dataclass(frozen=True, eq=False)
 class JoinedColumn:
-    """One column of another file, joined to the rows of this one.
+    """One column of another file, joined to the rows of this one."""
 
-    Parameters
-    ----------
-    file : File or Files
-        The other file.
-    column : str
-        The name of its column.
-    values : (m, ...)
-        The values of its rows.
-    key_index : KeyIndex or None
-        The index of its keys; None to join by row number.
-    """
-
-    file: AnyFile
+    file: AnyFile  # The other file
     column: str
-    values: NDArray[np.floating[Any]]
-    key_index: KeyIndex | None
+    values: NDArray[np.floating[Any]]  # (m, ...), the values of its rows
+    key_index: KeyIndex | None  # The index of its keys; None to join by row number
 
     @property
     def display_name(self) -> str:
@@ -180,22 +147,7 @@ class JoinedColumn:
         return tuple(here for here, _ in self.key_index.pairs) if self.key_index else ()
 
     def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> NDArray[np.floating[Any]]:
-        """Return the values for a batch of rows, (b, ...).
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            The key columns of the rows.
-        places : (b,)
-            The row numbers.
-        lenient : bool
-            Whether rows without a match get NaN.
-
-        Raises
-        ------
-        DataError
-            Some rows have no match.
-        """
+        """Return the values for a batch of rows, (b, ...). Shapes: places (b,)."""
         if self.key_index is None:
             if places[-1] >= len(self.values):
                 raise DataError(self._length_mismatch("more rows than"))
@@ -213,13 +165,7 @@ class JoinedColumn:
         return values
 
     def require_all_used(self, count: int) -> None:
-        """Raise if rows are joined by row number and the other file does not have ``count`` rows.
-
-        Raises
-        ------
-        DataError
-            The numbers of rows differ.
-        """
+        """Raise if rows are joined by row number and the other file does not have ``count`` rows."""
         if self.key_index is None and count != len(self.values):
             raise DataError(self._length_mismatch(f"{count:,} rows, not"))
 
@@ -231,13 +177,7 @@ class JoinedColumn:
 
 
 def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
-    """Read the embedding in ``FILE`` or ``FILE:COLUMN``, joined by id if both files have the id column.
-
-    Raises
-    ------
-    DataError
-        There is no such file or column, its rows are not vectors, or a key is duplicated.
-    """
+    """Read the embedding in ``FILE`` or ``FILE:COLUMN``, joined by id if both files have the id column."""
     path, column = split_column(name)
     file = resolve(path)
     table = open_table(file)
@@ -258,26 +198,7 @@ def read_truth(
     used: tuple[str, ...],
     values_of: Callable[[str], pa.ChunkedArray],
 ) -> JoinedColumn:
-    """Read the targets in ``options.truth``.
-
-    Parameters
-    ----------
-    options : ColumnOptions
-        The column options of the user.
-    layout : TableLayout
-        The table of predictions.
-    roles : Roles
-        The roles of its columns.
-    used : tuple of str
-        Columns of predictions and inputs, which are never keys.
-    values_of : callable
-        Returns the values of a column of the predictions.
-
-    Raises
-    ------
-    DataError
-        There is no such file or column, a key is duplicated, or the matching date columns are ambiguous.
-    """
+    """Read the targets in ``options.truth``."""
     path, column = split_column(options.truth or "")
     file = resolve(path)
     table = open_table(file)

@@ -35,26 +35,14 @@ AHEAD = r"^(?P<horizon>\d+) (?P<unit>\w+) ahead (?P<target>.+)$"  # "1 wk ahead 
 def convert_layout(
     layout: Long | Nested, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters
 ) -> TableLayout:
-    """Return a table of a known layout with one row per unit.
-
-    Raises
-    ------
-    DataError
-        Units are incomplete or duplicated, or there are several models, targets or output types.
-    """
+    """Return a table of a known layout with one row per unit."""
     if isinstance(layout, Nested):
         return explode(layout, file, table, filters)
     return pivot_long(layout, file, table, options, filters)
 
 
 def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
-    """Return a table with one row per unit: its keys, its target if there is one, and quantiles or samples.
-
-    Raises
-    ------
-    DataError
-        There are several models, targets or output types, or units are incomplete or duplicated.
-    """
+    """Return a table with one row per unit: its keys, its target if there is one, and quantiles or samples."""
     names = set(table.schema.names)
     layout = layout.match(names)
     rows, places, read = _rows(file, table, filters)
@@ -156,15 +144,7 @@ def _with_horizons(rows: pa.Table) -> pa.Table:
 
 
 def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the units, numbered in order of appearance.
-
-    Returns
-    -------
-    (n,)
-        The unit of each row.
-    (u,)
-        The first row of each unit.
-    """
+    """Return the units, numbered in order of appearance, (n,)."""
     if not keys:
         return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
     frame = pa.table({name: key_text(rows[name]) for name in keys}).to_pandas()
@@ -261,13 +241,7 @@ def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) ->
 
 
 def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> TableLayout:
-    """Return a table with one row per step: the record, the step, and its samples or quantiles.
-
-    Raises
-    ------
-    DataError
-        Lists are missing or differ in length, or no record passes the filters.
-    """
+    """Return a table with one row per step: the record, the step, and its samples or quantiles."""
     records = pa.concat_tables(list(read_batches(file, table, table.schema.names)))
     read, mask = len(records), filters.mask(records)
     places = np.arange(read) if mask is None else np.flatnonzero(mask)

@@ -99,13 +99,7 @@ COPIES = 3  # Peak number of copies in memory
 
 
 def read_pipe(name: str, stream: BinaryIO) -> bytes:
-    """Return all bytes of a pipe.
-
-    Raises
-    ------
-    FileError
-        The stream is endless or larger than the free memory.
-    """
+    """Return all bytes of a pipe."""
     if _is_device(stream) and stream.read(1):
         msg = f"{name} is a device that never ends. Give a file"
         raise FileError(msg)
@@ -142,36 +136,16 @@ MAX_REASON = 200  # Maximum characters of a store's error message
 
 @dataclass(frozen=True)
 class StoreObject:
-    """A file or folder in an object store.
+    """A file or folder in an object store."""
 
-    Parameters
-    ----------
-    name : str
-        The URI.
-    filesystem : pyarrow.fs.FileSystem
-        The file system.
-    path : str
-        The path in the file system.
-    size_known : bool
-        Whether a listing of the store returned it, so that it is known to be a file.
-    timeout : float
-        Seconds to wait for each answer of the store.
-    """
-
-    name: str
-    filesystem: Any
-    path: str
-    size_known: bool = False
-    timeout: float = field(default_factory=TIMEOUT.get)
+    name: str  # The URI
+    filesystem: Any  # The file system
+    path: str  # The path in the file system
+    size_known: bool = False  # Whether a listing of the store returned it, so that it is known to be a file
+    timeout: float = field(default_factory=TIMEOUT.get)  # Seconds to wait for each answer of the store
 
     def kind(self) -> Literal["file", "folder", "nothing"]:
-        """Return what the URI names.
-
-        Raises
-        ------
-        FileError
-            The store does not answer, or denies access.
-        """
+        """Return what the URI names."""
         from pyarrow.fs import FileType
 
         if self.size_known:
@@ -180,24 +154,12 @@ class StoreObject:
         return "file" if found == FileType.File else "folder" if found == FileType.Directory else "nothing"
 
     def open(self) -> BufferedIOBase:
-        """Return the bytes as a stream; the caller closes it.
-
-        Raises
-        ------
-        FileError
-            The file cannot be read.
-        """
+        """Return the bytes as a stream; the caller closes it."""
         stream: BufferedIOBase = self._answer(lambda: self.filesystem.open_input_file(self.path))
         return stream
 
     def below(self) -> dict[str, StoreObject]:
-        """Return all files below a folder, keyed by relative path.
-
-        Raises
-        ------
-        FileError
-            The store does not answer, or denies access.
-        """
+        """Return all files below a folder, keyed by relative path."""
         from pyarrow.fs import FileSelector, FileType
 
         found = self._answer(lambda: self.filesystem.get_file_info(FileSelector(self.path, recursive=True)))
@@ -213,25 +175,13 @@ class StoreObject:
 
 
 def limit_waiting(seconds: float | None) -> None:
-    """Set the seconds to wait for each answer of a store that is named from now on; None sets the default.
-
-    Raises
-    ------
-    OptionError
-        The number is not positive.
-    """
+    """Set the seconds to wait for each answer of a store that is named from now on; None sets the default."""
     require_positive_option("timeout", seconds)
     TIMEOUT.set(TIMEOUT_SECONDS if seconds is None else seconds)
 
 
 def open_object(name: str) -> StoreObject:
-    """Return the object that a URI names.
-
-    Raises
-    ------
-    FileError
-        The file system of the URI is unknown or cannot be reached.
-    """
+    """Return the object that a URI names."""
     from pyarrow.fs import FileSystem
 
     timeout, scheme = TIMEOUT.get(), name.partition(":")[0].lower()
@@ -246,11 +196,6 @@ def _answer(name: str, timeout: float, ask: Callable[[], AnswerT]) -> AnswerT:
     """Return the answer of a store.
 
     A thread asks, so that signals end the program meanwhile, and so that a store may answer too late or never.
-
-    Raises
-    ------
-    FileError
-        The store reports an error, or does not answer in time.
     """
     import pyarrow as pa
 

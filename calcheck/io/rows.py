@@ -33,24 +33,12 @@ COMPARISONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_e
 
 @dataclass(frozen=True)
 class Filter:
-    """Selection of the rows whose value in a column meets a condition.
-
-    Parameters
-    ----------
-    condition : Condition
-        The condition.
-    """
+    """Selection of the rows whose value in a column meets a condition."""
 
     condition: Condition
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows pass, (n,). A missing value meets ``=`` and ``!=`` only.
-
-        Raises
-        ------
-        DataError
-            The condition is on order, and the value cannot be compared with those of the column.
-        """
+        """Return which rows pass, (n,). A missing value meets ``=`` and ``!=`` only."""
         column, condition = table[self.condition.column], self.condition
         if condition.operator in (EQUAL, DIFFERENT):
             return np.asarray(_equal(column, condition.value) == (condition.operator == EQUAL))
@@ -92,34 +80,16 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Filters:
-    """All filters of a file, and the columns that must name one model and one target.
+    """All filters of a file, and the columns that must name one model and one target."""
 
-    Parameters
-    ----------
-    conditions : tuple of Filter
-        A row is used if it passes all conditions.
-    model : str or None
-        The column of model names.
-    chosen_model : str or None
-        The model given by the user.
-    target : str or None
-        The column of target names.
-    """
-
-    conditions: tuple[Filter, ...] = ()
-    model: str | None = None
-    chosen_model: str | None = None
-    target: str | None = None
+    conditions: tuple[Filter, ...] = ()  # A row is used if it passes all conditions
+    model: str | None = None  # The column of model names
+    chosen_model: str | None = None  # The model given by the user
+    target: str | None = None  # The column of target names
 
     @classmethod
     def from_options(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
-        """Return the filters that the options define.
-
-        Raises
-        ------
-        DataError
-            A column does not exist, or does not have one value per row.
-        """
+        """Return the filters that the options define."""
         conditions = [Filter(condition) for condition in parse_all(filters, schema.names)]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
         if model and chosen_model not in (None, EVERY):
@@ -143,20 +113,7 @@ class Filters:
         return np.logical_and.reduce(masks) if masks else None
 
     def require_one_of_each(self, table: pa.Table, seen: dict[str, dict[str, None]]) -> None:
-        """Raise if the rows belong to several models or targets and none was selected.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            The next batch of rows.
-        seen : dict
-            Models and targets of earlier batches; updated in place.
-
-        Raises
-        ------
-        DataError
-            There are several models or targets; the message lists them.
-        """
+        """Raise if the rows belong to several models or targets and none was selected."""
         for column in filter(None, (self.model, self.target)):
             values = key_text(table[column]).unique().to_pylist()
             seen.setdefault(column, {}).update(dict.fromkeys(value or "" for value in values))
@@ -173,22 +130,7 @@ class Filters:
 
 
 def require_one(values: Sequence[str], what: str, remedy: str) -> None:
-    """Raise if there is more than one value.
-
-    Parameters
-    ----------
-    values : sequence of str
-        The distinct values.
-    what : str
-        What the values are, in the plural.
-    remedy : str
-        The option that selects one, with ``{}`` for the value.
-
-    Raises
-    ------
-    DataError
-        There are several values; the message lists them.
-    """
+    """Raise if there is more than one value."""
     if len(values) < 2:  # noqa: PLR2004 - more than one
         return
     msg = f"there are several {what}: {named_some(values)}. Pass {remedy.format(values[0])}"
@@ -197,39 +139,17 @@ def require_one(values: Sequence[str], what: str, remedy: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """A table with one row per unit.
+    """A table with one row per unit."""
 
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    layout : str
-        The layout of the file, for reports; empty if the file has one row per unit.
-    keys : tuple of str
-        Columns that identify units, never targets or predictions.
-    kind : str or None
-        The output type of a long layout: quantile or sample.
-    date_key : str or None
-        The key that is the date of the observation.
-    places : (n,), optional
-        The first row in the file of each unit; None if rows are units.
-    read : int, optional
-        The number of rows of the file that were converted.
-    filters : Filters
-        The filters that still apply.
-    notes : tuple of str
-        Messages about rows that are not used.
-    """
-
-    table: Table
-    layout: str = ""
-    keys: tuple[str, ...] = ()
-    kind: str | None = None
-    date_key: str | None = None
-    places: NDArray[np.intp] | None = None
-    read: int | None = None
-    filters: Filters = field(default_factory=Filters)
-    notes: tuple[str, ...] = ()
+    table: Table  # The rows
+    layout: str = ""  # The layout of the file, for reports; empty if the file has one row per unit
+    keys: tuple[str, ...] = ()  # Columns that identify units, never targets or predictions
+    kind: str | None = None  # The output type of a long layout: quantile or sample
+    date_key: str | None = None  # The key that is the date of the observation
+    places: NDArray[np.intp] | None = None  # (n,), the first row in the file of each unit; None if rows are units
+    read: int | None = None  # The number of rows of the file that were converted
+    filters: Filters = field(default_factory=Filters)  # The filters that still apply
+    notes: tuple[str, ...] = ()  # Messages about rows that are not used
 
     def with_row_numbers(self, units: Places) -> Places:
         """Return the row numbers in the file of some units (b,)."""

@@ -86,13 +86,7 @@ MAX_RUNS = 4  # Maximum number of appended runs that are detected
 
 
 def require_no_rerun(rows: Predictions) -> Predictions:
-    """Return the rows, unless the file holds the same rows several times in the same order.
-
-    Raises
-    ------
-    DataError
-        The same block of rows is repeated, as after an appended rerun.
-    """
+    """Return the rows, unless the file holds the same rows several times in the same order."""
     if rows.y is None or rows.predictive is None or len(rows) < MIN_ROWS:
         return rows
     for runs in range(2, MAX_RUNS + 1):
@@ -112,13 +106,7 @@ def require_no_rerun(rows: Predictions) -> Predictions:
 
 
 def require_unique_keys(rows: Predictions) -> Predictions:
-    """Return the rows, unless a key occurs more than once.
-
-    Raises
-    ------
-    DataError
-        A key is duplicated.
-    """
+    """Return the rows, unless a key occurs more than once."""
     if rows.id is None:
         return rows
     ids = rows.id.tolist()
@@ -137,43 +125,20 @@ def require_unique_keys(rows: Predictions) -> Predictions:
 
 @dataclass
 class Scan:
-    """One pass over the rows of a file.
-
-    Parameters
-    ----------
-    file : File or Files
-        The file or files.
-    layout : TableLayout
-        The table with one row per unit.
-    options : ColumnOptions
-        The column options of the user.
-    roles : Roles
-        The columns to read, by role.
-    column_names : callable
-        Returns the name of a role in messages.
-    narrow : tuple of str, optional
-        Columns to show beside results.
-    also : tuple of str
-        Columns without a role that rows are sorted or grouped by.
-    embedding, truth : JoinedColumn, optional
-        Columns joined from other files.
-    start : int
-        The number of the first row, in a partition.
-    part : bool
-        Whether this is a partition of a larger file, which may be empty.
-    """
+    """One pass over the rows of a file."""
 
     file: AnyFile
-    layout: TableLayout
-    options: ColumnOptions
-    roles: Roles
-    column_names: Callable[[str], str]
-    narrow: tuple[str, ...] | None = None
-    also: tuple[str, ...] = ()
+    layout: TableLayout  # The table with one row per unit
+    options: ColumnOptions  # The column options of the user
+    roles: Roles  # The columns to read, by role
+    column_names: Callable[[str], str]  # Returns the name of a role in messages
+    narrow: tuple[str, ...] | None = None  # Columns to show beside results
+    also: tuple[str, ...] = ()  # Columns without a role that rows are sorted or grouped by
+    # embedding, truth: columns joined from other files
     embedding: JoinedColumn | None = None
     truth: JoinedColumn | None = None
-    start: int = 0
-    part: bool = False
+    start: int = 0  # The number of the first row, in a partition
+    part: bool = False  # Whether this is a partition of a larger file, which may be empty
     read: int = field(default=0, init=False)
     n_dropped: int = field(default=0, init=False)
     n_clipped: int = field(default=0, init=False)
@@ -215,13 +180,7 @@ class Scan:
         return self.options.nan_policy == "omit"
 
     def batches(self) -> Iterator[Predictions]:
-        """Read the rows from the start, in order.
-
-        Raises
-        ------
-        DataError
-            Some rows are invalid, or no row is left.
-        """
+        """Read the rows from the start, in order."""
         with file_named(self.file.display_name):
             yield from self._batches()
 
@@ -364,16 +323,6 @@ def load_all(scan: Scan) -> tuple[Predictions, Scan]:
     """Return all rows as one batch, and the scan that read them.
 
     Inputs above the size limit are not read in this scan, unless they determine which rows are dropped.
-
-    Parameters
-    ----------
-    scan : Scan
-        A scan of all columns that are needed.
-
-    Raises
-    ------
-    DataError
-        There are no rows, or some are invalid.
     """
     large = scan.inputs_bytes() > scan.file.limits.input_bytes
     eager = scan.without_inputs() if large and not scan.lenient else scan
@@ -420,13 +369,7 @@ def fits_in_memory(predictive: Predictive) -> bool:
 
 
 def concat_batches(batches: list[Predictions]) -> Predictions:
-    """Concatenate batches; row numbers are dropped if they are 0, 1, … and there are targets.
-
-    Raises
-    ------
-    DataError
-        There are no rows.
-    """
+    """Concatenate batches; row numbers are dropped if they are 0, 1, … and there are targets."""
     if not batches:
         msg = "there are no rows"
         raise DataError(msg)

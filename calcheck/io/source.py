@@ -57,15 +57,7 @@ MAX_COLUMNS = 3  # Maximum columns to try
 
 
 def scale_hint(columns: Sequence[str], with_variances: Callable[[str], Predictions]) -> str:
-    """Return the mean z² of columns read as variances and as standard deviations; empty if it cannot be computed.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Columns that may hold variances or standard deviations.
-    with_variances : callable
-        Reads the file with the given column as the variance.
-    """
+    """Return the mean z² of columns read as variances and as standard deviations; empty if it cannot be computed."""
     hints = []
     for column in columns[:MAX_COLUMNS]:
         try:
@@ -90,51 +82,23 @@ GIB = 1 << 30
 
 @dataclass
 class FileSource(Source):
-    """Predictions in a file, or in a table that is in memory.
+    """Predictions in a file, or in a table that is in memory."""
 
-    Parameters
-    ----------
-    file : File, Files or TableInMemory
-        The file or files, or the table.
-    options : ColumnOptions
-        The column options of the user.
-    contents : str
-        ``"all"``: targets and predictions are required; ``"any"``: both are optional; ``"sample"``: only targets and
-        inputs are read; ``"inputs"``: only inputs and keys are read.
-    narrow : bool
-        Whether the other scalar columns are read too, to be shown beside results.
-    also : tuple of str
-        Further columns to read, without a role.
-    by : tuple of str
-        Further columns and how they are cut, such as ``"age:5"``; this is the column ``"age"``, unless it is a name.
-    dependence : tuple of str
-        Columns of times or clusters, which are no targets unless an option names them.
-    grouping : bool
-        Whether columns of dates and keys are read too if all rows are loaded, to notice that rows depend on each other.
-    inputs : bool
-        Whether inputs and embeddings are read.
-    repeated : bool
-        Whether keys may be repeated.
-    start : int, optional
-        The number of the first row, if this source is one of the :meth:`parts` of another.
-
-    Raises
-    ------
-    DataError, OptionError
-        The file, or one of its columns, is missing or invalid.
-    """
-
-    file: AnyFile
-    options: ColumnOptions = field(default_factory=ColumnOptions)
+    file: AnyFile  # The file or files, or the table
+    options: ColumnOptions = field(default_factory=ColumnOptions)  # The column options of the user
+    # "all": targets and predictions are required; "any": both are optional; "sample": only targets and inputs are read;
+    # "inputs": only inputs and keys are read
     contents: Contents = "all"
-    narrow: bool = False
-    also: tuple[str, ...] = ()
+    narrow: bool = False  # Whether the other scalar columns are read too, to be shown beside results
+    also: tuple[str, ...] = ()  # Further columns to read, without a role
+    # Further columns and how they are cut, such as "age:5"; this is the column "age", unless it is a name
     by: tuple[str, ...] = ()
-    dependence: tuple[str, ...] = ()
+    dependence: tuple[str, ...] = ()  # Columns of times or clusters, which are no targets unless an option names them
+    # Whether columns of dates and keys are read too if all rows are loaded, to notice that rows depend on each other
     grouping: bool = False
-    inputs: bool = True
-    repeated: bool = False
-    start: int | None = None
+    inputs: bool = True  # Whether inputs and embeddings are read
+    repeated: bool = False  # Whether keys may be repeated
+    start: int | None = None  # The number of the first row, if this source is one of the `parts` of another
     _passed: Scan | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -335,11 +299,6 @@ class FileSource(Source):
         """Raise before reading if the rows do not fit in memory, by the row count of the file.
 
         With filters the number of rows is unknown, so nothing is checked.
-
-        Raises
-        ------
-        DataError
-            The rows need more than the free memory.
         """
         layout, roles = self.layout, self.roles
         if layout.filters.columns:

@@ -33,22 +33,7 @@ DURATION = re.compile(rf"(\d{{0,6}})({'|'.join(DURATIONS)})")
 
 
 def parse_times(column: str, raw: NDArray[Any], rows: NDArray[np.intp]) -> Times:
-    """Return the times of a column, (n,): datetime64 in UTC, or numbers as float64.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    raw : (n,)
-        Its values: times, dates, numbers, or texts in the format of ISO 8601. Texts without a zone are in UTC.
-    rows : (n,)
-        Row numbers in the file, for messages.
-
-    Raises
-    ------
-    DataError
-        A value is missing, or is no time.
-    """
+    """Return the times of a column, (n,): datetime64 in UTC, or numbers as float64. Shapes: raw (n,), rows (n,)."""
     raw = np.asarray(raw)
     if raw.dtype.kind in "iuf":
         found: Times = raw.astype(np.float64)
@@ -96,28 +81,14 @@ def time_texts(times: Times) -> list[str]:
 
 @dataclass(frozen=True)
 class Window:
-    """How times are divided into windows.
+    """How times are divided into windows."""
 
-    Parameters
-    ----------
-    count : int
-        Number of different times per window; 0 for windows of equal duration.
-    offset : str
-        Duration or period, as pandas names them: ``"7D"``, ``"12h"``, ``"M"``, ``"W"``.
-    """
-
-    count: int = 0
-    offset: str = ""
+    count: int = 0  # Number of different times per window; 0 for windows of equal duration
+    offset: str = ""  # Duration or period, as pandas names them: "7D", "12h", "M", "W"
 
     @classmethod
     def parse(cls, text: str) -> Window:
-        """Return the window that a text states: a number of times, or a duration or period of pandas.
-
-        Raises
-        ------
-        OptionError
-            The text is neither.
-        """
+        """Return the window that a text states: a number of times, or a duration or period of pandas."""
         text = text.strip()
         if text.isdecimal() and int(text) > 0:
             return cls(count=int(text))
@@ -138,17 +109,7 @@ class Window:
 
         Windows of a duration begin at multiples of it from a Monday on, whatever the first time is.
 
-        Parameters
-        ----------
-        times : (t,)
-            Different times in ascending order; for windows of a count, from the first one on.
-        column : str
-            Name of the column, for messages.
-
-        Raises
-        ------
-        DataError
-            The times are numbers, and the window is a duration; or pandas has no such duration.
+        Shapes: times (t,).
         """
         if self.count:
             return np.asarray(times[np.arange(len(times)) // self.count * self.count])
@@ -159,13 +120,7 @@ class Window:
 
 
 def _floors(times: Times, offset: str) -> Times:
-    """Return the start of the duration or period of each time.
-
-    Raises
-    ------
-    DataError
-        There is no such duration or period.
-    """
+    """Return the start of the duration or period of each time."""
     if offset in CALENDAR:
         months = times.astype("datetime64[M]")
         step = CALENDAR[offset]

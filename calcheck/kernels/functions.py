@@ -92,24 +92,12 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class FeatureAware(Kernel):
-    """Kernel ((1 - epsilon) k_1(f, f') + epsilon) k_2(y, y'), where the last columns are features f of the others, y.
+    """Kernel ((1 - epsilon) k_1(f, f') + epsilon) k_2(y, y'); the last columns are features f of the others, y."""
 
-    Parameters
-    ----------
-    rest : Kernel
-        k_2.
-    features : Kernel
-        k_1.
-    count : int
-        Number of features.
-    epsilon : float
-        Weight of the kernel without features, from 0 to 1.
-    """
-
-    rest: Kernel
-    features: Kernel
-    count: int
-    epsilon: float
+    rest: Kernel  # k_2
+    features: Kernel  # k_1
+    count: int  # Number of features
+    epsilon: float  # Weight of the kernel without features, from 0 to 1
 
     def gram(self, a: Array, b: Array) -> Array:
         of_features = self.features.gram(a[:, -self.count :], b[:, -self.count :])

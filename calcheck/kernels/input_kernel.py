@@ -39,34 +39,18 @@ MAX_PAIR_ROWS = 2000  # Maximum rows for statistics over all pairs (two million 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A transformation of inputs, fitted on the rows of the metric.
+    """A transformation of inputs, fitted on the rows of the metric."""
 
-    Parameters
-    ----------
-    shift : (d,)
-        Subtracted from each row.
-    divisor : (d,)
-        Divides the shifted columns.
-    unit_norm : bool
-        Whether rows are then divided by their Euclidean norm.
-    """
-
-    shift: NDArray[np.float64]
-    divisor: NDArray[np.float64]
-    unit_norm: bool
+    shift: NDArray[np.float64]  # (d,), subtracted from each row
+    divisor: NDArray[np.float64]  # (d,), divides the shifted columns
+    unit_norm: bool  # Whether rows are then divided by their Euclidean norm
 
     def __call__(self, x: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         """Transform (n, d) inputs; see :meth:`rounded`."""
         return np.asarray(self.rounded(x, precision="float64"), dtype=np.float64)
 
     def rounded(self, x: NDArray[np.floating[Any]], *, precision: Precision) -> NDArray[np.floating[Any]]:
-        """Transform (n, d) inputs in float64, in blocks of rows, and cast them to the given precision.
-
-        Raises
-        ------
-        DataError
-            The number of columns differs from the fitted rows, or a row to be scaled to norm 1 is 0.
-        """
+        """Transform (n, d) inputs in float64, in blocks of rows, and cast them to the given precision."""
         if x.shape[1] != len(self.shift):
             columns = f"{x.shape[1]} column" + "s" * (x.shape[1] != 1)
             msg = f"the evaluation inputs have {columns}, expected {len(self.shift)} as in the fitted rows"
@@ -103,18 +87,7 @@ def _blocks(x: NDArray[np.floating[Any]]) -> Iterator[slice]:
 
 
 def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scaling:
-    """Fit the normalization of inputs.
-
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs.
-    normalize : str
-        ``"none"``; ``"l2"``: rows to norm 1; ``"standardize"``: columns to mean 0 and standard deviation 1
-        (n - 1), constant columns to 0.
-    kernel : str
-        Translation-invariant kernels: inputs are also centered, for numerical accuracy.
-    """
+    """Fit the normalization of inputs. Shapes: x (n, d)."""
     d = x.shape[1]
     shift, divisor = np.zeros(d), np.ones(d)
     if isinstance(x, LazyInputs):
@@ -157,37 +130,11 @@ def _standard(x: NDArray[np.floating[Any]], mean: ColumnIndex) -> tuple[ColumnIn
 
 def bandwidth(
     choice: float | Bandwidth,
-    x: Inputs,
+    x: Inputs,  # (n, d)
     scaling: Scaling,
     kernel: KernelName,
 ) -> float:
-    """Return the value of gamma for an option.
-
-    Parameters
-    ----------
-    choice : float or str
-        A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), with s^2 the sum of the column variances (n - 1), RBF only;
-        ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows. More than 2,000
-        rows are sampled (:func:`calcheck.execution.bottom_k.sample_inputs`).
-    x : (n, d)
-        Inputs.
-    scaling : Scaling
-        Their normalization.
-    kernel : str
-        Name of the input kernel.
-
-    Returns
-    -------
-    float
-        gamma > 0.
-
-    Raises
-    ------
-    OptionError
-        The option is not valid for the kernel.
-    DataError
-        The inputs do not vary, so the bandwidth is undefined.
-    """
+    """Return the value of gamma for an option."""
     if isinstance(choice, (int, float)):
         return float(choice)
     if choice == "1/d":
@@ -239,54 +186,26 @@ COPIES = 2  # Number of float64 copies that metrics make when they need all inpu
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """The normalization and the kernel of the inputs.
+    """The normalization and the kernel of the inputs."""
 
-    Parameters
-    ----------
-    scaling : Scaling
-        Normalization of the inputs.
-    kernel : Kernel
-        k_X on normalized inputs.
-    details : InputKernel
-        The same choices as reported in JSON.
-    """
-
-    scaling: Scaling
-    kernel: Kernel
-    details: InputKernel
+    scaling: Scaling  # Normalization of the inputs
+    kernel: Kernel  # k_X on normalized inputs
+    details: InputKernel  # The same choices as reported in JSON
 
 
 def target_matrix(rows: Predictions) -> NDArray[np.float64]:
-    """Return the targets, (n, t).
-
-    Raises
-    ------
-    DataError
-        The targets are missing.
-    """
+    """Return the targets, (n, t)."""
     return rows.targets().reshape(len(rows), -1)
 
 
 def require_inputs(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
-    """Return targets (n, t) and predictive distributions; check that the rows have inputs.
-
-    Raises
-    ------
-    DataError
-        Inputs, targets or predictions are missing.
-    """
+    """Return targets (n, t) and predictive distributions; check that the rows have inputs."""
     rows.lazy_inputs()
     return target_matrix(rows), rows.distributions().load()
 
 
 def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
-    """Return all inputs in memory, (n, d).
-
-    Raises
-    ------
-    DataError
-        The inputs are missing, or are read from disk on demand and exceed the memory limit.
-    """
+    """Return all inputs in memory, (n, d)."""
     needed = COPIES * len(rows) * rows.width * np.dtype(np.float64).itemsize
     if isinstance(rows.x, LazyInputs) and needed > run.memory:
         msg = (
@@ -325,20 +244,7 @@ def input_kernel(
 
 
 def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
-    """Fit the normalization and the kernel to the inputs of some rows.
-
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with inputs.
-    chosen : KernelOptions
-        The options that the user chose.
-
-    Raises
-    ------
-    DataError, OptionError
-        The inputs are missing, or the options do not fit them.
-    """
+    """Fit the normalization and the kernel to the inputs of some rows."""
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
     x = rows.lazy_inputs()
     scaling = fit_scaling(x, normalize, name)
@@ -360,36 +266,19 @@ def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np
     """Return gamma for each target column, (t,).
 
     The default is 1 / (2 t s^2), where s^2 is the variance (n - 1) of the column.
-
-    Raises
-    ------
-    DataError
-        The targets are constant, or their variance overflows or underflows.
     """
     columns = y.shape[1]
     return np.full(columns, gamma) if gamma is not None else target_precisions(y) / (2 * columns)
 
 
 def laplace_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:
-    """Return gamma of a Laplace kernel for each target column, (t,); the default is 1 / (t s).
-
-    Raises
-    ------
-    DataError
-        The targets are constant, or their variance overflows or underflows.
-    """
+    """Return gamma of a Laplace kernel for each target column, (t,); the default is 1 / (t s)."""
     columns = y.shape[1]
     return np.full(columns, gamma) if gamma is not None else np.sqrt(target_precisions(y)) / columns
 
 
 def target_precisions(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1 / variance (n - 1) of each target column, (t,).
-
-    Raises
-    ------
-    DataError
-        The targets are constant, or their variance overflows or underflows.
-    """
+    """Return 1 / variance (n - 1) of each target column, (t,)."""
     constant = (y == y[0]).all(axis=0)
     if constant.any():
         msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"

@@ -17,31 +17,18 @@ if TYPE_CHECKING:
 
 
 class PivotedCholesky:
-    """Low-rank factorization G ~ F^T F of a Gram matrix G; the element with the largest residual is the next pivot.
-
-    Parameters
-    ----------
-    diagonal : (p,)
-        Squared norms of the elements.
-    products : callable
-        Returns the inner products of one element with all, (p,).
-    max_rank : int
-        Maximum number of pivots.
-    first_rows : int
-        Rows of the factor that are allocated first; they are doubled as needed.
-
-    Attributes
-    ----------
-    pivots : list of int
-        Pivots, in order.
-    residuals : (p,)
-        Part of each squared norm that the pivots do not represent.
-    """
+    """Low-rank factorization G ~ F^T F of a Gram matrix G; the element with the largest residual is the next pivot."""
 
     def __init__(
-        self, diagonal: Values, products: Callable[[int], Values], max_rank: int, *, first_rows: int = 64
+        self,
+        diagonal: Values,  # (p,), squared norms of the elements
+        products: Callable[[int], Values],  # Returns the inner products of one element with all, (p,)
+        max_rank: int,  # Maximum number of pivots
+        *,
+        first_rows: int = 64,  # Rows of the factor that are allocated first; they are doubled as needed
     ) -> None:
-        self.pivots = list[int]()
+        self.pivots = list[int]()  # Pivots, in order
+        # (p,), part of each squared norm that the pivots do not represent
         self.residuals = np.array(diagonal, dtype=np.float64)
         self._products, self._max_rank = products, max_rank
         self._rows = np.zeros((min(first_rows, max_rank), len(diagonal)))
@@ -83,13 +70,7 @@ RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the trace outside a truncated eige
 
 
 def eigenvectors(matrix: Values) -> tuple[Values, Values]:
-    """Return the eigenvalues (r,), in ascending order, and eigenvectors (r, r) of a symmetric matrix.
-
-    Raises
-    ------
-    NumericalError
-        The eigendecomposition fails.
-    """
+    """Return the eigenvalues (r,), in ascending order, and eigenvectors (r, r) of a symmetric matrix."""
     try:
         eigenvalues, vectors = np.linalg.eigh(matrix)
     except np.linalg.LinAlgError as error:

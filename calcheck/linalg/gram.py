@@ -34,35 +34,16 @@ class Gram:
     """Gram matrix K with K_ij = k(x_i, x_j), stored as tiles of its upper triangle.
 
     Symmetry halves the work and the memory.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    x : (n, d)
-        Inputs.
-    memory : int
-        Maximum bytes of the tiles; larger matrices are recomputed at every use.
-    tile : (int, int), optional
-        Rows and columns of a tile, with columns >= rows; changes results only within rounding.
-    progress : callable
-        Called with the progress of the first pass over the tiles.
-
-    Attributes
-    ----------
-    kept : bool
-        Whether the tiles are cached.
-    nbytes : int
-        Bytes of the cached tiles.
     """
 
     def __init__(
         self,
-        kernel: Kernel,
-        x: Array,
+        kernel: Kernel,  # k
+        x: Array,  # (n, d), inputs
         *,
-        memory: int,
-        progress: Progress,
+        memory: int,  # Maximum bytes of the tiles; larger matrices are recomputed at every use
+        progress: Progress,  # Called with the progress of the first pass over the tiles
+        # Rows and columns of a tile, with columns >= rows; changes results only within rounding
         tile: tuple[int, int] | None = None,
     ) -> None:
         self.kernel = kernel
@@ -70,8 +51,8 @@ class Gram:
         self.n = len(x)
         rows, self._columns = tile or tile_shape(x)
         self._rows = min(self.n, rows)
-        self.nbytes = self.n * (self.n + self._rows) // 2 * x.itemsize
-        self.kept = self.nbytes <= memory
+        self.nbytes = self.n * (self.n + self._rows) // 2 * x.itemsize  # Bytes of the cached tiles
+        self.kept = self.nbytes <= memory  # Whether the tiles are cached
         self._progress = progress
         self._passed = False
         self._tiles: list[Array] = []
@@ -136,19 +117,7 @@ def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
 
     The largest entry of each direction is positive, so that signs are defined. Takes three passes over the inputs.
 
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs.
-    count : int
-        Number of components, at most d.
-
-    Returns
-    -------
-    scores : (n, count)
-        Centered scores, in the unit of the inputs.
-    shares : (count,)
-        Shares of the total variance, in [0, 1].
+    Shapes: x (n, d).
     """
     n, d = x.shape
     mean = np.zeros(d)

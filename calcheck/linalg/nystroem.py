@@ -31,19 +31,14 @@ JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmark
 
 
 class Nystroem:
-    """Nyström features z(x) = W^T k(c, x) with M landmarks c and W W^T ~ K_cc^-1: z(x) . z(x') approximates k(x, x').
+    """Nyström features z(x) = W^T k(c, x), M landmarks c, W W^T ~ K_cc^-1: z(x) . z(x') approximates k(x, x')."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    landmarks : (M, d)
-        Landmark inputs.
-    whitening : (M, q)
-        W.
-    """
-
-    def __init__(self, kernel: Kernel, landmarks: Array, whitening: Array) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,  # k
+        landmarks: Array,  # (M, d), landmark inputs
+        whitening: Array,  # (M, q), W
+    ) -> None:
         self.kernel, self.landmarks, self.whitening = kernel, landmarks, whitening
 
     @classmethod
@@ -62,11 +57,6 @@ class Nystroem:
         """Return one feature per eigenvalue of K_cc = V E V^T that is not negligible: W = V E^-1/2.
 
         Eigenvalues up to ``smallest``, or up to a share of the largest, are negligible.
-
-        Raises
-        ------
-        NumericalError
-            The kernel overflows.
         """
         gram = array.to_numpy(kernel.gram(landmarks, landmarks))
         if not np.isfinite(gram).all():
@@ -98,19 +88,17 @@ class Nystroem:
 
 
 class RowBlocks:
-    """Blocks of rows of a tall matrix, cached in memory or computed at every use.
+    """Blocks of rows of a tall matrix, cached in memory or computed at every use."""
 
-    Parameters
-    ----------
-    n, height : int
-        Number of rows, and of rows per block.
-    compute : callable
-        Returns a block for a slice of rows, (b, q).
-    cached : bool
-        Whether to cache the blocks.
-    """
-
-    def __init__(self, n: int, height: int, compute: Callable[[slice], Array], *, cached: bool) -> None:
+    def __init__(
+        self,
+        # n, height: number of rows, and of rows per block
+        n: int,
+        height: int,
+        compute: Callable[[slice], Array],  # Returns a block for a slice of rows, (b, q)
+        *,
+        cached: bool,  # Whether to cache the blocks
+    ) -> None:
         self._slices = [slice(start, min(start + height, n)) for start in range(0, n, height)]
         self._compute = compute
         self._cached = list(map(compute, self._slices)) if cached else None
@@ -122,26 +110,17 @@ class RowBlocks:
 
 
 class LandmarkSamples:
-    """Nested samples of landmarks, and validation rows to choose their number.
+    """Nested samples of landmarks, and validation rows to choose their number."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        k.
-    x : (n, d)
-        Normalized inputs.
-    run : Run
-        Device, seed, progress.
-
-    Attributes
-    ----------
-    checked : (s,)
-        Validation rows; disjoint from the landmarks unless there are few rows.
-    """
-
-    def __init__(self, kernel: Kernel, x: NDArray[np.float64], run: Run) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,  # k
+        x: NDArray[np.float64],  # (n, d), normalized inputs
+        run: Run,  # Device, seed, progress
+    ) -> None:
         self._kernel, self._x, self._run = kernel, x, run
         self._order = run.rng(RandomStream.LANDMARKS).permutation(len(x))
+        # (s,), validation rows; disjoint from the landmarks unless there are few rows
         self.checked = np.sort(self._order[:VALIDATION_ROWS])
 
     def features(self) -> Iterator[Nystroem]:
@@ -175,23 +154,16 @@ class Preconditioner:
     K ~ Z Z^T is the Nyström approximation with M landmarks: Z = K_nM V E^-1/2 with K_MM = V E V^T. Eigenvalues that are
     negligible compared with n_lambda are dropped because they add only rounding errors. P is positive definite for
     every Z, whatever its rounding errors.
-
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    n_lambda : float
-        n * lambda > 0.
-    landmarks : (M,)
-        Row numbers of the landmarks.
-    array : Backend
-        Array library.
-    memory : int
-        Maximum bytes of Z; a larger Z is recomputed at every use.
     """
 
     def __init__(
-        self, gram: Gram, n_lambda: float, landmarks: NDArray[np.intp], array: Backend, *, memory: int
+        self,
+        gram: Gram,  # K
+        n_lambda: float,  # n * lambda > 0
+        landmarks: NDArray[np.intp],  # (M,), row numbers of the landmarks
+        array: Backend,  # Array library
+        *,
+        memory: int,  # Maximum bytes of Z; a larger Z is recomputed at every use
     ) -> None:
         share = len(landmarks) / gram.n  # an eigenvalue of K corresponds to this share of it in K_MM
         nystroem = Nystroem.from_eigenvectors(
@@ -222,19 +194,6 @@ def pays_off(
     """Return whether a preconditioner is estimated to save multiplications.
 
     The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Number of rows n and of input columns d.
-    columns : int
-        Number of right-hand sides.
-    cached, cached_features : bool
-        Whether the Gram matrix, and the Nyström features, are cached, so that their values are free.
-    residual : float
-        Relative residual after :data:`TRIAL_ITERATIONS` iterations.
-    tolerance : float
-        Relative residual at which conjugate gradients stop.
     """
     (n, d), landmarks = shape, n_landmarks(shape[0])
     product = n**2 * (columns + (0 if cached else d / 2))  # only the upper triangle of K is computed

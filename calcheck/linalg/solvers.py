@@ -29,42 +29,22 @@ PATIENCE = 40  # Iterations without a smaller residual before rounding is assume
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Solution B of (K + n_lambda I) B = R.
+    """Solution B of (K + n_lambda I) B = R."""
 
-    Parameters
-    ----------
-    coefficients : (n, c)
-        B.
-    iterations : int
-        Number of products with K; 0 for a factorization.
-    preconditioner : int
-        Rank of the preconditioner; 0 if none was used.
-    """
-
-    coefficients: Array
-    iterations: int
-    preconditioner: int = 0
+    coefficients: Array  # (n, c), B
+    iterations: int  # Number of products with K; 0 for a factorization
+    preconditioner: int = 0  # Rank of the preconditioner; 0 if none was used
 
 
 class Cholesky:
-    """Cholesky factor of K + n_lambda I: exact to rounding, for any number of right-hand sides.
+    """Cholesky factor of K + n_lambda I: exact to rounding, for any number of right-hand sides."""
 
-    Parameters
-    ----------
-    gram : Gram
-        K; the full matrix is overwritten by the factor, so only one n x n matrix is in memory.
-    n_lambda : float
-        n * lambda > 0.
-    progress : callable
-        Called when the factorization begins and ends.
-
-    Raises
-    ------
-    NumericalError
-        K + n_lambda I is not positive definite in this precision.
-    """
-
-    def __init__(self, gram: Gram, n_lambda: float, progress: Progress) -> None:
+    def __init__(
+        self,
+        gram: Gram,  # K; the full matrix is overwritten by the factor, so only one n x n matrix is in memory
+        n_lambda: float,  # n * lambda > 0
+        progress: Progress,  # Called when the factorization begins and ends
+    ) -> None:
         matrix = gram.dense()
         progress("factorization", 0.0)
         diagonal = namespace(matrix).arange(gram.n)
@@ -146,31 +126,10 @@ def conjugate_gradients(
     The residual is represented as Q S with orthonormal Q. This is stable for (nearly) dependent right-hand sides, such
     as features of targets. Cost: one product with K per iteration; 5 to 10 iterations at the paper's lambda.
 
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    n_lambda : float
-        n * lambda > 0.
-    rhs : (n, c)
-        R.
-    tolerance : float
-        Stop when the Frobenius norm of the residual is below this share of the norm of R.
-    progress : callable
-        Called with the progress of the residual, on a log scale.
-    suggest : callable
-        Called after each iteration with the number of iterations and the relative residual. When it returns a
-        preconditioner, the search directions are restarted with it.
-
-    Returns
-    -------
-    Solution
-        The best solution found; it may miss the tolerance when rounding limits the residual.
-
-    Notes
-    -----
     BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233. With a
     preconditioner P, directions start as P^-1 Q. Q stays orthonormal, so the norm of S is the norm of the residual.
+
+    Shapes: rhs (n, c).
     """
     xp = namespace(rhs)
     coefficients = xp.zeros_like(rhs)
@@ -201,24 +160,14 @@ def conjugate_gradients(
 
 
 class Search:
-    """Search directions, conjugate to the previous ones.
+    """Search directions, conjugate to the previous ones."""
 
-    Parameters
-    ----------
-    basis : (n, c)
-        Q of the first residual.
-
-    Attributes
-    ----------
-    directions : (n, c)
-        Search directions D.
-    preconditioner : Preconditioner or None
-        P^-1 up to a constant factor.
-    """
-
-    def __init__(self, basis: Array) -> None:
-        self.directions = basis
-        self.preconditioner: Preconditioner | None = None
+    def __init__(
+        self,
+        basis: Array,  # (n, c), Q of the first residual
+    ) -> None:
+        self.directions = basis  # (n, c), search directions D
+        self.preconditioner: Preconditioner | None = None  # P^-1 up to a constant factor
         self._inner: Array = None  # Q^T P^-1 Q
 
     def turn(self, basis: Array, turn: Array, preconditioner: Preconditioner | None) -> None:

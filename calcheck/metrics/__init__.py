@@ -24,14 +24,12 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
     """Metrics by name, each imported when it is first used.
 
     A name determines the class: ``interval-score`` is ``IntervalScore``.
-
-    Parameters
-    ----------
-    modules : mapping
-        The module of each metric by the name of the metric, in the order of reports.
     """
 
-    def __init__(self, modules: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        modules: Mapping[str, str],  # The module of each metric by the name of the metric, in the order of reports
+    ) -> None:
         self.modules = dict(modules)
 
     def __getitem__(self, name: str) -> type[Metric[Any]]:
@@ -40,13 +38,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
         return found
 
     def named(self, name: str, where: str = "") -> type[Metric[Any]]:
-        """Return a metric; ``where`` says in messages where it is named: ``"--metric: "``.
-
-        Raises
-        ------
-        OptionError
-            There is no such metric.
-        """
+        """Return a metric; ``where`` says in messages where it is named: ``"--metric: "``."""
         if name not in self:
             hint = suggestion(name, (*self, *ALIASES)) or f"Available metrics: {', '.join(self)}"
             if set(words := name.split()) <= {*self, *ALIASES}:
@@ -106,21 +98,11 @@ TWO_SAMPLE_METRICS = Registry({"mcmd": "mcmd", "mmd": "mmd"})
 
 @dataclass(frozen=True)
 class Alias:
-    """Another name of a metric.
-
-    Parameters
-    ----------
-    metric : str
-        Name of the metric.
-    meaning : str
-        What the other name stands for.
-    difference : str
-        How the value differs from what other programs call by that name; empty if it does not.
-    """
+    """Another name of a metric."""
 
     metric: str
-    meaning: str
-    difference: str = ""
+    meaning: str  # What the other name stands for
+    difference: str = ""  # How the value differs from what other programs call by that name; empty if it does not
 
     def __str__(self) -> str:
         """Return the metric, and the difference if there is one."""

@@ -43,23 +43,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CceExact:
-    """The fit of cce with an exact solver.
-
-    Parameters
-    ----------
-    options : CceOptions
-        The options.
-    settings : KernelSettings
-        Kernels, scaling, features and distributions.
-    ridge : KernelRidge
-        Kernel ridge regression on the inputs.
-    at : (m, d), optional
-        Scaled inputs at which cce is evaluated; by default the rows' own inputs.
-    """
+    """The fit of cce with an exact solver."""
 
     options: CceOptions
-    settings: KernelSettings
-    ridge: KernelRidge
+    settings: KernelSettings  # Kernels, scaling, features and distributions
+    ridge: KernelRidge  # Kernel ridge regression on the inputs
+    # (m, d), scaled inputs at which cce is evaluated; by default the rows' own inputs
     at: NDArray[np.float64] | None = None
 
     @classmethod
@@ -84,13 +73,7 @@ class CceExact:
         return replace(self, at=evaluation_points(source, self.settings.scaling))
 
     def evaluate(self, source: Source, run: Run) -> RowResults:
-        """Return the distance at each input.
-
-        Raises
-        ------
-        NumericalError
-            A value is not finite.
-        """
+        """Return the distance at each input."""
         options, settings, ridge = self.options, self.settings, self.ridge
         lambda_, lambda_model = options.lambdas
         y, _ = require_inputs(source.predictions())
@@ -166,19 +149,7 @@ class CceExact:
 
 
 def influences(options: CceOptions, settings: KernelSettings, both: Predictions, run: Run) -> NDArray[np.float64]:
-    """Return the contribution of each row to the difference of squared values of two models, (n,).
-
-    Parameters
-    ----------
-    options : CceOptions
-        The options.
-    settings : KernelSettings
-        The settings of the first model.
-    both : Predictions
-        The n rows of the first model, then those of the second.
-    run : Run
-        Seed, device, precision, memory.
-    """
+    """Return the contribution of each row to the difference of squared values of two models, (n,)."""
     n = len(both) // 2
     first = CceExact.from_source(options, settings, InMemory(both.take(slice(n))), run)
     y, predictive = require_inputs(both)
@@ -195,21 +166,11 @@ def influences(options: CceOptions, settings: KernelSettings, both: Predictions,
 
 @dataclass(frozen=True, eq=False)
 class CceNystroem:
-    """The fit of cce on landmarks.
-
-    Parameters
-    ----------
-    options : CceOptions
-        The options.
-    settings : KernelSettings
-        Kernels, scaling, features and distributions.
-    embedding : NystroemEmbedding
-        Landmarks, and regressions on them.
-    """
+    """The fit of cce on landmarks."""
 
     options: CceOptions
-    settings: KernelSettings
-    embedding: NystroemEmbedding
+    settings: KernelSettings  # Kernels, scaling, features and distributions
+    embedding: NystroemEmbedding  # Landmarks, and regressions on them
 
     @classmethod
     def from_source(
@@ -228,13 +189,7 @@ class CceNystroem:
         """Do nothing; landmarks serve all regularizers."""
 
     def at_inputs(self, _: Source) -> CceNystroem:
-        """Raise an error: landmarks are fitted for the rows' own inputs only.
-
-        Raises
-        ------
-        OptionError
-            Always.
-        """
+        """Raise an error: landmarks are fitted for the rows' own inputs only."""
         msg = "--at and --grid require an exact solver. Pass --solver cg, or use fewer rows (--subsample)"
         raise OptionError(msg)
 

@@ -106,13 +106,7 @@ class CceOptions(SolverOptions):
         return target_kernel(self.kernel_y, self.degree, self.coef0)
 
     def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
-        """Return gamma of the kernel on targets (n, t), (t,).
-
-        Raises
-        ------
-        DataError
-            The targets or predictions have no scale.
-        """
+        """Return gamma of the kernel on targets (n, t), (t,)."""
         import numpy as np
 
         if self.gamma_y is not None:
@@ -126,10 +120,7 @@ class CceOptions(SolverOptions):
     def replicate_bandwidths(self, gamma: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], Any]:
         """Return the function of targets (n, t) that returns the gamma of a replicate; None if it is undefined.
 
-        Parameters
-        ----------
-        gamma : (t,)
-            Gamma of the data.
+        Shapes: gamma (t,).
         """
         from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 

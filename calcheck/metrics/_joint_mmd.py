@@ -98,13 +98,7 @@ class KernelMetric(GenerativeMetric[FitT]):
         return target_kernel(self.kernel_y)
 
     def standard_gamma(self, columns: int) -> NDArray[np.float64]:
-        """Return gamma of the kernel on standardized targets for each of a number of columns, (t,).
-
-        Raises
-        ------
-        OptionError
-            All columns are features.
-        """
+        """Return gamma of the kernel on standardized targets for each of a number of columns, (t,)."""
         import numpy as np
 
         if self.feature_targets >= columns:
@@ -119,13 +113,7 @@ class KernelMetric(GenerativeMetric[FitT]):
         return np.where(feature, self.gamma_features or gamma, gamma)
 
     def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
-        """Return gamma per column of targets (n, r, t) in their original unit, (t,).
-
-        Raises
-        ------
-        DataError
-            The targets or predictions have no scale.
-        """
+        """Return gamma per column of targets (n, r, t) in their original unit, (t,)."""
         gamma = self.standard_gamma(y.shape[2])
         if self.standardize == "none":
             return gamma
@@ -136,12 +124,7 @@ class KernelMetric(GenerativeMetric[FitT]):
     ) -> Callable[[NDArray[np.float64]], NDArray[np.float64] | None]:
         """Return the function of targets (p, t) that returns the gamma of a replicate; None if it is undefined.
 
-        Parameters
-        ----------
-        gamma : (t,)
-            Gamma of the data.
-        predictive : Predictive
-            Distributions of the data.
+        Shapes: gamma (t,).
         """
         from calcheck.kernels.input_kernel import bandwidths_or_none
 
@@ -157,21 +140,11 @@ class KernelMetric(GenerativeMetric[FitT]):
 
 @dataclass(frozen=True, eq=False)
 class JointFit(Generic[SumsT]):
-    """The fit of a metric with kernels on inputs and on targets.
+    """The fit of a metric with kernels on inputs and on targets."""
 
-    Parameters
-    ----------
-    settings : KernelSettings
-        Kernels, scaling and features.
-    sums : GramSums or RidgeNorms
-        Sums over pairs of inputs.
-    neighbors : float
-        Effective neighbors per row.
-    """
-
-    settings: KernelSettings
-    sums: SumsT
-    neighbors: float
+    settings: KernelSettings  # Kernels, scaling and features
+    sums: SumsT  # Sums over pairs of inputs
+    neighbors: float  # Effective neighbors per row
 
 
 @dataclass(frozen=True)

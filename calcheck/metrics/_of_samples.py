@@ -35,37 +35,21 @@ NO_INTERVAL = "resampling repeats rows, which adds noise to both samples"
 
 @dataclass(frozen=True, eq=False)
 class SamplesFit:
-    """The rows of two samples.
+    """The rows of two samples."""
 
-    Parameters
-    ----------
-    distance : SampleDistance
-        The distance between the samples, for any labels of the rows.
-    labels : (n,)
-        Whether a row is from the first sample.
-    inputs : Conditioning
-        Normalization and kernel of the inputs of both samples.
-    details : dict
-        Description of the settings, for the report.
-    """
-
-    distance: SampleDistance
-    labels: NDArray[np.bool_]
-    inputs: Conditioning
-    details: dict[str, Any]
+    distance: SampleDistance  # The distance between the samples, for any labels of the rows
+    labels: NDArray[np.bool_]  # (n,), whether a row is from the first sample
+    inputs: Conditioning  # Normalization and kernel of the inputs of both samples
+    details: dict[str, Any]  # Description of the settings, for the report
 
 
 class OfSamples:
     """A metric of two samples, with p from exchanging their rows.
 
     Scales are those of both samples together, so that permutations of the labels do not change them.
-
-    Attributes
-    ----------
-    exchanges_similar_inputs : bool
-        Whether only rows with similar inputs are exchanged, for a distance of distributions given the inputs.
     """
 
+    # Whether only rows with similar inputs are exchanged, for a distance of distributions given the inputs
     exchanges_similar_inputs: ClassVar[bool] = False
 
     if TYPE_CHECKING:
@@ -145,13 +129,7 @@ class OfSamples:
         return strata(x, fit.labels, lambda: _features(x))
 
     def influences(self, both: Predictions, run: Run) -> Values:  # noqa: ARG002 - always an error
-        """Raise an error: two samples are not compared with two others.
-
-        Raises
-        ------
-        DataError
-            Always.
-        """
+        """Raise an error: two samples are not compared with two others."""
         msg = f"{self.info.name} of two samples is not compared with that of two others, row by row"
         raise DataError(msg)
 

@@ -62,14 +62,7 @@ def has_weighted_form(metric: Metric[Any]) -> bool:
 def weighted(metric: Metric[Any], column: str) -> Metric[Any]:
     """Return a metric with the same options whose means are weighted by a column.
 
-    Raises
-    ------
-    OptionError
-        The metric is no function of means over rows.
-
-    References
-    ----------
-    Kish (1965), "Survey sampling".
+    Source: Kish (1965), "Survey sampling".
     """
     base = type(metric)
     if not has_weighted_form(metric):
@@ -93,13 +86,7 @@ def weighted_forms(metrics: Sequence[Metric[Any]], column: str) -> tuple[list[Me
 
 
 def require_same_weights(metrics: Sequence[Metric[Any]], models: Mapping[str, Predictions]) -> None:
-    """Raise unless the rows of several models, in the same order, have the same weights.
-
-    Raises
-    ------
-    DataError
-        They differ, or a model has none.
-    """
+    """Raise unless the rows of several models, in the same order, have the same weights."""
     first, *others = models
     for column in dict.fromkeys(metric.weights for metric in metrics if isinstance(metric, WeightedMetric)):
         own = row_weights(models[first], column)
@@ -125,13 +112,7 @@ def normalized(means: Means) -> Means:
 
 
 def row_weights(rows: Predictions, column: str) -> NDArray[np.float64]:
-    """Return the weights of the rows, (n,), with mean 1.
-
-    Raises
-    ------
-    DataError
-        There is no such column, or it does not hold finite numbers that are not negative, and not all 0.
-    """
+    """Return the weights of the rows, (n,), with mean 1."""
     import numpy as np
 
     found = rows.columns.get(column)

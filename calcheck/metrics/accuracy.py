@@ -23,19 +23,9 @@ class Mae(MeanMetric):
 
     .. math:: \mathrm{MAE} = \frac1n \sum_i |y_i - \tilde y_i|, \qquad \tilde y_i = \min \{u : F_i(u) \ge 1/2\}
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals with point predictions
-
     Value
     -----
     Unit of y, >= 0, smaller is better.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -75,19 +65,9 @@ class Rmse(LocalMetric):
 
     .. math:: \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals with point predictions
-
     Value
     -----
     Unit of y, >= 0, smaller is better.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -129,19 +109,9 @@ class Bias(MeanMetric):
 
     .. math:: \mathrm{bias} = \frac1n \sum_i (y_i - \mu_i)
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals with point predictions
-
     Value
     -----
     Unit of y, any sign; 0 is ideal, positive if targets are above the predictions on average.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----

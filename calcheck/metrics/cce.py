@@ -49,29 +49,6 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     predictive distributions. These enter by closed-form mean embeddings or by draws (regularized by
     :math:`n \lambda'`). The value is the mean of CCE(x) over the rows, or over the inputs of another file.
 
-    Parameters
-    ----------
-    kernel_x, gamma_x, degree, coef0, normalize
-        Kernel on inputs and normalization of the inputs.
-    kernel_y, gamma_y
-        Kernel on targets.
-    lambda_, lambda_model
-        Regularizers of the data embedding and of the model embedding.
-    estimator
-        The distance (plugin), or its square corrected for noise (unbiased).
-    draws, trials
-        Number of draws per row that represent the model, and number of repetitions with new draws.
-    solver
-        Solver of the linear systems: exact, or a Nyström approximation with an estimated error (nystroem).
-    landmarks, landmark_sampling, tolerance, max_flops
-        Number of landmarks, how they are sampled, and limits that stop increasing their number.
-
-    Needs
-    -----
-    y : (n,) or (n, t), unit of y
-    predictive : n distributions
-    x : (n, d), any unit
-
     Value
     -----
     Dimensionless, >= 0, smaller is better. Distributions that do not overlap have a distance of about sqrt(2); at
@@ -86,12 +63,6 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     its distribution has the level as probability. By default, gamma_y is such that the kernel distance between inside
     and outside is 1 (log 2 for rbf): CCE(x) is the absolute difference between the smoothed share of targets inside and
     the smoothed level. If targets are equal to limits, as for counts, there is no verdict.
-
-    Raises
-    ------
-    DataError
-        A required column is missing, targets or inputs are constant, gamma_y is too large for the features, or the
-        kernel on targets has no means of the distributions.
 
     Notes
     -----
@@ -180,13 +151,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return fit.at_inputs(source)
 
     def settings(self, rows: Predictions, run: Run) -> KernelSettings:
-        """Return the choices that depend on the data: kernels, scaling and features.
-
-        Raises
-        ------
-        DataError
-            A required column is missing, targets or inputs are constant, or a single row gives no scale.
-        """
+        """Return the choices that depend on the data: kernels, scaling and features."""
         from calcheck.embeddings.draws import draws_of
         from calcheck.embeddings.fitted_settings import KernelSettings
         from calcheck.kernels.input_kernel import conditioning, require_inputs
@@ -234,13 +199,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return fit.null_distribution(simulation, run)
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
-        """Return the contribution of each row to the difference between two models, (n,).
-
-        Raises
-        ------
-        DataError
-            The rows are too many for an exact solver.
-        """
+        """Return the contribution of each row to the difference between two models, (n,)."""
         from calcheck.metrics._cce_fits import influences
 
         first = both.take(slice(len(both) // 2))

@@ -43,34 +43,10 @@ class Cmmd(JointMetric["RidgeNorms"]):
     where :math:`\psi` are features of the kernel on targets. For samples, the expectation is the mean over the draws
     of the row.
 
-    Parameters
-    ----------
-    standardize, kernel_x, gamma_x, kernel_y, gamma_y
-        Standardization, and the kernels on inputs and targets.
-    feature_targets, gamma_features, epsilon
-        Features among the target columns, and their kernel.
-    lambda_
-        Regularizer.
-    solver
-        Solver of the linear system.
-    max_exact_rows
-        Maximum rows for an exact solution.
-
-    Needs
-    -----
-    y : (n,), (n, t) or (n, r, t), unit of y
-    predictive : n distributions
-    x : (n, d), any unit
-
     Value
     -----
     Dimensionless, squared, >= 0, smaller is better. Because of noise, a perfect model also has a positive value. The
     value increases with the rank of K_X and decreases with lambda.
-
-    Raises
-    ------
-    DataError
-        A required column is missing, or targets are constant.
 
     Notes
     -----
@@ -173,18 +149,10 @@ class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
 
 @dataclass(frozen=True, eq=False)
 class FidFit:
-    """Choices that depend on the data, and moments that depend on inputs only.
+    """Choices that depend on the data, and moments that depend on inputs only."""
 
-    Parameters
-    ----------
-    inputs : SharedInputs
-        The normalized inputs.
-    spread : (t,)
-        Scale of each target column; targets are divided by it.
-    """
-
-    inputs: SharedInputs
-    spread: NDArray[np.float64]
+    inputs: SharedInputs  # The normalized inputs
+    spread: NDArray[np.float64]  # (t,), scale of each target column; targets are divided by it
 
 
 @dataclass(frozen=True)
@@ -196,26 +164,10 @@ class Fid(GenerativeMetric[FidFit]):
     where m, C are mean and covariance of standardized inputs joined with targets, and m', C' those of inputs joined
     with predictions.
 
-    Parameters
-    ----------
-    standardize
-        Whether inputs and targets are standardized.
-
-    Needs
-    -----
-    y : (n,), (n, t) or (n, r, t), unit of y
-    predictive : n distributions
-    x : (n, d), any unit
-
     Value
     -----
     Dimensionless if standardized, squared, >= 0, smaller is better. Because of noise, a perfect model also has a
     positive value. The value depends on means and covariances only, so it captures only linear relations to the inputs.
-
-    Raises
-    ------
-    DataError
-        A required column is missing, targets are constant, there is only one row, or a distribution has no variance.
 
     Notes
     -----

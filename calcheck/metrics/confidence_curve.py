@@ -34,25 +34,10 @@ class ConfidenceCurve(OrderedMetric):
     o(s) is the error after removing the share s with the largest errors. The integral uses the trapezoidal rule at
     0, 1, ..., 99 %.
 
-    Parameters
-    ----------
-    score
-        Error of the remaining rows: mean absolute error or root mean squared error.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Unit of y, >= 0, smaller is better. It is 0 only if uncertainties and errors have the same order, which no
     probabilistic model achieves.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing.
 
     Notes
     -----

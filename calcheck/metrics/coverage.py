@@ -39,28 +39,11 @@ class Coverage(LevelOption, MeanMetric):
 
     The intervals are those of the file, or the central intervals of predictive distributions.
 
-    Parameters
-    ----------
-    level
-        Level p of the intervals.
-    at_least
-        Whether only a coverage below the level is evidence against a model, as conformal prediction promises.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals at this level
-
     Value
     -----
     Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous distributions, and for
     stated quantiles and intervals; more for counts, whose quantiles are discrete. For samples, it is the share of gaps
     between draws inside the interval.
-
-    Raises
-    ------
-    OptionError
-        The level is not strictly between 0 and 1.
 
     Notes
     -----
@@ -237,35 +220,10 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
     or intervals, :math:`c_j` is the number nearest to :math:`p_j` between the shares strictly inside and inside. With
     ``at_least``, only bins with :math:`c_j < p_j` count.
 
-    Parameters
-    ----------
-    bins
-        Number of bins k.
-    by
-        Sort key of the bins: the interval width or a column.
-    level
-        Level p of the intervals.
-    statistic
-        Mean or maximum over the bins.
-    at_least
-        Whether only a coverage below the level is evidence against a model, as conformal prediction promises.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals at this level
-
     Value
     -----
     Dimensionless, in [0, 1], smaller is better. For a perfect model it tends to 0 as the rows per bin increase.
     ``details`` contain the range, the rows and the coverage of each bin.
-
-    Raises
-    ------
-    OptionError
-        The level is not strictly between 0 and 1.
-    DataError
-        There are fewer rows than bins, or the column is missing.
 
     Notes
     -----

@@ -37,26 +37,9 @@ class Crps(MeanMetric):
               - \tfrac12 \mathrm{E} \lVert X_i - X_i' \rVert, \qquad
               \mathrm{VS} = \frac1n \sum_i \sum_{j, k} (|y_{ij} - y_{ik}|^{1/2} - \mathrm{E} |X_{ij} - X_{ik}|^{1/2})^2
 
-    Parameters
-    ----------
-    ensemble
-        Estimator for samples: fair or biased.
-    vector_score
-        Score of several targets: energy or variogram.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Unit of y, >= 0, smaller is better. The fair estimate may be negative for a good ensemble.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several targets and only one draw.
 
     Notes
     -----

@@ -107,19 +107,9 @@ class MeanMiscalibration(MiscalibrationMetric):
     the discrimination DSC is the improvement of g over the mean target, and the uncertainty UNC is the variance of the
     targets. ``details`` contain all parts.
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals with point predictions
-
     Value
     -----
     Unit of y squared, >= 0, smaller is better.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -177,26 +167,9 @@ class QuantileMiscalibration(LevelsOption, MiscalibrationMetric):
     the targets on the predicted quantiles. The mean loss is MCB - DSC + UNC: the discrimination DSC is the improvement
     of g_j over the same quantile of all targets, and the uncertainty UNC is the loss of the latter.
 
-    Parameters
-    ----------
-    levels
-        Quantile levels p_1, ..., p_k.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Unit of y, >= 0, smaller is better. ``details`` contain all parts, on average and at each level.
-
-    Raises
-    ------
-    OptionError
-        A level is not strictly between 0 and 1, or is given twice, or there are more than 1,000.
-    DataError
-        The predictions are quantiles, and a level is beyond the outermost one.
 
     Notes
     -----
@@ -257,19 +230,9 @@ class CrpsMiscalibration(MiscalibrationMetric):
     discrimination DSC is the improvement of the g_j over the distribution of all targets, and the uncertainty UNC is
     the CRPS of the latter. ``details`` contain all parts.
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Unit of y, >= 0, smaller is better.
-
-    Raises
-    ------
-    DataError
-        The predictions are quantiles: quantile-miscalibration uses their levels.
 
     Notes
     -----
@@ -303,13 +266,7 @@ class CrpsMiscalibration(MiscalibrationMetric):
 
 
 def midpoints(predictive: Predictive) -> tuple[float, ...]:
-    """Return the levels (j - 1/2)/k whose mean pinball loss is half the CRPS.
-
-    Raises
-    ------
-    DataError
-        Only some quantiles are known.
-    """
+    """Return the levels (j - 1/2)/k whose mean pinball loss is half the CRPS."""
     if predictive.quantile_levels is not None:
         msg = "needs all quantiles, and the file states some: quantile-miscalibration uses these"
         raise DataError(msg)

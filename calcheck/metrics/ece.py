@@ -37,35 +37,10 @@ class Ece(RowMetric):
     where targets are equal to a quantile, p-hat_j is the number nearest to p_j between the shares of targets below it
     and at or below it: a right model only states that P(Y < q) <= p <= P(Y <= q).
 
-    Parameters
-    ----------
-    n_levels, levels
-        Number of levels q, or the levels themselves, in [0, 1].
-    alpha
-        Power: 1 corresponds to the Wasserstein distance of the PIT from uniform, 2 to the Cramér-von Mises distance.
-    level_weights
-        Weights w_j: 1/q, proportional to p-hat_j as in the authors' code, or numbers in the order of the levels.
-    norm
-        The weighted sum over the levels, or their maximum: the Kolmogorov-Smirnov distance at the levels.
-    pit
-        Treatment of jumps of the CDF.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [0, 1/2] for uniform weights, smaller is better. A perfect model scores about 0.3 / sqrt(n).
     ``details`` have the quantile reliability diagram at all levels; tables show about nine of them.
-
-    Raises
-    ------
-    OptionError
-        The levels or the weights are invalid, the power is neither 1 nor 2, or the maximum has weights.
-    DataError
-        There are not as many weights as levels, or no target is below any quantile and weights are frequencies.
 
     Notes
     -----

@@ -45,33 +45,11 @@ class Jmmd(JointMetric["GramSums"]):
     where :math:`\psi` are features of the kernel on targets. For samples, the expectation is the mean over the draws
     of the row.
 
-    Parameters
-    ----------
-    standardize, kernel_x, gamma_x, kernel_y, gamma_y
-        Standardization, and the kernels on inputs and targets.
-    feature_targets, gamma_features, epsilon
-        Features among the target columns, and their kernel.
-    statistic
-        Estimator: unbiased, v or paper.
-    max_exact_rows
-        Maximum rows for an exact sum over all pairs.
-
-    Needs
-    -----
-    y : (n,), (n, t) or (n, r, t), unit of y
-    predictive : n distributions
-    x : (n, d), any unit
-
     Value
     -----
     Dimensionless, squared, smaller is better. ``unbiased`` is 0 on average for a perfect model and may be negative.
     ``v`` is >= 0, at most twice the mean of k_X, and biased upwards by noise. ``paper`` may have any sign, as it omits
     the term that depends on the data only, and it is biased because targets and predictions share their inputs.
-
-    Raises
-    ------
-    DataError
-        A required column is missing, targets are constant, or there is only one row.
 
     Notes
     -----
@@ -205,33 +183,12 @@ class Ammd(KernelMetric["Bandwidths"]):
 
     with r targets and :math:`\ell` draws per row i. Parametric distributions use closed forms instead of draws.
 
-    Parameters
-    ----------
-    standardize, kernel_y, gamma_y
-        Standardization of the targets, and the kernel on them.
-    feature_targets, gamma_features, epsilon
-        Features among the target columns, and their kernel.
-    statistic
-        Estimator: pairs of distinct draws (unbiased), or all pairs (v).
-    constant
-        Whether to add the term that depends on the data only.
-
-    Needs
-    -----
-    y : (n,), (n, t) or (n, r, t), unit of y
-    predictive : n distributions; for samples, at least 2 draws per row
-
     Value
     -----
     Dimensionless, squared, smaller is better. AMMD^2 is twice a kernel score: it omits the term that depends on the
     data only, which lies between 0 and 1, so it is negative for a good model. With ``--constant``, which requires
     repeated targets, it is 0 on average for a perfect model. Unbiased; ``v`` includes the pairs of a draw with itself
     and is larger by about 1/l.
-
-    Raises
-    ------
-    DataError
-        A required column is missing, targets are constant, or there are too few draws or targets per row.
 
     Notes
     -----

@@ -51,13 +51,7 @@ class ValidBinsMetric(BinnedMetric):
 
     @abstractmethod
     def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
-        """Return the columns that the statistic averages in each bin, (n,) each, and its reference.
-
-        Raises
-        ------
-        DataError
-            The reference is unknown for these rows.
-        """
+        """Return the columns that the statistic averages in each bin, (n,) each, and its reference."""
 
     @staticmethod
     @abstractmethod
@@ -105,28 +99,10 @@ class Lzms(ValidBinsMetric):
 
     where ZMS_j is computed from the rows of bin j, and I is its BCa interval, by resampling or in closed form.
 
-    Parameters
-    ----------
-    bins
-        Number of bins N. A column of categories, or of no more different numbers than bins, has one bin for each.
-    by
-        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
-        column of categories, which are the bins.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [0, 1], larger is better. For a calibrated model the expected value is the confidence level of the
     intervals. ``details`` contain the value and the interval of each bin.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins, the column is missing, or resampling is disabled.
 
     Notes
     -----
@@ -185,28 +161,10 @@ class Lrce(ValidBinsMetric):
 
     where RCE_j is computed from the rows of bin j, and I is its BCa interval, by resampling or in closed form.
 
-    Parameters
-    ----------
-    bins
-        Number of bins N. A column of categories, or of no more different numbers than bins, has one bin for each.
-    by
-        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
-        column of categories, which are the bins.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [0, 1], larger is better. For a calibrated model the expected value is the confidence level of the
     intervals. ``details`` contain the value and the interval of each bin.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins, the column is missing, or resampling is disabled.
 
     Notes
     -----

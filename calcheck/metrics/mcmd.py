@@ -34,27 +34,14 @@ SQUARED = "Squared: 0 means equal distributions; distributions that do not overl
 
 @dataclass(frozen=True, eq=False)
 class McmdFit:
-    """Choices that depend on the data, and the kernels on the inputs of both samples.
+    """Choices that depend on the data, and the kernels on the inputs of both samples."""
 
-    Parameters
-    ----------
-    inputs : Conditioning
-        Normalization and kernel of the inputs of both samples.
-    features : OutputFeatures or PooledOutputs
-        Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples.
-    samples : TwoSamples
-        The kernel matrices.
-    details : McmdDetails
-        Description of the settings, for the report.
-    at : Source, optional
-        The source of the evaluation inputs; by default the rows of both samples.
-    """
-
-    inputs: Conditioning
+    inputs: Conditioning  # Normalization and kernel of the inputs of both samples
+    # Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples
     features: OutputFeatures | PooledOutputs
-    samples: TwoSamples
-    details: McmdDetails
-    at: Source | None = None
+    samples: TwoSamples  # The kernel matrices
+    details: McmdDetails  # Description of the settings, for the report
+    at: Source | None = None  # The source of the evaluation inputs; by default the rows of both samples
 
 
 @dataclass(frozen=True)
@@ -68,35 +55,11 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
     rows, whose inputs may differ. :math:`\phi` is the feature map of the kernel :math:`k_Y`. The value is the mean
     of MCMD(x), or of its square, over the evaluation inputs.
 
-    Parameters
-    ----------
-    kernel_x, gamma_x, degree, coef0, normalize
-        Kernel on inputs; its scale is chosen from the inputs of both samples.
-    kernel_y, gamma_y
-        Kernel on targets. Its scale is by default from the targets of the first sample, or of both for other kernels
-        than RBF.
-    lambda_, lambda_b
-        Regularizers of the embeddings of the first and the second sample.
-    squared
-        Whether the square is averaged, as the code of the MCMD paper did; the value is then at most about 2.
-    solver
-        Solver of the linear systems; it affects the value only by rounding.
-
-    Needs
-    -----
-    y : (n + m,) or (n + m, t), unit of y; the column ``sample`` is 0 for the first sample and 1 for the second
-    x : (n + m, d), any unit
-
     Value
     -----
     Dimensionless, >= 0; smaller means more similar. Distributions that do not overlap have a distance of about
     sqrt(2). Because of noise, equal distributions also have a positive value. At inputs far from all rows of one
     sample, its embedding is near 0, and the distance reflects that.
-
-    Raises
-    ------
-    DataError
-        A sample has fewer than two rows, targets of the first are constant, or gamma_y is too large for features.
 
     Notes
     -----

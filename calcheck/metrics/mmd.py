@@ -48,29 +48,10 @@ class Mmd(Metric[MmdFit]):
     for a sample a of n rows and a sample b of m rows, where k is :math:`k_Y(y, y')`, or with ``--joint``
     :math:`k_X(x, x')\, k_Y(y, y')`, the joint MMD of two samples whose inputs differ.
 
-    Parameters
-    ----------
-    joint
-        Whether inputs and targets are compared, instead of targets.
-    kernel_y, gamma_y, kernel_x, gamma_x
-        Kernels on targets and on inputs. Polynomial is (gamma v.v' + 1)^3.
-    standardize
-        Standardization of each column by the mean and the deviation over both samples.
-
-    Needs
-    -----
-    y : (n + m,) or (n + m, t), unit of y; the column ``sample`` is 0 for the first sample and 1 for the second
-    x : (n + m, d), any unit, with ``joint``
-
     Value
     -----
     Dimensionless, squared; 0 on average if the distributions are equal, and possibly negative. At most 2 for rbf and
     laplace.
-
-    Raises
-    ------
-    DataError
-        A sample has fewer than two rows, a column is constant, or inputs are missing.
 
     Notes
     -----

@@ -28,26 +28,11 @@ class Nll(MeanMetric):
     nearest to y_i, which can be compared with those of distributions of counts. For several targets, f_i is the density
     of the target vector: that of joint normal distributions, or a product if the targets are predicted independently.
 
-    Parameters
-    ----------
-    discretise
-        Whether continuous distributions have probability masses of integers instead of densities.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions with a density or probability masses
-
     Value
     -----
     Any sign, smaller is better. Dimensionless, but for densities a change of the unit of y by a factor c adds log c.
     Infinite, and null in JSON, if a target has probability 0. The report counts these rows, and the verdict is fail
     with the smallest possible p-value, also without replicates.
-
-    Raises
-    ------
-    DataError
-        The distributions have no density (samples); or several targets have no masses.
 
     Notes
     -----

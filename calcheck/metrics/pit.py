@@ -36,31 +36,10 @@ class Pit(OrderedMetric):
     If a CDF jumps at its target from F- to F, the indicator is replaced by (u - F-) / (F - F-), clipped to [0, 1]: the
     non-randomized PIT. The integral is exact.
 
-    Parameters
-    ----------
-    bins
-        Number of bins of the histogram in ``details``.
-    statistic
-        Cramér-von Mises or Anderson-Darling.
-    pre_rank
-        What orders the target vector among its draws, for several targets.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [0, 1/3], smaller is better. n times the value is the Cramér-von Mises statistic, 1/6 on average
     for a perfect continuous model. The Anderson-Darling statistic is n times a value >= 0, and 1 on average.
-
-    Raises
-    ------
-    OptionError
-        The number of bins is out of range.
-    DataError
-        There are several targets and only one draw.
 
     Notes
     -----

@@ -46,20 +46,10 @@ class PitBias(PitComponent):
 
     If a CDF jumps at its target from F- to F, the polynomial is averaged over [F-, F].
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [-1.73, 1.73]; 0 is ideal. Positive values mean that targets are above the
     predictions.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -95,20 +85,10 @@ class PitDispersion(PitComponent):
 
     If a CDF jumps at its target from F- to F, the polynomial is averaged over [F-, F].
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [-1.12, 2.24]; 0 is ideal. Positive values mean that distributions
     are too narrow: the histogram of the PIT has the shape of a U.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -142,20 +122,10 @@ class PitSkew(PitComponent):
 
     If a CDF jumps at its target from F- to F, the polynomial is averaged over [F-, F].
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [-2.65, 2.65]; 0 is ideal. Positive values mean that targets are more
     skewed to the right than predicted.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -190,20 +160,10 @@ class PitTails(PitComponent):
 
     If a CDF jumps at its target from F- to F, the polynomial is averaged over [F-, F].
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [-1.29, 3]; 0 is ideal. Positive values mean that targets have
     heavier tails, and more values near the center, than predicted.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -241,27 +201,10 @@ class PitIndependence(Metric[None]):
     where r_k is the autocorrelation at lag k. Rows are in the order of the file, or of the column of ``--time``; rows
     of one time are averaged. If a CDF jumps at its target from F- to F, both are averaged over [F-, F].
 
-    Parameters
-    ----------
-    lags
-        Number of lags L.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, in [0, 1], smaller is better. A perfect model of which each forecast knows the targets before it
     scores about 1 / sqrt(n).
-
-    Raises
-    ------
-    OptionError
-        The number of lags is out of range.
-    DataError
-        There are too few times, or there are several target columns.
 
     Notes
     -----

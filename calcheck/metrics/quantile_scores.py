@@ -30,24 +30,9 @@ class IntervalScore(LevelOption, MeanMetric):
     .. math:: \frac1n \sum_i (u_i - l_i) + \frac2\alpha (l_i - y_i)_+ + \frac2\alpha (y_i - u_i)_+, \qquad
               \alpha = 1 - p
 
-    Parameters
-    ----------
-    level
-        Nominal coverage p of the central intervals.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions, or n intervals at this level
-
     Value
     -----
     Unit of y, >= 0, smaller is better; the expectation is minimal for the true interval.
-
-    Raises
-    ------
-    OptionError
-        The level is not strictly between 0 and 1.
 
     Notes
     -----
@@ -102,28 +87,11 @@ class Wis(LevelsOption, LocalMetric):
     where :math:`m_i` is the median, and :math:`l_{ik}`, :math:`u_{ik}` are the quantiles at :math:`\alpha_k / 2` and
     :math:`1 - \alpha_k / 2`. Without the median, the sum is divided by :math:`K`.
 
-    Parameters
-    ----------
-    levels
-        Quantile levels: pairs p and 1 - p, with or without 1/2.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Unit of y, >= 0, smaller is better; the expectation is minimal for the true quantiles. It is the sum of
     overprediction (targets below the intervals or the median), underprediction (targets above them) and dispersion
     (the widths), which are in ``details`` and in the pointwise output.
-
-    Raises
-    ------
-    OptionError
-        A level is not strictly between 0 and 1, is given twice, or has no counterpart, or there are more than 1,000.
-    DataError
-        No two quantiles of the file form a central interval, or a given level is beyond the outermost quantile.
 
     Notes
     -----
@@ -222,27 +190,10 @@ class Pinball(LevelsOption, MeanMetric):
     .. math:: \frac1{nk} \sum_{i=1}^n \sum_{j=1}^k (1\{y_i < q_{ij}\} - p_j) (q_{ij} - y_i), \qquad
               q_{ij} = F_i^{-1}(p_j)
 
-    Parameters
-    ----------
-    levels
-        Quantile levels p_1, ..., p_k.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Unit of y, >= 0, smaller is better; the expectation is minimal for the true quantiles. ``details`` contain the mean
     score at each level.
-
-    Raises
-    ------
-    OptionError
-        A level is not strictly between 0 and 1, or is given twice, or there are more than 1,000.
-    DataError
-        The predictions are quantiles, and a level is beyond the outermost one.
 
     Notes
     -----

@@ -25,18 +25,9 @@ class Sharpness(RowMetric):
 
     .. math:: \mathrm{sharpness} = \sqrt{\frac1n \sum_i \sigma_i^2}
 
-    Needs
-    -----
-    predictive : n distributions
-
     Value
     -----
     Unit of y, > 0; smaller is sharper, which is better only among calibrated models.
-
-    Raises
-    ------
-    DataError
-        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
@@ -83,23 +74,9 @@ class Width(LevelOption, MeanMetric):
     .. math:: \mathrm{width} = \frac1n \sum_i (u_i - l_i), \qquad
               l_i = F_i^{-1}(\tfrac{1-p}2), \; u_i = F_i^{-1}(\tfrac{1+p}2)
 
-    Parameters
-    ----------
-    level
-        Nominal coverage p of the central intervals.
-
-    Needs
-    -----
-    predictive : n distributions, or n intervals at this level
-
     Value
     -----
     Unit of y, >= 0; smaller is sharper, which is better only among calibrated models.
-
-    Raises
-    ------
-    OptionError
-        The level is not strictly between 0 and 1.
 
     Notes
     -----
@@ -135,18 +112,9 @@ class Cv(RowMetric):
 
     .. math:: C_v = \frac1{\bar\sigma} \sqrt{\frac{1}{n-1} \sum_i (\sigma_i - \bar\sigma)^2}
 
-    Needs
-    -----
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, >= 0; 0 if all rows have the same uncertainty.
-
-    Raises
-    ------
-    DataError
-        There is only one row.
 
     Notes
     -----

@@ -26,20 +26,10 @@ class Zms(MeanMetric):
 
     .. math:: \mathrm{ZMS} = \frac1n \sum_i z_i^2, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, >= 0. The ideal is 1 for any shape of the distributions; values above 1 mean that the uncertainties
     are too small.
-
-    Raises
-    ------
-    ValuesError
-        A standard deviation is 0.
 
     Notes
     -----
@@ -89,20 +79,10 @@ class Rce(LocalMetric):
               \mathrm{RMV} = \sqrt{\frac1n \sum_i \sigma_i^2}, \quad
               \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}
 
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, at most 1. The ideal is 0 for any shape of the distributions; negative values mean that the
     uncertainties are too small.
-
-    Raises
-    ------
-    ValuesError
-        A standard deviation is 0.
 
     Notes
     -----
@@ -171,30 +151,10 @@ class Ence(BinnedMetric):
     where, over the rows of bin j, RMV is the root mean predicted variance and RMSE the root mean squared error.
     ``--norm max`` takes the largest term instead of the mean.
 
-    Parameters
-    ----------
-    bins
-        Number of bins N. A column of categories has one bin per category.
-    by
-        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
-        column of categories, which are the bins.
-    norm
-        The mean over the bins, or the maximum.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, >= 0, smaller is better. For a perfect model it tends to 0 as the rows per bin increase. ``details``
     contain the reliability diagram: range, rows, RMV and RMSE of each bin.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins, or the column is missing.
 
     Notes
     -----
@@ -244,30 +204,9 @@ class Uce(BinnedMetric):
 
     where, over the rows of bin j, MV is the mean predicted variance and MSE the mean squared error.
 
-    Parameters
-    ----------
-    bins
-        Number of bins N. A column of categories has one bin per category.
-    by
-        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity) of numbers or dates; or a
-        column of categories, which are the bins.
-    bin_weights
-        Weights w_j: the share of the rows in the bin (count), or 1/N (uniform). They differ where bins do not have
-        equal counts.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Squared unit of y, >= 0, smaller is better. For a perfect model it tends to 0 as the rows per bin increase.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins, or the column is missing.
 
     Notes
     -----

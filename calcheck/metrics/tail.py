@@ -36,29 +36,10 @@ class Tail(UnfittedMetric):
     The threshold t is a quantile of the mixture of all predictive distributions. Severity is twice the mean PIT of the
     excesses; the combined statistic is occurrence times severity. Of the lower tail, targets below t count.
 
-    Parameters
-    ----------
-    threshold
-        Share of the mixture that is not in the tail.
-    side
-        The upper or the lower tail.
-    statistic
-        Occurrence, severity, or both combined.
-
-    Needs
-    -----
-    y : (n,), unit of y
-    predictive : n distributions
-
     Value
     -----
     Dimensionless, >= 0; 1 is ideal. Above 1, there are more targets in the tail than predicted, or they are farther
     out. ``details`` contain the threshold, both statistics, and those at the levels 0.9, 0.95 and 0.99.
-
-    Raises
-    ------
-    OptionError
-        The threshold is not strictly between 0 and 1.
 
     Notes
     -----

@@ -32,13 +32,7 @@ def covariances_within_targets(y: Values) -> tuple[Values, Values]:
 
 
 def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
-    """Return the means of the distributions, (n, t), and R (q, t) with R^T R their mean covariance.
-
-    Raises
-    ------
-    DataError
-        A distribution has no finite mean or variance.
-    """
+    """Return the means of the distributions, (n, t), and R (q, t) with R^T R their mean covariance."""
     n, t = len(predictive), predictive.targets
     _, first = next(iter(predictive.batches()))
     if not isinstance(first, (Samples, JointGaussian)):
@@ -71,17 +65,10 @@ def _root_of_mean(points: Values, count: int) -> Values:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and covariance of a distribution.
+    """Mean and covariance of a distribution."""
 
-    Parameters
-    ----------
-    mean : (p,)
-        The mean.
-    root : (k, p)
-        Any Z with Z^T Z equal to the covariance: centered data, a triangular factor, or scaled eigenvectors.
-    """
-
-    mean: Array
+    mean: Array  # (p,)
+    # (k, p), any Z with Z^T Z equal to the covariance: centered data, a triangular factor, or scaled eigenvectors
     root: Array
 
 
@@ -90,17 +77,7 @@ def moments(x: Array, targets: Array) -> Moments:
 
     Each row has weight 1 / n, divided equally among its targets. The covariance carries the factor n / (n - 1).
 
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs.
-    targets : (n, r, t)
-        Targets or draws.
-
-    Raises
-    ------
-    DataError
-        There is only one row.
+    Shapes: x (n, d), targets (n, r, t).
     """
     n, size, _ = targets.shape
     _require_rows(n)
@@ -112,20 +89,12 @@ def moments(x: Array, targets: Array) -> Moments:
 
 
 class SharedInputs:
-    """Inputs shared by several samples; their factorization is reused for the joint moments of each sample.
+    """Inputs shared by several samples; their factorization is reused for the joint moments of each sample."""
 
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs, numpy.
-
-    Raises
-    ------
-    DataError
-        There is only one row.
-    """
-
-    def __init__(self, x: Array) -> None:
+    def __init__(
+        self,
+        x: Array,  # (n, d), inputs, numpy
+    ) -> None:
         _require_rows(len(x))
         self._mean = x.mean(axis=0)
         self._basis, self._root = namespace(x).linalg.qr(x - self._mean)  # (n, k), (k, d)
@@ -138,14 +107,7 @@ class SharedInputs:
     def joint_moments(self, means: Array, within: Array, spread: Array) -> Moments:
         """Return the joint moments of the inputs and a variable with a given mean at each input.
 
-        Parameters
-        ----------
-        means : (n, t)
-            Mean of the variable at each input.
-        within : (q, t)
-            R with R^T R the mean covariance around these means.
-        spread : (t,)
-            Scale of each column; means and standard deviations are divided by it.
+        Shapes: means (n, t), within (q, t), spread (t,).
         """
         xp, n = namespace(means), len(means)
         scaled = means / spread
@@ -164,15 +126,6 @@ def frechet(one: Moments, other: Moments) -> Array:
     The last trace is the sum of the singular values of Z Z'^T, which are those of R R'^T with R from the QR
     factorization of each root. No covariance is formed, squared or inverted, so singular covariances lose no
     precision. Autograd gradients require roots of full column rank and nonzero singular values.
-
-    Returns
-    -------
-    () array
-
-    Raises
-    ------
-    NumericalError
-        A covariance overflows.
     """
     xp: Any = namespace(one.root)
     overlap = qr_factor(one.root) @ qr_factor(other.root).T

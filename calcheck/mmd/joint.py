@@ -37,26 +37,13 @@ TRUNCATION = 1e-10  # maximum share of |a - b|^2 lost when the directions of a r
 
 @dataclass(frozen=True, eq=False)
 class JointEmbedding:
-    """Mean embeddings of the targets and of the predictive distribution of each row.
+    """Mean embeddings of the targets and of the predictive distribution of each row."""
 
-    Parameters
-    ----------
-    observed : (n, q)
-        a_i, the mean of psi over the row's targets.
-    predicted : (n, q)
-        b_i, the mean of psi over the row's draws or its distribution.
-    targets : int
-        Number of targets per row, r.
-    draws : int, optional
-        Number of draws per row, l; None if the distributions are known in closed form.
-    target_norms, draw_norms : (n,) or float
-        Mean of k(u, u) over the targets, and over the draws, of each row.
-    """
-
-    observed: Values
-    predicted: Values
-    targets: int
-    draws: int | None
+    observed: Values  # (n, q), a_i, the mean of psi over the row's targets
+    predicted: Values  # (n, q), b_i, the mean of psi over the row's draws or its distribution
+    targets: int  # Number of targets per row, r
+    draws: int | None  # Number of draws per row, l; None if the distributions are known in closed form
+    # target_norms, draw_norms: (n,), mean of k(u, u) over the targets, and over the draws, of each row
     target_norms: Values | float = 1.0
     draw_norms: Values | float = 1.0
 
@@ -157,39 +144,19 @@ def blocks(
 
 @dataclass(frozen=True, eq=False)
 class DataSets:
-    """The data, and replicates of it with simulated targets.
+    """The data, and replicates of it with simulated targets."""
 
-    Parameters
-    ----------
-    rows : Predictions
-        The data.
-    replicates : iterable of Predictions
-        The same rows with simulated targets. For samples, some draws have been exchanged with targets.
-    gamma_of : callable
-        Returns the scale of the kernel on targets for (p, t) targets; None if it is undefined.
-    predictive : Predictive
-        The distributions of the data.
-    kernel : TargetKernel
-        Kernel on targets, scaled by the targets of each data set.
-    run : Run
-        Seed and memory limit.
-    """
-
-    rows: Predictions
+    rows: Predictions  # The data
+    # The same rows with simulated targets. For samples, some draws have been exchanged with targets.
     replicates: Iterable[Predictions]
+    # Returns the scale of the kernel on targets for (p, t) targets; None if it is undefined
     gamma_of: Callable[[Values], Values | None]
-    predictive: Predictive
-    kernel: TargetKernel
-    run: Run
+    predictive: Predictive  # The distributions of the data
+    kernel: TargetKernel  # Kernel on targets, scaled by the targets of each data set
+    run: Run  # Seed and memory limit
 
     def embeddings(self, *, apart: bool) -> Iterator[JointEmbedding | None]:
-        """Yield the embedding of the data, then of each replicate; None if the scale of the kernel is undefined.
-
-        Parameters
-        ----------
-        apart : bool
-            Whether only a - b is used; it needs fewer directions.
-        """
+        """Yield the embedding of the data, then of each replicate; None if the scale of the kernel is undefined."""
         data, predictive = self._data_set(self.rows), self.predictive
         shared = self.kernel.shared(data, predictive, self.run, differences=apart)
         others = ((self._data_set(one), one) for one in self.replicates)
@@ -209,13 +176,7 @@ class DataSets:
             yield found
 
     def sums(self, form_of: Callable[[], PairForm | None]) -> Iterator[float] | None:
-        """Return the values of a form for the data, then for each replicate; None if embeddings are needed.
-
-        Parameters
-        ----------
-        form_of : callable
-            Returns the form, or None if there is none.
-        """
+        """Return the values of a form for the data, then for each replicate; None if embeddings are needed."""
         if not self.kernel.replicates_share_scale:
             return None
         data = self._data_set(self.rows, is_data=True)

@@ -33,17 +33,13 @@ class SampleDistance(Protocol):
 
 
 class JointMmd:
-    """Squared MMD of (input, target) in the product of the kernels on inputs and on targets.
+    """Squared MMD of (input, target) in the product of the kernels on inputs and on targets."""
 
-    Parameters
-    ----------
-    gram : (n, n)
-        Product of both kernels for all pairs of rows.
-    statistic : str
-        Estimator; see :meth:`calcheck.mmd.two_samples.PooledGram.distances`.
-    """
-
-    def __init__(self, gram: Values, statistic: Estimator) -> None:
+    def __init__(
+        self,
+        gram: Values,  # (n, n), product of both kernels for all pairs of rows
+        statistic: Estimator,  # Estimator; see `distances`
+    ) -> None:
         self._gram, self._statistic = PooledGram(gram), statistic
 
     def of_division(self, first: Labels) -> float:
@@ -58,18 +54,14 @@ class OperatorMmd:
 
     With W = (K + m lambda I)^-1 for the m rows of a sample, its operator is sum_ij W_ij k_X(x_i, .) psi(y_j). The
     distance is sum_c z_c^T K z_c, where z are the rows W psi of the first sample and -W psi of the second.
-
-    Parameters
-    ----------
-    gram : (n, n)
-        Kernel on inputs for all pairs of rows.
-    outputs : (n, r)
-        Features psi of the targets.
-    lambda_ : float
-        Regularizer.
     """
 
-    def __init__(self, gram: Values, outputs: Values, lambda_: float) -> None:
+    def __init__(
+        self,
+        gram: Values,  # (n, n), kernel on inputs for all pairs of rows
+        outputs: Values,  # (n, r), features psi of the targets
+        lambda_: float,  # Regularizer
+    ) -> None:
         self._gram, self._outputs, self._lambda = gram, outputs, lambda_
 
     def of_division(self, first: Labels) -> float:
@@ -97,17 +89,13 @@ class OperatorMmd:
 
 
 class GaussianDistance:
-    """Squared Fréchet distance between Gaussian fits to the (input, target) of two samples.
+    """Squared Fréchet distance between Gaussian fits to the (input, target) of two samples."""
 
-    Parameters
-    ----------
-    x : (n, d)
-        Inputs.
-    y : (n, t)
-        Targets.
-    """
-
-    def __init__(self, x: Values, y: Values) -> None:
+    def __init__(
+        self,
+        x: Values,  # (n, d), inputs
+        y: Values,  # (n, t), targets
+    ) -> None:
         self._x, self._y = x, y
 
     def of_division(self, first: Labels) -> float:

@@ -26,21 +26,7 @@ ROWS = 1024  # Rows per batch of Laplace embeddings
 def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values | None:
     """Return -2 a_i . b_i + |b_i|^2 from pairs of targets and draws, or in closed form for normal distributions.
 
-    Parameters
-    ----------
-    y : (n, r, t)
-        Targets.
-    predictive : Predictive
-        The predictive distributions. Samples may be in memory or read in batches.
-    gamma : (t,)
-        Scale of the kernel on targets, per column.
-    unbiased, constant : bool
-        As in :meth:`calcheck.mmd.joint.JointEmbedding.scores`.
-
-    Returns
-    -------
-    (n,) or None
-        None if the distributions are neither normal nor samples.
+    Shapes: y (n, r, t), gamma (t,).
     """
     points, scores = y * np.sqrt(gamma), np.empty(len(y))
     for rows, batch in predictive.batches():

@@ -36,18 +36,9 @@ BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger block
 
 
 def row_products(a: Array, b: Array, gamma: float) -> Array:
-    """Return a_i . b_i, the mean of exp(-gamma |u - v|^2) over the pairs of each row.
+    """Return a_i . b_i, the mean of exp(-gamma |u - v|^2) over the pairs of each row, (n,).
 
-    Parameters
-    ----------
-    a, b : (n, r, t), (n, l, t)
-        Points; a_i and b_i are the means of their features.
-    gamma : float
-        Scale of the kernel.
-
-    Returns
-    -------
-    (n,)
+    Shapes: a (n, r, t), b (n, l, t).
     """
     xp = namespace(b)
     found = []
@@ -67,28 +58,12 @@ def of_different(products: Array, size: int, norms: Array | float = 1) -> Array:
 
 def pair_sum(
     weights: Callable[[slice], Array],
-    y: Array,
-    draws: Array,
+    y: Array,  # (n, r, t)
+    draws: Array,  # (n, l, t)
     gamma: float,
-    shares: tuple[float, float, float] = (1, -2, 1),
+    shares: tuple[float, float, float] = (1, -2, 1),  # (s_0, s_1, s_2)
 ) -> Array:
-    """Return sum_ij W_ij (s_0 a_i . a_j + s_1 a_i . b_j + s_2 b_i . b_j), by default sum_ij W_ij delta_i . delta_j.
-
-    Parameters
-    ----------
-    weights : callable
-        Returns a block of rows of the symmetric matrix W, (b, n).
-    y, draws : (n, r, t), (n, l, t)
-        Points; a_i and b_i are the means of their features, delta_i the difference.
-    gamma : float
-        Scale of the kernel.
-    shares : (s_0, s_1, s_2)
-        Coefficients of the three kinds of products.
-
-    Returns
-    -------
-    () array
-    """
+    """Return sum_ij W_ij (s_0 a_i . a_j + s_1 a_i . b_j + s_2 b_i . b_j), by default sum_ij W_ij delta_i . delta_j."""
     xp = namespace(draws)
     n, wide = len(y), max(y.shape[1], draws.shape[1])
     kinds = [each for each in zip(shares, (y, y, draws), (y, draws, draws), strict=True) if each[0]]
@@ -126,24 +101,12 @@ CACHE_DIVISOR = 8  # kernel values are cached if they take at most 1 / 8 of the 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm:
-    """A quadratic form sum_ij K_ij w_i . u_j - sum_i c_i K_ii.
+    """A quadratic form sum_ij K_ij w_i . u_j - sum_i c_i K_ii."""
 
-    Parameters
-    ----------
-    u : (n, q)
-        Right-hand vectors.
-    c : (n,)
-        Coefficients of the diagonal terms to subtract.
-    scale : float
-        w = scale u if ``w`` is None; else the derivative of w with respect to u.
-    w : (n, q), optional
-        Left-hand vectors, if they are not a multiple of u.
-    """
-
-    u: Values
-    c: Values
-    scale: float = 1.0
-    w: Values | None = None
+    u: Values  # (n, q), right-hand vectors
+    c: Values  # (n,), coefficients of the diagonal terms to subtract
+    scale: float = 1.0  # w = scale u if `w` is None; else the derivative of w with respect to u
+    w: Values | None = None  # (n, q), left-hand vectors, if they are not a multiple of u
 
     def from_rows(self, rows: NDArray[np.intp]) -> QuadraticForm:
         """Return the form on a subset of rows, scaled to estimate the full sum."""
@@ -173,16 +136,10 @@ class QuadraticForm:
 
 
 class Pairs(ABC):
-    """The Gram matrix K of n inputs, or an approximation of it.
-
-    Attributes
-    ----------
-    details : dict
-        Method, its settings and its error.
-    """
+    """The Gram matrix K of n inputs, or an approximation of it."""
 
     n: int
-    details: PairsDetails
+    details: PairsDetails  # Method, its settings and its error
 
     @property
     def warnings(self) -> list[Message]:
@@ -312,21 +269,15 @@ class LowRankGram(Pairs):
 
 
 class GramSums:
-    """Pair sums over n inputs, exact or low-rank depending on the number of rows.
+    """Pair sums over n inputs, exact or low-rank depending on the number of rows."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel on inputs.
-    x : (n, d)
-        Normalized inputs.
-    run : Run
-        Device, precision, memory, seed, progress.
-    exact_rows : int
-        Maximum rows for exact sums over all pairs.
-    """
-
-    def __init__(self, kernel: Kernel, x: Values, run: Run, exact_rows: int) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,  # Kernel on inputs
+        x: Values,  # (n, d), normalized inputs
+        run: Run,  # Device, precision, memory, seed, progress
+        exact_rows: int,  # Maximum rows for exact sums over all pairs
+    ) -> None:
         self._kernel, self._x, self._run = kernel, x, run
         self._is_small = len(x) <= exact_rows
         self.replicate_details: PairsDetails = {}

@@ -34,45 +34,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    """The squared norm of a regression.
+    """The squared norm of a regression."""
 
-    Parameters
-    ----------
-    terms : (n,)
-        Contribution of each row.
-    details : dict
-        Solver, its settings and the effective degrees of freedom.
-    warnings : tuple of Message
-        Warnings about its accuracy.
-    """
-
-    terms: Values
-    details: CmmdDetails
-    warnings: tuple[Message, ...] = ()
+    terms: Values  # (n,), contribution of each row
+    details: CmmdDetails  # Solver, its settings and the effective degrees of freedom
+    warnings: tuple[Message, ...] = ()  # Warnings about its accuracy
 
 
 class RidgeNorms:
     """Kernel ridge regressions on n inputs and their norms: F = sum_i k(., x_i) B_i, B = (K + n lambda I)^-1 R.
 
     |F|^2 = tr B^T K B = tr F(x)^T B, with F(x) = R - n lambda B at the inputs.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel on inputs.
-    x : (n, d)
-        Normalized inputs.
-    run : Run
-        Device, precision, memory, seed, progress.
-    ridge : float
-        Regularizer lambda.
-    solver : str
-        As in :class:`calcheck.embeddings.ridge.KernelRidge`.
-    exact_rows : int
-        Maximum rows for an exact solution; beyond, K is approximated by Nyström features.
     """
 
-    def __init__(self, kernel: Kernel, x: Values, run: Run, ridge: float, *, solver: Solver, exact_rows: int) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,  # Kernel on inputs
+        x: Values,  # (n, d), normalized inputs
+        run: Run,  # Device, precision, memory, seed, progress
+        ridge: float,  # Regularizer lambda
+        *,
+        solver: Solver,  # As in `KernelRidge`
+        exact_rows: int,  # Maximum rows for an exact solution; beyond, K is approximated by Nyström features
+    ) -> None:
         self._kernel, self._x, self._run, self._ridge = kernel, x, run, ridge
         self._solver: Solver = solver
         self._exact = KernelRidge(kernel, x, run, solver=solver) if len(x) <= exact_rows else None

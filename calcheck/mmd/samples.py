@@ -17,13 +17,7 @@ MIN_ROWS = 2  # minimum rows per sample
 
 
 def first_sample(rows: Predictions, metric: str) -> NDArray[np.bool_]:
-    """Return which rows belong to the first sample, (n,).
-
-    Raises
-    ------
-    DataError
-        The labels are missing, or a sample has fewer than two rows.
-    """
+    """Return which rows belong to the first sample, (n,)."""
     if SAMPLE not in rows.columns:
         msg = f"column {SAMPLE!r} is missing. Add it with 0 for rows of the first sample and 1 for rows of the second"
         raise DataError(msg)

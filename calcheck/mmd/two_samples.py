@@ -28,21 +28,15 @@ if TYPE_CHECKING:
 
 
 class TwoSamples:
-    """Kernel ridge regressions on the inputs of two samples.
+    """Kernel ridge regressions on the inputs of two samples."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel k_X on normalized inputs.
-    inputs : sequence of (n, d)
-        Normalized inputs of the first and the second sample.
-    solver : str
-        As in :class:`calcheck.embeddings.ridge.KernelRidge`.
-    run : Run
-        Device, precision, progress, and memory budget; each sample gets half of the memory.
-    """
-
-    def __init__(self, kernel: Kernel, inputs: Sequence[Values], solver: Solver, run: Run) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,  # Kernel k_X on normalized inputs
+        inputs: Sequence[Values],  # (n, d) each, normalized inputs of the first and the second sample
+        solver: Solver,  # As in `KernelRidge`
+        run: Run,  # Device, precision, progress, and memory budget; each sample gets half of the memory
+    ) -> None:
         half = replace(run, memory=run.memory // 2)
         self.kernel = kernel
         self.ridges = [KernelRidge(kernel, x, half, solver=solver) for x in inputs]
@@ -50,24 +44,7 @@ class TwoSamples:
     def distances(
         self, outputs: Sequence[Values], lambdas: tuple[float, float], points: Values
     ) -> tuple[Distances, tuple[Dof, Dof]]:
-        """Return the distances between the two embeddings.
-
-        Parameters
-        ----------
-        outputs : sequence of (n, r)
-            psi of the targets of each sample.
-        lambdas : (float, float)
-            Regularizer of each sample.
-        points : (m, d)
-            Normalized inputs at which the embeddings are compared.
-
-        Returns
-        -------
-        Distances
-            The distances; the first sample takes the role of the data.
-        (Dof, Dof)
-            Effective degrees of freedom of both embeddings.
-        """
+        """Return the distances between the two embeddings. Shapes: outputs (n, r) each, points (m, d)."""
         regressions = [
             ridge.solve(psi, lambda_) for ridge, psi, lambda_ in zip(self.ridges, outputs, lambdas, strict=True)
         ]
@@ -102,15 +79,12 @@ BLOCK = 256  # Permutations per product with the kernel matrix
 
 
 class PooledGram:
-    """The kernel on the pooled rows of two samples.
+    """The kernel on the pooled rows of two samples."""
 
-    Parameters
-    ----------
-    gram : (n, n)
-        Kernel of all pairs of rows.
-    """
-
-    def __init__(self, gram: Values) -> None:
+    def __init__(
+        self,
+        gram: Values,  # (n, n), kernel of all pairs of rows
+    ) -> None:
         self._gram = gram
         self._diagonal = np.diag(gram).copy()
         self._sums = gram.sum(axis=1)
@@ -121,13 +95,7 @@ class PooledGram:
         .. math:: \frac{\sum_{i \ne j} k(a_i, a_j)}{n (n - 1)} + \frac{\sum_{i \ne j} k(b_i, b_j)}{m (m - 1)}
                   - \frac{2}{n m} \sum_{i, j} k(a_i, b_j)
 
-        Parameters
-        ----------
-        labels : (r, n)
-            Whether each row is from the first sample; all divisions have the same sizes.
-        statistic : str
-            ``unbiased``, as above; ``v`` with the pairs of a row with itself, over n^2 and m^2; ``paper`` without the
-            first term, that of the first sample only.
+        Shapes: labels (r, n).
         """
         first = labels.astype(np.float64)
         n = int(labels[0].sum())

@@ -28,21 +28,11 @@ WITH_IDS = "Pass --id with the name of an id column"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model's predictions.
+    """A model's predictions."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    source : Source
-        Predictions of the model.
-    has_errors : bool
-        Whether the file has errors instead of targets, so that targets cannot be compared.
-    """
-
-    name: str
-    source: Source
-    has_errors: bool = False
+    name: str  # Name of the model
+    source: Source  # Predictions of the model
+    has_errors: bool = False  # Whether the file has errors instead of targets, so that targets cannot be compared
 
     @classmethod
     def from_source(cls, name: str, source: Source) -> Self:
@@ -66,13 +56,7 @@ class AlignedSource(DerivedSource):
 
 
 def align_models(models: Sequence[Model]) -> list[Source]:
-    """Return the sources of all models, with their rows in the order of the first model.
-
-    Raises
-    ------
-    DataError
-        Rows are missing in some files, targets differ, or the rows cannot be identified.
-    """
+    """Return the sources of all models, with their rows in the order of the first model."""
     first, *others = models
     rows = first.source.predictions()
     return [first.source, *(_matched(first, rows, other) for other in others)]
@@ -195,13 +179,7 @@ MOST_POINTS = 1_000_000  # maximum number of evaluation points
 
 
 def require_grid(grid: int | None, *, at: bool) -> None:
-    """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points.
-
-    Raises
-    ------
-    OptionError
-        The number is out of range, or there are other evaluation points.
-    """
+    """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
     if grid is not None and not 1 <= grid <= MOST_POINTS:
         msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
         raise OptionError(msg)
@@ -211,24 +189,7 @@ def require_grid(grid: int | None, *, at: bool) -> None:
 
 
 def grid_of(source: Source, size: int, name: str) -> InMemory:
-    """Return equally spaced inputs, (size, 1), from the smallest to the largest input of a source.
-
-    Parameters
-    ----------
-    source : Source
-        Rows with inputs.
-    size : int
-        Number of points.
-    name : str
-        Name of the input, as the column of the points.
-
-    Raises
-    ------
-    DataError
-        There are no inputs.
-    OptionError
-        The inputs have several dimensions.
-    """
+    """Return equally spaced inputs, (size, 1), from the smallest to the largest input of a source."""
     rows = source.predictions()
     x = rows.inputs()
     if x.shape[1] > 1:

@@ -96,35 +96,7 @@ DISTANCES = "distances from the ideal value"
 def compare(
     models: Sequence[Model], metrics: Sequence[Metric[Any]], *, swaps: int | None = None, run: Run | None = None
 ) -> Report:
-    """Return a report with the metrics of several models on the same rows, and the differences from the first model.
-
-    Parameters
-    ----------
-    models : sequence of Model
-        At least two models.
-    metrics : sequence of Metric
-        Metrics to compute; a metric that does not apply to all models is skipped.
-    swaps : int, optional
-        Number of permutations of the paired tests (:func:`calcheck.inference.paired.compare_pairs`).
-    run : Run, optional
-        Seed, confidence, resamples and progress. If the number of replicates is not set, the null distribution is
-        simulated only for metrics whose ranking depends on it.
-
-    Returns
-    -------
-    Report
-        One result for each metric and model, with ``slice`` ``{"model": name}``. In ``details``, the best model has
-        ``rank`` 1 and, with at least three models, the second best has 2. Then one result for each difference, with
-        ``slice`` ``{"model": name, "minus": first}``. Of metrics with an ideal value, it is the difference of the
-        distances from that value, which ``details`` have as ``ideal``, one for each model.
-
-    Raises
-    ------
-    DataError
-        The models do not have the same rows.
-    OptionError
-        There is only one model, two models have the same name, or the number of permutations is out of range.
-    """
+    """Return a report with the metrics of several models on the same rows, and the differences from the first model."""
     names = [model.name for model in models]
     if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - a comparison needs two
         msg = f"a comparison needs at least two models with different names, got {', '.join(names)}"
@@ -163,26 +135,7 @@ def compare_datasets(
     swaps: int | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Return a report with the comparisons of the same models on several data sets.
-
-    Parameters
-    ----------
-    datasets : mapping of str to sequence of Model
-        The models by data set. Each data set has models with the same names.
-    metrics, swaps, run
-        As for :func:`compare`.
-
-    Returns
-    -------
-    Report
-        The results of :func:`compare` for each data set; their ``slice`` also has ``"dataset"``. Models are in the
-        order of the first data set. A metric that is skipped for some data sets has results for the others.
-
-    Raises
-    ------
-    DataError, OptionError
-        As for :func:`compare`, or the data sets do not have the same models.
-    """
+    """Return a report with the comparisons of the same models on several data sets."""
     run = run or Run()
     names = [model.name for model in next(iter(datasets.values()))]
     ordered = {dataset: _in_order(models, names, dataset) for dataset, models in datasets.items()}
@@ -205,13 +158,7 @@ def compare_datasets(
 
 
 def _in_order(models: Sequence[Model], names: Sequence[str], dataset: str) -> list[Model]:
-    """Return the models of a data set in the order of the names.
-
-    Raises
-    ------
-    OptionError
-        The data set has other models.
-    """
+    """Return the models of a data set in the order of the names."""
     by_name = {model.name: model for model in models}
     if set(by_name) != set(names):
         msg = (

@@ -33,13 +33,7 @@ GRID = 200  # default number of evaluation points
 
 @dataclass(frozen=True, eq=False)
 class PooledSamples(Source):
-    """The rows of two sources, with a column that labels the source of each row.
-
-    Raises
-    ------
-    DataError
-        The targets or inputs of the two sources have different numbers of columns.
-    """
+    """The rows of two sources, with a column that labels the source of each row."""
 
     first: Source
     second: Source
@@ -103,13 +97,7 @@ def _appended(what: str, parts: list[NDArray[Any] | None]) -> NDArray[Any] | Non
 
 
 def metric_of_samples(metric: Metric[Any]) -> Metric[Any]:
-    """Return a metric of two samples, for a metric that compares targets with predictions in the same way.
-
-    Raises
-    ------
-    OptionError
-        The metric does not compare two samples.
-    """
+    """Return a metric of two samples, for a metric that compares targets with predictions in the same way."""
     if metric.info.name in TWO_SAMPLE_METRICS:
         return metric
     if not hasattr(metric, "of_samples"):
@@ -130,36 +118,7 @@ def two_samples(
     run: Run | None = None,
     sink: Sink | None = None,
 ) -> Report:
-    """Return a report that compares two samples.
-
-    Parameters
-    ----------
-    first, second : Source
-        Samples with targets and inputs; predictions are ignored.
-    metric : Metric
-        Metric of two samples.
-    grid : int, optional
-        Number of equally spaced evaluation points between the smallest and the largest input of both samples, for
-        one-dimensional inputs. Default: 200; for inputs with several dimensions, the inputs of the first sample.
-    at : Source, optional
-        Evaluation points.
-    run : Run, optional
-        Seed, device, precision, memory and progress. The permutation test uses 199 permutations by default.
-    sink : callable, optional
-        Receives the metric, the inputs, and the per-input results.
-
-    Returns
-    -------
-    Report
-        A report with one result.
-
-    Raises
-    ------
-    OptionError
-        A grid is requested for inputs with several dimensions or together with ``at``, or its size is out of range.
-    DataError
-        The samples have different columns.
-    """
+    """Return a report that compares two samples."""
     require_grid(grid, at=at is not None)
     source = PooledSamples(first, second)
     x = source.predictions().x

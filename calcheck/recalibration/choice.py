@@ -45,21 +45,11 @@ LEAST_GAIN = 1e-12  # Relative differences of scores below this are rounding
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with the scores of rows that were not used to fit it.
-
-    Parameters
-    ----------
-    method : Method
-        The method.
-    scores : (n,) or None
-        Scores of the rows, in the order of the file; None if the method does not apply.
-    reason : str
-        Why the method does not apply; empty if it does.
-    """
+    """A method with the scores of rows that were not used to fit it."""
 
     method: Method
-    scores: Values | None
-    reason: str = ""
+    scores: Values | None  # (n,), scores of the rows, in the order of the file; None if the method does not apply
+    reason: str = ""  # Why the method does not apply; empty if it does
 
     @property
     def mean(self) -> float:
@@ -69,44 +59,23 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A paired difference of mean scores.
+    """A paired difference of mean scores."""
 
-    Parameters
-    ----------
-    difference, error : float
-        Mean of the difference, and its standard error.
-    p_value : float
-        Probability of a difference at most as large, if there is none.
-    """
-
+    # difference, error: mean of the difference, and its standard error
     difference: float
     error: float
-    p_value: float
+    p_value: float  # Probability of a difference at most as large, if there is none
 
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Cross-validation of methods on the same folds.
+    """Cross-validation of methods on the same folds."""
 
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets, and the columns that methods use.
-    fold : (n,)
-        Fold of each row.
-    options : FitOptions
-        Options of the fits.
-    row_score : RowScore
-        The score.
-    clusters : Clusters, optional
-        Rows that depend on each other, for standard errors.
-    """
-
-    rows: Predictions
-    fold: NDArray[np.intp]
+    rows: Predictions  # Rows with targets, and the columns that methods use
+    fold: NDArray[np.intp]  # (n,), fold of each row
     options: FitOptions
     row_score: RowScore
-    clusters: Clusters | None = None
+    clusters: Clusters | None = None  # Rows that depend on each other, for standard errors
 
     @cached_property
     def _parts(self) -> list[tuple[Predictions, Predictions]]:
@@ -191,13 +160,7 @@ class CrossValidation:
 
 
 def at_common_levels(parts: list[Predictions]) -> list[Predictions]:
-    """Return the rows of several folds, of which those given by quantiles have the levels that all folds have.
-
-    Raises
-    ------
-    DataError
-        They have fewer than two levels in common.
-    """
+    """Return the rows of several folds, of which those given by quantiles have the levels that all folds have."""
     given = [part.distributions().load() for part in parts]
     levels = [each.levels for each in given if isinstance(each, Quantiles)]
     if len(levels) < len(parts):
@@ -223,30 +186,7 @@ def cross_validate(
     dependence: RowDependence | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> tuple[CrossValidation, list[Candidate]]:
-    """Return the cross-validation, and the methods with their scores.
-
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets, and the columns that methods use.
-    methods : sequence of Method
-        Methods in the order of their freedom, the first without change.
-    options : FitOptions
-        Options of the fits.
-    folds : int
-        Number of folds.
-    score : str
-        The score.
-    dependence : RowDependence, optional
-        Which rows depend on each other: clusters stay in one fold, and folds of a series are blocks of time.
-    progress : callable, optional
-        Called with the name of a stage and its completed share.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than folds, fewer than five clusters or blocks, or all errors are equal.
-    """
+    """Return the cross-validation, and the methods with their scores."""
     dependence = dependence or RowDependence()
     fold = assign_folds(rows, folds, seed=options.seed, dependence=dependence)
     require_different_errors(rows)

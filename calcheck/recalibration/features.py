@@ -28,13 +28,7 @@ MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble
 
 
 def z_scores(rows: Predictions) -> Values:
-    """Return (y_i - center_i) / spread_i, (n,): in units of the scales of location-scale families, else of std.
-
-    Raises
-    ------
-    DataError
-        A spread is 0, the distributions have several targets, or no spread.
-    """
+    """Return (y_i - center_i) / spread_i, (n,): in units of the scales of location-scale families, else of std."""
     predictive, y = rows.distributions(), rows.targets()
     require_single_target(predictive, y)
     spread = predictive.spread()
@@ -54,11 +48,6 @@ def perfect_mean_square(predictive: Predictive) -> Values | float:
     """Return the expected squared :func:`z_scores` of a perfect model, (n,) or a scalar.
 
     For m draws it is (1 + 1 / m) (m - 1) / (m - 3) if targets and draws are normal.
-
-    Raises
-    ------
-    DataError
-        It is infinite.
     """
     draws = predictive.n_draws
     if draws is not None:
@@ -72,26 +61,14 @@ def perfect_mean_square(predictive: Predictive) -> Values | float:
 
 
 def require_single_target(predictive: Predictive, y: Values) -> None:
-    """Raise unless there is one target per row.
-
-    Raises
-    ------
-    DataError
-        There are several target columns, or repeated targets.
-    """
+    """Raise unless there is one target per row."""
     if predictive.targets > 1 or y.size != len(y):
         msg = "recalibration needs one target per row"
         raise DataError(msg)
 
 
 def require_different_errors(rows: Predictions) -> None:
-    """Raise if continuous distributions have equal errors, or equal z-scores, in all rows.
-
-    Raises
-    ------
-    DataError
-        They are equal, so that a correction would leave no uncertainty.
-    """
+    """Raise if continuous distributions have equal errors, or equal z-scores, in all rows."""
     predictive, y = rows.distributions(), rows.targets()
     by_limits = isinstance(predictive.load(), (Quantiles, Intervals))
     if by_limits or predictive.is_discrete or predictive.targets > 1 or y.size != len(y):
@@ -172,13 +149,7 @@ class Feature:
 
 
 def column_values(rows: Predictions, column: str, kind: str) -> NDArray[Any]:
-    """Return the values of a column, or the log of the predicted deviations, (n,).
-
-    Raises
-    ------
-    DataError
-        The column is missing or has no numbers, or a number is missing or infinite.
-    """
+    """Return the values of a column, or the log of the predicted deviations, (n,)."""
     if kind == "deviation":
         return np.log(rows.distributions().spread())
     if column not in rows.columns:
@@ -238,9 +209,7 @@ def _category(column: str, values: NDArray[Any]) -> Feature:
 def _spline(values: Values, knots: tuple[float, ...]) -> list[Values]:
     """Return the nonlinear terms of a natural cubic spline, linear beyond the outer knots, (n,) each.
 
-    References
-    ----------
-    Stone, Koo (1985); Harrell (2015), Eq. 2.25.
+    Source: Stone, Koo (1985); Harrell (2015), Eq. 2.25.
     """
     if not knots:
         return []

@@ -58,27 +58,13 @@ ROUNDING = 1e-9  # Tolerance for rounding of a rank
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """Options of the fits.
+    """Options of the fits."""
 
-    Parameters
-    ----------
-    by : tuple of str
-        Columns, or ``"std"`` for the predicted deviation, on which ``bias`` and ``local`` depend.
-    bins : int
-        Number of bins of ``bvs``.
-    levels : tuple of float
-        Levels of the intervals that ``conformal`` makes of distributions.
-    relative : bool
-        Whether conformal scores of quantiles and intervals are relative to their widths.
-    seed : int
-        Seed of the folds that choose a ridge penalty.
-    """
-
-    by: tuple[str, ...] = ("std",)
-    bins: int = 20
-    levels: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)
-    relative: bool = False
-    seed: int = 0
+    by: tuple[str, ...] = ("std",)  # Columns, or "std" for the predicted deviation, on which `bias` and `local` depend
+    bins: int = 20  # Number of bins of `bvs`
+    levels: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)  # Levels of the intervals that `conformal` makes of distributions
+    relative: bool = False  # Whether conformal scores of quantiles and intervals are relative to their widths
+    seed: int = 0  # Seed of the folds that choose a ridge penalty
 
 
 def fit_scale(rows: Predictions, _: FitOptions) -> Scale:
@@ -215,13 +201,7 @@ def _share_below(left: Values, right: Values, level: float) -> float:
 
 
 def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
-    """Return the limits of the PIT of each row, (n,) each.
-
-    Raises
-    ------
-    DataError
-        Too many targets are so far out that their PIT is 0 or 1, which tells nothing about their distances.
-    """
+    """Return the limits of the PIT of each row, (n,) each."""
     predictive = rows.distributions()
     require_single_target(predictive, rows.targets())
     require_known_shape(predictive)
@@ -269,14 +249,7 @@ def fit_conformal(rows: Predictions, options: FitOptions) -> Conformal:
 
     The score of a level p is the ceil(p (n + 1))-th smallest of the n scores of the rows.
 
-    Raises
-    ------
-    DataError
-        There are too few rows for a level, so that its score would be infinite.
-
-    References
-    ----------
-    Romano, Patterson, Candes (2019), "Conformalized quantile regression".
+    Source: Romano, Patterson, Candes (2019), "Conformalized quantile regression".
     """
     predictive, y = rows.distributions().load(), rows.targets()
     require_single_target(predictive, y)
@@ -314,13 +287,7 @@ def _conformal_score(scores: Values, level: float) -> float:
 
 
 def require_known_shape(predictive: Predictive) -> None:
-    """Raise if the shape of the distributions is assumed, so that probabilities mean nothing.
-
-    Raises
-    ------
-    DataError
-        The shape is not stated by the file.
-    """
+    """Raise if the shape of the distributions is assumed, so that probabilities mean nothing."""
     if not predictive.shape_is_known:
         msg = "the file states errors and deviations, but no shape: name it with --error-dist"
         raise DataError(msg)

@@ -42,24 +42,12 @@ STAGES: tuple[Stage, ...] = ("bias", "scale", "probability", "conformal")
 
 @dataclass(frozen=True)
 class StepMethod:
-    """A step of a method.
+    """A step of a method."""
 
-    Parameters
-    ----------
-    name : str
-        Name in ``--method``.
-    stage : str
-        Its place in a composition.
-    fit : callable
-        Returns the step fitted to rows.
-    meaning : str
-        What it changes, in a few words.
-    """
-
-    name: str
-    stage: Stage
-    fit: Fit
-    meaning: str
+    name: str  # Name in `--method`
+    stage: Stage  # Its place in a composition
+    fit: Fit  # Returns the step fitted to rows
+    meaning: str  # What it changes, in a few words
 
 
 STEPS: dict[str, StepMethod] = {
@@ -83,25 +71,13 @@ STEPS: dict[str, StepMethod] = {
 
 @dataclass(frozen=True)
 class Method:
-    """A method: one step, or several in order.
+    """A method: one step, or several in order."""
 
-    Parameters
-    ----------
-    name : str
-        Names of the steps, joined by +; ``"none"`` for no change.
-    """
-
-    name: str
+    name: str  # Names of the steps, joined by +; "none" for no change
 
     @classmethod
     def parse(cls, text: str) -> Method:
-        """Return a method by its name.
-
-        Raises
-        ------
-        OptionError
-            A step is unknown, or the steps are not in the order bias, scale, probabilities.
-        """
+        """Return a method by its name."""
         if text == NONE:
             return cls(NONE)
         names = [name.strip() for name in text.split(JOINED)]
@@ -140,13 +116,6 @@ def candidates(predictive: Predictive, by: tuple[str, ...]) -> tuple[Method, ...
 
     Maps of probabilities make quantiles of draws. These are smoother, and score better, even if nothing is wrong: draws
     are only moved and scaled.
-
-    Parameters
-    ----------
-    predictive : Predictive
-        The distributions to be corrected.
-    by : tuple of str
-        Columns on which ``bias`` and ``local`` depend.
     """
     if isinstance(predictive, (Quantiles, Intervals)):
         names = ["conformal"] + (["pit"] if isinstance(predictive, Quantiles) else [])

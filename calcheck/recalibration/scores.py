@@ -35,22 +35,6 @@ def assign_folds(
     Rows are ordered by hashes of their contents, so that other orders of the rows give the same folds. Whole clusters
     are in one fold. Folds of a series are blocks of time, and rows of one time are in one fold; without a column of
     times, the order of the rows is that of time.
-
-    Parameters
-    ----------
-    rows : Predictions
-        The rows, with the named columns.
-    folds : int
-        Number of folds, >= 2.
-    seed : int
-        Seed of the hashes.
-    dependence : RowDependence, optional
-        Which rows depend on each other.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows, clusters or times than folds.
     """
     stated = dependence or RowDependence()
     if stated.time is not None or stated.block is not None:
@@ -89,11 +73,6 @@ def require_other_rows(fitted: Predictions, others: Predictions) -> None:
     Rows are the same if their keys and targets are equal or, without keys, their targets and predictions. Rows whose
     contents occur twice in one file are not compared, and for counts, which are often equal by chance, less than half
     of the rows may be.
-
-    Raises
-    ------
-    DataError
-        Some rows are in both files.
     """
     with_keys = fitted.id is not None and others.id is not None
     first, second = (_contents(rows, with_keys=with_keys) for rows in (fitted, others))
@@ -143,35 +122,16 @@ UNCHANGED = Recalibrator(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 @dataclass(frozen=True)
 class RowScore:
-    """A score of rows that is defined for all corrections that are compared.
+    """A score of rows that is defined for all corrections that are compared."""
 
-    Parameters
-    ----------
-    metric : str
-        Name of the metric that is its mean.
-    compute : callable
-        Returns the scores of rows, (n,); smaller is better.
-    """
-
-    metric: str
-    compute: Callable[[Predictions], Values]
+    metric: str  # Name of the metric that is its mean
+    compute: Callable[[Predictions], Values]  # Returns the scores of rows, (n,); smaller is better
 
 
 def row_score(stated: Predictive, score: Score, stages: Sequence[str], levels: Sequence[float]) -> RowScore:
     """Return the score by which corrections of stated distributions are compared with no change.
 
     What a correction changes besides, such as draws that become quantiles, is changed in all rows that are compared.
-
-    Parameters
-    ----------
-    stated : Predictive
-        The n distributions as the file states them.
-    score : str
-        The score that was asked for.
-    stages : sequence of str
-        Stages of the corrections.
-    levels : sequence of float
-        Levels of the intervals that conformal corrections make of distributions.
     """
     if isinstance(stated, Intervals):
         return RowScore("interval-score", lambda rows: score_rows(rows, "interval"))
@@ -188,24 +148,9 @@ def row_score(stated: Predictive, score: Score, stages: Sequence[str], levels: S
 def score_rows(rows: Predictions, score: Score) -> Values:
     """Return the score of each row, (n,); smaller is better.
 
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets, one per row.
-    score : str
-        ``"crps"``: for intervals their mean interval score, for draws the score of the draws themselves;
-        ``"nll"``: the negative log-likelihood; ``"interval"``: the interval score of central 90 % intervals.
-
-    Notes
-    -----
     Scaled draws are not independent draws of any distribution: the fair CRPS of perfect draws falls if they are spread
     further. The expected score of the draws themselves is smallest if perfect draws are left as they are, of whatever
     distribution: with D = E|X - X'|, both of its terms grow with the factor at the rate (1 - 1 / m) D / 2.
-
-    Raises
-    ------
-    DataError
-        The distributions have no density, or no such interval.
     """
     predictive, y = rows.distributions().load(), rows.targets()
     y = y.reshape(len(y))

@@ -46,19 +46,7 @@ def gamma_regression(design: Values, squares: Values, ridge: float) -> Values:
     The deviance of the gamma distribution with a log link is that of normal errors with variances exp(X b). It is
     convex: Newton steps, halved where it would rise. The first coefficient, of the constant, is not penalized.
 
-    Parameters
-    ----------
-    design : (n, k)
-        Features; the first column is constant.
-    squares : (n,)
-        Squared z-scores.
-    ridge : float
-        Penalty of the other coefficients, in numbers of rows.
-
-    Raises
-    ------
-    NumericalError
-        The steps do not converge.
+    Shapes: design (n, k), squares (n,).
     """
     means = np.append(0.0, design[:, 1:].mean(axis=0))
     centered, penalty = design - means, _penalty(design, ridge)
@@ -109,16 +97,7 @@ def squared_loss(predicted: Values, targets: Values) -> Values:
 def choose_ridge(design: Values, targets: Values, fold: NDArray[np.intp], fit: Fit, loss: Loss) -> float:
     """Return the penalty with the smallest mean loss of rows that were not fitted.
 
-    Parameters
-    ----------
-    design : (n, k)
-        Features; the first column is constant.
-    targets : (n,)
-        What is regressed.
-    fold : (n,)
-        Fold of each row.
-    fit, loss : callable
-        The regression, and the loss of its predictions.
+    Shapes: design (n, k), targets (n,), fold (n,).
     """
     if design.shape[1] == 1:
         return RIDGES[0]
@@ -144,23 +123,15 @@ BETA_RANGE = 34.0  # Largest logit of these levels: a probability of 2e-15
 
 
 class StepCurve(NamedTuple):
-    """How a step changes something, for a picture.
+    """How a step changes something, for a picture."""
 
-    Parameters
-    ----------
-    x_label, y_label : str
-        What is changed, and what it becomes.
-    x, y : (k,)
-        Points of the curve.
-    unchanged : float or None
-        Value of y that changes nothing; None if that is y = x.
-    """
-
+    # x_label, y_label: what is changed, and what it becomes
     x_label: str
     y_label: str
+    # x, y: (k,), points of the curve
     x: Values
     y: Values
-    unchanged: float | None = None
+    unchanged: float | None = None  # Value of y that changes nothing; None if that is y = x
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -571,13 +542,7 @@ def conformal_unit(predictive: Predictive, *, relative: bool) -> Values:
 
 
 def require_levels(fitted: tuple[float, ...], stated: Values) -> None:
-    """Raise unless a file states the levels to which a correction was fitted.
-
-    Raises
-    ------
-    DataError
-        The levels differ.
-    """
+    """Raise unless a file states the levels to which a correction was fitted."""
     if not np.array_equal(np.array(fitted), stated):
         lists = [", ".join(f"{level:g}" for level in levels) for levels in (fitted, stated)]
         msg = f"the correction was fitted at the levels {lists[0]}, and the file states {lists[1]}"

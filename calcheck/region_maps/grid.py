@@ -48,70 +48,39 @@ NORMAL_VARIANCE = 2.0  # Variance of a squared standard normal number
 
 @dataclass(frozen=True, eq=False)
 class CoverageSums:
-    """Number of targets inside their intervals, by group.
+    """Number of targets inside their intervals, by group."""
 
-    Parameters
-    ----------
-    covered : (g,)
-        Number of targets inside.
-    expected : (g,), optional
-        Their expected number if the distributions are right; None if it is not known exactly.
-    """
-
-    covered: Values
+    covered: Values  # (g,), number of targets inside
+    # (g,), their expected number if the distributions are right; None if it is not known exactly
     expected: Values | None
 
 
 @dataclass(frozen=True, eq=False)
 class SquareSums:
-    """Sums of squared z-scores, by group.
+    """Sums of squared z-scores, by group."""
 
-    Parameters
-    ----------
-    total : (g,)
-        Sum of squared z-scores.
-    expected, variance : (g,), optional
-        Mean and variance of this sum if the distributions are right; None without replicates. The variance is NaN where
-        no replicate differs from the others.
-    """
-
-    total: Values
+    total: Values  # (g,), sum of squared z-scores
+    # expected, variance: (g,), mean and variance of this sum if the distributions are right; None without replicates.
+    # The variance is NaN where no replicate differs from the others.
     expected: Values | None
     variance: Values | None
 
 
 @dataclass(frozen=True, eq=False)
 class PitSums:
-    """PIT histograms with 20 bins, by group.
+    """PIT histograms with 20 bins, by group."""
 
-    Parameters
-    ----------
-    counts : (g, 20)
-        Number of rows in each bin; a row whose PIT spans several bins is divided among them.
-    variance : (g, 20), optional
-        Variance of the counts if the distributions are right, whose mean is n / 20; None without replicates.
-    """
-
-    counts: Values
+    counts: Values  # (g, 20), number of rows in each bin; a row whose PIT spans several bins is divided among them
+    # (g, 20), variance of the counts if the distributions are right, whose mean is n / 20; None without replicates
     variance: Values | None
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums over the rows of g groups; what the predictions do not state is None.
+    """Sums over the rows of g groups; what the predictions do not state is None."""
 
-    Parameters
-    ----------
-    n : (g,)
-        Number of rows.
-    level : float
-        Level of the intervals.
-    coverage, squares, pit
-        The sums.
-    """
-
-    n: NDArray[np.intp]
-    level: float
+    n: NDArray[np.intp]  # (g,), number of rows
+    level: float  # Level of the intervals
     coverage: CoverageSums | None
     squares: SquareSums | None
     pit: PitSums | None
@@ -143,19 +112,7 @@ def _totals(*sums: Values | None) -> Iterator[Any]:
 
 
 def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | None = None) -> GroupSums:
-    """Return the sums over the rows of each group.
-
-    Parameters
-    ----------
-    rows : Predictions
-        n rows with one target and one distribution each.
-    groups : Groups
-        The group of each row.
-    run : Run
-        The seed; with 0 replicates, what needs replicates is None.
-    level : float, optional
-        Level of the intervals; by default, that of the metric coverage.
-    """
+    """Return the sums over the rows of each group."""
     metric = Coverage(level).with_defaults(rows)
     replicates = _replicates(rows, run)
     return GroupSums(
@@ -239,14 +196,7 @@ def _shares_in_bins(left: Values, right: Values) -> Iterator[Values]:
 def coverage_limits(n: Counts, expected: Values, confidence: float) -> Limits:
     """Return the limits of the coverage of a right model, (g,) each, in [0, 1]: binomial quantiles.
 
-    Parameters
-    ----------
-    n : (g,)
-        Number of rows, at least 1.
-    expected : (g,)
-        Expected number of targets inside their intervals.
-    confidence : float
-        Probability between the limits, at least.
+    Shapes: n (g,), expected (g,).
     """
     low, high = _binomial_limits(n, np.minimum(expected / n, 1.0), 1 - confidence)
     return low / n, high / n
@@ -257,18 +207,9 @@ def mean_square_limits(n: Counts, expected: Values, variance: Values, confidence
 
     They are NaN if the variance is not known, or the expected sum is 0.
 
-    Parameters
-    ----------
-    n : (g,)
-        Number of rows, at least 1.
-    expected, variance : (g,)
-        Mean and variance of the sum of squared z-scores.
-    confidence : float
-        Probability between the limits, for normal distributions.
+    Shapes: n (g,); expected, variance (g,).
 
-    References
-    ----------
-    Wilson, Hilferty (1931), "The distribution of chi-square".
+    Source: Wilson, Hilferty (1931), "The distribution of chi-square".
     """
     mean, known = expected / n, np.where(expected > 0, expected, np.nan)
     spread = variance / (9 * known**2)  # 2 / (9 dof) of a chi-square distribution with these moments
@@ -284,14 +225,7 @@ def histogram_limits(n: Counts, variance: Values, confidence: float) -> Limits:
     by the number of bins. For continuous distributions these are the counts themselves; of draws, which divide a row
     among bins, they are the shares of the ranks.
 
-    Parameters
-    ----------
-    n : (g,)
-        Number of rows, at least 1.
-    variance : (g, 20)
-        Variance of the counts, whose mean is n / 20.
-    confidence : float
-        Probability that all counts are between their limits, about.
+    Shapes: n (g,), variance (g, 20).
     """
     size = BINS * variance / n[:, None] + 1 / BINS  # Share of a row that is in a bin, if any of it is
     low, high = _binomial_limits(n[:, None], 1 / (BINS * size), (1 - confidence) / BINS)
@@ -326,38 +260,21 @@ CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A variable of a map.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    values : (n,)
-        Its values, finite.
-    """
+    """A variable of a map."""
 
     name: str
-    values: Values
+    values: Values  # (n,), its values, finite
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An axis of a map, cut into bins.
+    """An axis of a map, cut into bins."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the variable.
-    edges : (k + 1,)
-        Edges of the bins, increasing. A value equal to an edge belongs to the bin above; values beyond the outermost
-        edges belong to the outer bins.
-    is_log : bool
-        Whether the axis is logarithmic.
-    """
-
-    name: str
+    name: str  # Name of the variable
+    # (k + 1,), edges of the bins, increasing. A value equal to an edge belongs to the bin above; values beyond the
+    # outermost edges belong to the outer bins.
     edges: Values
-    is_log: bool
+    is_log: bool  # Whether the axis is logarithmic
 
     @property
     def bins(self) -> int:
@@ -367,29 +284,17 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class RegionMap:
-    """A map of two variables: the sums over the rows of each cell that has rows.
+    """A map of two variables: the sums over the rows of each cell that has rows."""
 
-    Parameters
-    ----------
-    x, y : Axis
-        The axes.
-    x_bin, y_bin : (g,)
-        Bins of each cell.
-    sums : GroupSums
-        Sums over the rows of each cell.
-    confidence : float
-        Confidence of the limits.
-    independent : bool
-        Whether rows are independent; if not, there are no limits.
-    """
-
+    # x, y: the axes
     x: Axis
     y: Axis
+    # x_bin, y_bin: (g,), bins of each cell
     x_bin: NDArray[np.intp]
     y_bin: NDArray[np.intp]
-    sums: GroupSums
-    confidence: float
-    independent: bool = True
+    sums: GroupSums  # Sums over the rows of each cell
+    confidence: float  # Confidence of the limits
+    independent: bool = True  # Whether rows are independent; if not, there are no limits
 
     @property
     def limited(self) -> GroupSums:
@@ -398,15 +303,7 @@ class RegionMap:
 
 
 def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
-    """Return two columns of numbers.
-
-    Raises
-    ------
-    OptionError
-        There are not two names.
-    DataError
-        A column is absent, or does not hold finite numbers.
-    """
+    """Return two columns of numbers."""
     if len(names) != 2 or len(set(names)) < 2:  # noqa: PLR2004 - of a map
         msg = f"--plot-by needs two different columns, got {','.join(names)!r}"
         raise OptionError(msg)
@@ -426,15 +323,7 @@ def _numbers(rows: Predictions, name: str) -> NDArray[np.float64]:
 
 
 def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
-    """Return the first two inputs, the first two principal components of an embedding, or what is predicted.
-
-    Parameters
-    ----------
-    rows : Predictions
-        n rows.
-    names : sequence of str
-        Names of the inputs, one per feature, if they are columns of numbers; else ignored.
-    """
+    """Return the first two inputs, the first two principal components of an embedding, or what is predicted."""
     if rows.x is None:
         return _stated(rows)
     x = rows.lazy_inputs()
@@ -472,21 +361,7 @@ def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]
 def make_map(
     rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None, independent: bool = True
 ) -> RegionMap:
-    """Return the map of two variables of n rows, with at most 24 bins per axis.
-
-    Parameters
-    ----------
-    rows : Predictions
-        n rows with one target and one distribution each.
-    x, y : Variable
-        The variables.
-    run : Run
-        Seed, confidence, and whether there are replicates.
-    level : float, optional
-        Level of the intervals; by default, that of the metric coverage.
-    independent : bool
-        Whether rows are independent.
-    """
+    """Return the map of two variables of n rows, with at most 24 bins per axis."""
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
     axes = make_axis(x, bins), make_axis(y, bins)
     label, (x_bin, y_bin) = cells(*(edge_bins(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
@@ -531,24 +406,12 @@ def _edges_between(distinct: Values) -> Values:
 
 @dataclass(frozen=True, eq=False)
 class ColumnGroups:
-    """The groups of rows by a column.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    names : tuple of str
-        Category of each group, (g,).
-    sums : GroupSums
-        Sums over the rows of each group.
-    confidence : float
-        Confidence of the limits.
-    """
+    """The groups of rows by a column."""
 
     column: str
-    names: tuple[str, ...]
-    sums: GroupSums
-    confidence: float
+    names: tuple[str, ...]  # Category of each group, (g,)
+    sums: GroupSums  # Sums over the rows of each group
+    confidence: float  # Confidence of the limits
 
 
 def column_groups(
@@ -559,21 +422,7 @@ def column_groups(
     level: float | None = None,
     independent: bool = True,
 ) -> tuple[ColumnGroups, ...]:
-    """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers.
-
-    Parameters
-    ----------
-    rows : Predictions
-        n rows with one target and one distribution each.
-    run : Run
-        Seed, confidence, and whether there are replicates.
-    without : collection of str
-        Names of columns that are no categories: targets, predictions and keys.
-    level : float, optional
-        Level of the intervals; by default, that of the metric coverage.
-    independent : bool
-        Whether rows are independent; if not, there are no limits.
-    """
+    """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers."""
     found = []
     for column, names, groups in _categories(rows, without):
         sums = group_sums(rows, groups, run, level=level)

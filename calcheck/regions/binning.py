@@ -40,38 +40,19 @@ MOST_FREQUENT = 20  # Maximum number of texts that have a bin of their own in a 
 
 @dataclass(frozen=True)
 class Cut:
-    """How a column is cut into groups.
+    """How a column is cut into groups."""
 
-    Parameters
-    ----------
-    column : str
-        Name of the column; ``"mean"`` and ``"std"`` for the predicted ones.
-    bins : int, optional
-        Number of quantile bins.
-    edges : tuple of str
-        Edges of bins, which belong to the bins below them.
-    period : str
-        Name of a period in pandas, such as ``"M"``; empty if there is none.
-    text : str
-        The text that states the cut.
-    """
-
-    column: str
-    bins: int | None = None
-    edges: tuple[str, ...] = ()
-    period: str = ""
-    text: str = field(default="", compare=False)
+    column: str  # Name of the column; "mean" and "std" for the predicted ones
+    bins: int | None = None  # Number of quantile bins
+    edges: tuple[str, ...] = ()  # Edges of bins, which belong to the bins below them
+    period: str = ""  # Name of a period in pandas, such as "M"; empty if there is none
+    text: str = field(default="", compare=False)  # The text that states the cut
 
     @classmethod
     def parse(cls, text: str) -> Cut:
         """Return the cut that a text states: a column, and how it is cut after the last colon.
 
         The name of a column that contains a colon is followed by another one: ``a:b:``.
-
-        Raises
-        ------
-        OptionError
-            The column has no name.
         """
         column, colon, how = text.rpartition(":")
         column, how = (column, how.strip()) if colon else (text, "")
@@ -85,13 +66,7 @@ class Cut:
         return cls(column, period=PERIODS.get(how, how), text=text)
 
     def resolve(self, columns: Container[str]) -> Cut:
-        """Return the cut of a column of a table: the whole text, if it is the name of a column.
-
-        Raises
-        ------
-        OptionError
-            There are too few bins, or too many.
-        """
+        """Return the cut of a column of a table: the whole text, if it is the name of a column."""
         if self.text in columns:
             return Cut(self.text, text=self.text)
         if self.bins is not None and not 1 < self.bins <= MOST_BINS:
@@ -105,21 +80,12 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Binning(Groups):
-    """Bins of the rows by the values of one column, or of several; every row is in one bin.
-
-    Parameters
-    ----------
-    bins : tuple of tuple of Condition
-        Conditions of each bin, k of them; none for all rows.
-    column : str
-        Name of the column; empty for several.
-    cuts : tuple of (Condition, Condition)
-        Conditions of the values below and above each cut between the bins that are in order, which are the first.
-    """
+    """Bins of the rows by the values of one column, or of several; every row is in one bin."""
 
     label: NDArray[np.intp]
-    bins: tuple[Conditions, ...] = ()
-    column: str = ""
+    bins: tuple[Conditions, ...] = ()  # Conditions of each bin, k of them; none for all rows
+    column: str = ""  # Name of the column; empty for several
+    # Conditions of the values below and above each cut between the bins that are in order, which are the first
     cuts: Cuts = ()
 
     @classmethod
@@ -166,23 +132,7 @@ def words_of(condition: Condition) -> str:
 
 
 def bin_column(column: str, raw: Values, cut: Cut) -> Binning:
-    """Return the bins of a column as the user cuts it.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column in conditions.
-    raw : (n,)
-        Its values: numbers, times, booleans or texts, with missing values.
-    cut : Cut
-        How numbers and times are cut. By default up to 10 different numbers stay as they are, and others are cut into
-        5 quantile bins.
-
-    Raises
-    ------
-    DataError
-        The values cannot be cut in this way, or there are too many different texts.
-    """
+    """Return the bins of a column as the user cuts it. Shapes: raw (n,)."""
     values, missing = column_values(raw)
     if cut.period:
         return _period_bins(column, values, missing, cut.period)
@@ -218,24 +168,7 @@ def _text(value: Any) -> str:
 
 
 def text_bins(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
-    """Return a bin for each different text, and one for missing values.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    values, missing : (n,)
-        Texts, and which are missing.
-    most : int
-        Maximum number of different texts; with ``fewest``, the most frequent ones have bins.
-    fewest : int
-        Minimum number of rows of a text, if it has a bin; above 1, one bin has the rows of all other texts.
-
-    Raises
-    ------
-    DataError
-        There are too many different texts.
-    """
+    """Return a bin for each different text, and one for missing values. Shapes: values, missing (n,)."""
     found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
     if fewest == 1 and len(found) > most:
         msg = f"column {column!r} has {len(found):,} different texts, and at most {most} can be groups"
@@ -311,13 +244,7 @@ def _edge(low: Any, high: Any) -> str:
 
 
 def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
-    """Return edges given as text, checked.
-
-    Raises
-    ------
-    DataError
-        An edge is no number or time, or the edges do not increase.
-    """
+    """Return edges given as text, checked."""
     kind = "times" if values.dtype.kind == "M" else "numbers"
     try:
         limits = np.array(edges, dtype=values.dtype)
@@ -331,13 +258,7 @@ def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
 
 
 def _period_bins(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
-    """Return a bin for each period that has rows.
-
-    Raises
-    ------
-    DataError
-        There is no such period, or the column holds no times.
-    """
+    """Return a bin for each period that has rows."""
     import pandas as pd
 
     known = ", ".join(PERIODS)
@@ -368,13 +289,7 @@ def _moment(time: Any) -> str:
 
 
 def cut_columns(source: Source, cuts: Sequence[Cut]) -> list[Binning]:
-    """Return the bins of columns of a source.
-
-    Raises
-    ------
-    DataError
-        A column is missing or cannot be cut, or the predicted means of draws are not fixed by inputs.
-    """
+    """Return the bins of columns of a source."""
     return [bin_column(name_of(source, cut.column), values_of(source, cut.column), cut) for cut in cuts]
 
 
@@ -389,17 +304,6 @@ def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: in
     """Return the bins of columns in which regions are searched.
 
     Numbers and times have quantile bins, and texts a bin for each of the 20 most frequent, and one for the others.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions and columns.
-    columns : sequence of str
-        Names of the columns.
-    bins : int
-        Number of quantile bins.
-    fewest : int
-        Minimum number of rows of a text that has a bin.
     """
     return [_search_bins(name_of(source, name), values_of(source, name), bins, fewest) for name in columns]
 
@@ -412,13 +316,7 @@ def _search_bins(name: str, raw: NDArray[Any], bins: int, fewest: int) -> Binnin
 
 
 def values_of(source: Source, column: str) -> NDArray[Any]:
-    """Return the values of a column, or the predicted means or standard deviations, (n,).
-
-    Raises
-    ------
-    DataError
-        There is no such column, or the distributions are given by draws.
-    """
+    """Return the values of a column, or the predicted means or standard deviations, (n,)."""
     rows = source.predictions()
     if column in rows.columns:
         return np.asarray(rows.columns[column])
@@ -440,13 +338,7 @@ def one_bin(n: int) -> Binning:
 
 
 def partitions(binnings: Sequence[Binning]) -> list[Binning]:
-    """Return all rows as one group, then the groups of each column, then those of all combinations.
-
-    Raises
-    ------
-    DataError
-        There are too many groups.
-    """
+    """Return all rows as one group, then the groups of each column, then those of all combinations."""
     found = [one_bin(len(binnings[0].label)), *(_crossed([each]) for each in binnings)]
     if len(binnings) > 1:
         found.append(_crossed(binnings))

@@ -46,18 +46,10 @@ class InCluster(Condition):
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingClusters:
-    """Clusters of the rows.
+    """Clusters of the rows."""
 
-    Parameters
-    ----------
-    binning : Binning
-        The clusters as bins, which are in no order.
-    central : (k,)
-        The row nearest to the center of each cluster.
-    """
-
-    binning: Binning
-    central: NDArray[np.intp]
+    binning: Binning  # The clusters as bins, which are in no order
+    central: NDArray[np.intp]  # (k,), the row nearest to the center of each cluster
 
     def details(self, rows: Predictions) -> dict[str, Any]:
         """Return the number of clusters, their sizes, and the numbers of the rows nearest to their centers."""
@@ -74,20 +66,9 @@ def cluster_embedding(
     The centers are fitted to a sample of the rows, which does not depend on their order; then each row belongs to the
     nearest center. Memory is that of the sample, and of one block of rows.
 
-    Parameters
-    ----------
-    x : (n, d)
-        The embedding, in memory or lazy.
-    count : int
-        Number of clusters k; fewer if there are fewer different rows.
-    rng : Generator
-        Chooses the first centers.
-    sample_rows, block_rows : int
-        Rows to which the clusters are fitted, and rows that are assigned together.
+    Shapes: x (n, d).
 
-    References
-    ----------
-    Arthur, Vassilvitskii (2007), "k-means++: the advantages of careful seeding", SODA.
+    Source: Arthur, Vassilvitskii (2007), "k-means++: the advantages of careful seeding", SODA.
     """
     centers = _fit(sample_inputs(x, sample_rows), count, rng)
     codes, distances = np.empty(len(x), dtype=np.intp), np.empty(len(x))

@@ -23,20 +23,7 @@ if TYPE_CHECKING:
 def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.generic]]) -> tuple[Curve, ...]:
     """Return the map of the cells of the columns of a region, and its outline; nothing unless both hold numbers.
 
-    Parameters
-    ----------
-    found : Deviations
-        The deviations of all regions.
-    region : Region
-        The region.
-    columns : sequence of (n,)
-        Values of its two columns.
-
-    Returns
-    -------
-    tuple of Curve
-        ``"map"``, whose values are the sums of the score of the region over each cell, in units of their standard
-        deviations, and ``"region"``, whose single value is that of the region. Missing values are in no cell.
+    Shapes: columns (n,) each.
     """
     binnings = found.scan.columns[region.first], found.scan.columns[region.second]
     edges = [cell_edges(binning, values) for binning, values in zip(binnings, columns, strict=True)]

@@ -51,14 +51,9 @@ def dispersion(low: Values, high: Values) -> Values:
     for PIT values u between 0.005 and 0.995, standardized. It is nearly optimal for normal distributions that are too
     narrow and for those that are too wide, and for heavy tails, while single outliers do not matter.
 
-    Parameters
-    ----------
-    low, high : (n,)
-        Limits of the PIT: the score is the mean between them.
+    Shapes: low, high (n,).
 
-    References
-    ----------
-    Hájek, Šidák, Sen (1999), "Theory of rank tests", chapter 2.
+    Source: Hájek, Šidák, Sen (1999), "Theory of rank tests", chapter 2.
     """
     middle, jump = (low + high) / 2, high - low
     wide = jump > NARROW
@@ -105,45 +100,25 @@ NEW_SHARE = 0.5  # Minimum share of the rows of a region that are in no region f
 
 
 class Region(NamedTuple):
-    """A region: runs of bins of two columns.
+    """A region: runs of bins of two columns."""
 
-    Parameters
-    ----------
-    first, second : int
-        Numbers of the columns.
-    first_run, second_run : tuple of int, optional
-        First and last bin; None for all bins.
-    score : int
-        The score that deviates most.
-    deviation : float
-        Sum of this score in units of its standard deviation, with its sign.
-    p_value : float
-        Probability that a perfect model deviates as much in any region.
-    """
-
+    # first, second: numbers of the columns
     first: int
     second: int
+    # first_run, second_run: first and last bin; None for all bins
     first_run: tuple[int, int] | None
     second_run: tuple[int, int] | None
-    score: int
-    deviation: float
-    p_value: float
+    score: int  # The score that deviates most
+    deviation: float  # Sum of this score in units of its standard deviation, with its sign
+    p_value: float  # Probability that a perfect model deviates as much in any region
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Regions of n rows that depend on inputs only: runs of bins of a column, and rectangles of two columns.
+    """Regions of n rows that depend on inputs only: runs of bins of a column, and rectangles of two columns."""
 
-    Parameters
-    ----------
-    binnings : tuple of Binning
-        Bins of the columns.
-    min_rows : int
-        Minimum number of rows of a region.
-    """
-
-    binnings: tuple[Binning, ...]
-    min_rows: int
+    binnings: tuple[Binning, ...]  # Bins of the columns
+    min_rows: int  # Minimum number of rows of a region
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -198,30 +173,15 @@ class Scan:
         There are many more small regions than large ones, so that the largest deviation is mostly that of a small one.
         The penalty gives regions of all sizes about the same chance to have the largest excess.
 
-        Parameters
-        ----------
-        deviations : array
-            Sums in units of their standard deviations.
-        rows : array
-            Number of rows of the regions, of a shape that broadcasts.
-
-        References
-        ----------
-        Walther (2010), "Optimal and fast detection of spatial clusters with scan statistics", Annals of Statistics 38.
+        Source: Walther (2010), "Optimal and fast detection of spatial clusters with scan statistics", Annals of
+        Statistics 38.
         """
         found = excess_of(deviations, rows, len(self.columns[0].label))
         return np.where(np.asarray(rows) >= self.min_rows, found, -np.inf)
 
     def deviations(self, scores: Iterable[Values]) -> Deviations:
-        """Return the deviations of all regions.
+        """Return the deviations of all regions. Shapes: scores (n, 2) each.
 
-        Parameters
-        ----------
-        scores : iterable of (n, 2)
-            Scores of the rows: of the data, then of each replicate.
-
-        Notes
-        -----
         The sum of a score over a region is divided by its standard deviation, which is the root of the sum of the
         mean squares of each row over the data and all replicates: all data sets are treated alike, so the maxima
         stay exchangeable. Time O(n c) per pair of columns for c scores.
@@ -260,25 +220,14 @@ class Scan:
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Deviations of the scores of all regions from those of a perfect model.
+    """Deviations of the scores of all regions from those of a perfect model."""
 
-    Parameters
-    ----------
-    scan : Scan
-        The regions.
-    scores, variances : (n, 2)
-        Scores of the data, and their variances for a perfect model.
-    rows : tuple of (1 + r, 1 + s)
-        Number of rows of each region of each pair of columns.
-    largest : (N,)
-        The largest excess of any region: of the data, then of each replicate.
-    """
-
-    scan: Scan
+    scan: Scan  # The regions
+    # scores, variances: (n, 2), scores of the data, and their variances for a perfect model
     scores: Values
     variances: Values
-    rows: tuple[Values, ...]
-    largest: Values
+    rows: tuple[Values, ...]  # (1 + r, 1 + s) each, number of rows of each region of each pair of columns
+    largest: Values  # (N,), the largest excess of any region: of the data, then of each replicate
 
     @cached_property
     def regions(self) -> int:
@@ -299,13 +248,6 @@ class Deviations:
 
         A further region must deviate, and so must its rows outside of the regions found before, which are at least half
         of them: rows that deviate in one region do not make others that share them.
-
-        Parameters
-        ----------
-        level : float
-            Maximum p-value of a further region.
-        most : int
-            Maximum number of regions.
         """
         new = np.ones(len(self.scores))
         whole = self._excess(self._deviations(new), new)
@@ -372,12 +314,7 @@ def excess_of(deviations: Values | float, rows: Values | float, n: int) -> Value
 def p_values_of(excess: Values, largest: Values) -> Values:
     """Return the share of data sets whose largest excess is at least as large, for each excess.
 
-    Parameters
-    ----------
-    excess : array
-        Excesses of the data.
-    largest : (N,)
-        The largest excess of the data, then of each replicate.
+    Shapes: largest (N,).
     """
     ordered = np.sort(largest)
     smaller = np.searchsorted(ordered, excess - TIED * np.abs(np.nan_to_num(excess)))

@@ -22,48 +22,22 @@ if TYPE_CHECKING:
 
 
 class Split(NamedTuple):
-    """A split of a node: some bins of a column, and the others.
-
-    Parameters
-    ----------
-    column : int
-        Number of the column.
-    place : int
-        Number of the split among those of the column.
-    """
+    """A split of a node: some bins of a column, and the others."""
 
     column: int
-    place: int
+    place: int  # Number of the split among those of the column
 
 
 class Node(NamedTuple):
-    """A node of a tree.
+    """A node of a tree."""
 
-    Parameters
-    ----------
-    parent : int, optional
-        Number of the node that was split; None for the root.
-    split : Split, optional
-        The split of the parent.
-    first : bool
-        Whether the node has the rows of the first side of the split.
-    rows : int
-        Number of rows.
-    deviations : (float, float)
-        Sums of the scores in units of their standard deviations.
-    spreads : (float, float)
-        Sums of squared differences of the scores from their means in the node.
-    variances : (float, float)
-        Sums of their variances for a perfect model.
-    """
-
-    parent: int | None
-    split: Split | None
-    first: bool
+    parent: int | None  # Number of the node that was split; None for the root
+    split: Split | None  # The split of the parent
+    first: bool  # Whether the node has the rows of the first side of the split
     rows: int
-    deviations: tuple[float, float]
-    spreads: tuple[float, float]
-    variances: tuple[float, float]
+    deviations: tuple[float, float]  # Sums of the scores in units of their standard deviations
+    spreads: tuple[float, float]  # Sums of squared differences of the scores from their means in the node
+    variances: tuple[float, float]  # Sums of their variances for a perfect model
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,23 +47,12 @@ class Trees:
     Each node is split where the squared deviations of the two parts exceed that of the node by most, for the score for
     which this is largest. Ordered bins are cut, and other bins split from all others; a column with missing values is
     cut only where these are split off already. Nodes are split up to the depth, if both parts have enough rows.
-
-    Parameters
-    ----------
-    binnings : tuple of Binning
-        Bins of the columns.
-    variances : (n, 2)
-        Variances of the scores of a perfect model, the same for all data sets.
-    depth : int
-        Maximum number of splits above a leaf.
-    min_rows : int
-        Minimum number of rows of a leaf.
     """
 
-    binnings: tuple[Binning, ...]
-    variances: Values
-    depth: int
-    min_rows: int
+    binnings: tuple[Binning, ...]  # Bins of the columns
+    variances: Values  # (n, 2), variances of the scores of a perfect model, the same for all data sets
+    depth: int  # Maximum number of splits above a leaf
+    min_rows: int  # Minimum number of rows of a leaf
 
     @cached_property
     def sides(self) -> list[NDArray[np.bool_]]:

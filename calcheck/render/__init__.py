@@ -19,27 +19,15 @@ Kind = Literal["report", "rules", "diff"]
 
 @dataclass(frozen=True)
 class Format:
-    """A format of reports.
+    """A format of reports."""
 
-    Parameters
-    ----------
-    module : str
-        Module in this package, whose function ``render`` returns the text. It is imported when the format is used.
-    data : bool
-        Whether ``render`` takes the report itself; otherwise it takes the document that a builder made.
-    kinds : tuple of str
-        What the format can show: a report, a report with rules, the changes between two reports.
-    separator : str or None
-        Text between several reports in one output; None if the format holds only one report.
-    suffixes : tuple of str
-        File name extensions of the format, the usual one first.
-    """
-
+    # Module in this package, whose function `render` returns the text. It is imported when the format is used.
     module: str
-    data: bool = False
+    data: bool = False  # Whether `render` takes the report itself; otherwise it takes the document that a builder made
+    # What the format can show: a report, a report with rules, the changes between two reports
     kinds: tuple[Kind, ...] = ("report", "rules", "diff")
-    separator: str | None = None
-    suffixes: tuple[str, ...] = ()
+    separator: str | None = None  # Text between several reports in one output; None if the format holds only one report
+    suffixes: tuple[str, ...] = ()  # File name extensions of the format, the usual one first
 
     def renderer(self) -> Callable[[Any], str]:
         """Return the function that renders a document, or a report if the format holds data."""
@@ -79,19 +67,7 @@ def formats_of(path: str) -> tuple[str, ...]:
 
 
 def render(report: Any, name: str, build: Callable[[Any], Document], *, legend: bool = True) -> str:
-    """Return a report in one of the formats.
-
-    Parameters
-    ----------
-    report : Report or Diff
-        What to show.
-    name : str
-        Name of the format.
-    build : callable
-        Builder of the document, such as ``report_document``.
-    legend : bool
-        Whether the document has a legend.
-    """
+    """Return a report in one of the formats."""
     known = FORMATS[name]
     if known.data:
         return known.renderer()(report)

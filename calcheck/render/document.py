@@ -27,44 +27,23 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A cell of a table."""
 
-    Parameters
-    ----------
-    text : str
-        Content.
-    emphasis : str
-        Meaning that the format shows by a mark, a font or a color: ``"strong"`` for the main number, ``"best"`` and
-        ``"second"`` for ranks, or a verdict.
-    after : str
-        Text after the content, without emphasis.
-    """
-
-    text: str
+    text: str  # Content
+    # Meaning that the format shows by a mark, a font or a color: "strong" for the main number, "best" and "second" for
+    # ranks, or a verdict
     emphasis: Emphasis = ""
-    after: str = ""
+    after: str = ""  # Text after the content, without emphasis
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question with its answer, the findings behind it, and commands that show more.
-
-    Parameters
-    ----------
-    question : str
-        The question.
-    answer : Cell
-        The answer.
-    findings : tuple of (str, Cell)
-        Topics with their sentences.
-    commands : tuple of str
-        Commands to run next.
-    """
+    """A question with its answer, the findings behind it, and commands that show more."""
 
     question: str
     answer: Cell
-    findings: tuple[tuple[str, Cell], ...]
-    commands: tuple[str, ...] = ()
+    findings: tuple[tuple[str, Cell], ...]  # Topics with their sentences
+    commands: tuple[str, ...] = ()  # Commands to run next
 
 
 @dataclass(frozen=True)
@@ -76,30 +55,15 @@ class Details:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    align : str
-        ``"left"`` for text, ``"right"`` for numbers.
-    better : str
-        Which values are better: ``"↓"``, ``"↑"``, ``"→ 1"`` or ``""``.
-    unit : str
-        Unit of the values; ``""`` if they have none.
-    group : str
-        Head above neighboring columns that belong together, such as a data set; ``""`` for none.
-    rank : int
-        Order in which columns are left out of a table that is too wide: higher ranks first, and within a rank the last
-        column first.
-    """
-
-    name: str
-    align: Literal["left", "right"] = "left"
-    better: str = ""
-    unit: str = ""
-    group: str = ""
+    name: str  # Name of the column
+    align: Literal["left", "right"] = "left"  # "left" for text, "right" for numbers
+    better: str = ""  # Which values are better: "↓", "↑", "→ 1" or ""
+    unit: str = ""  # Unit of the values; "" if they have none
+    group: str = ""  # Head above neighboring columns that belong together, such as a data set; "" for none
+    # Order in which columns are left out of a table that is too wide: higher ranks first, and within a rank the last
+    # column first
     rank: int = 0
 
     @property
@@ -115,39 +79,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        Columns.
-    rows : tuple of tuple of Cell
-        Rows, with one cell per column.
-    title : str
-        Title above the table.
-    overflow : str
-        What happens to a table that is wider than the page: ``"fold"`` wraps its texts, ``"split"`` continues it in
-        further tables, ``"omit"`` leaves out columns.
-    keys : int
-        Number of columns on the left that each of the further tables repeats, and that are never left out.
-    groups : str
-        How rows with the same first cell are set apart where there is room: ``"gap"`` by an empty line, with the cell
-        in the first of them only; ``"title"`` in tables of their own, with this cell as the title; ``""`` for no
-        groups.
-    remedy : str
-        Option that shows the columns that are left out.
-    sortable : bool
-        Whether readers of a page can sort the rows by a column.
-    """
+    """A table."""
 
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    title: str = ""
+    rows: tuple[tuple[Cell, ...], ...]  # Rows, with one cell per column
+    title: str = ""  # Title above the table
+    # What happens to a table that is wider than the page: "fold" wraps its texts, "split" continues it in further
+    # tables, "omit" leaves out columns
     overflow: Literal["fold", "split", "omit"] = "fold"
-    keys: int = 0
+    keys: int = 0  # Number of columns on the left that each of the further tables repeats, and that are never left out
+    # How rows with the same first cell are set apart where there is room: "gap" by an empty line, with the cell in the
+    # first of them only; "title" in tables of their own, with this cell as the title; "" for no groups
     groups: Literal["", "gap", "title"] = ""
-    remedy: str = ""
-    sortable: bool = False
+    remedy: str = ""  # Option that shows the columns that are left out
+    sortable: bool = False  # Whether readers of a page can sort the rows by a column
 
 
 @dataclass(frozen=True)
@@ -176,21 +121,11 @@ Block = Source | Answer | Paragraph | Details | Table | Marks | Legend | Notes
 
 @dataclass(frozen=True)
 class Document:
-    """A document.
+    """A document."""
 
-    Parameters
-    ----------
-    blocks : tuple of Block
-        Content, in order.
-    calcheck : str
-        Version of calcheck that made the report; ``""`` if there is none.
-    title : str
-        Title, for formats with headings; ``""`` for none.
-    """
-
-    blocks: tuple[Block, ...]
-    calcheck: str = ""
-    title: str = ""
+    blocks: tuple[Block, ...]  # Content, in order
+    calcheck: str = ""  # Version of calcheck that made the report; "" if there is none
+    title: str = ""  # Title, for formats with headings; "" for none
 
     def without_legend(self) -> Document:
         """Return the document without legends and meanings of marks."""

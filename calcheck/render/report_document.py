@@ -255,15 +255,7 @@ def _cell(value: Any) -> str:
 
 
 def legend_lines(report: Report, *, details: bool) -> list[str]:
-    """Return the legend of a report, one line for each term that needs an explanation.
-
-    Parameters
-    ----------
-    report : Report
-        The report.
-    details : bool
-        Whether the details of the first result are shown.
-    """
+    """Return the legend of a report, one line for each term that needs an explanation."""
     all_rows = [result for result in report.results if "group" not in result.slice]
     expected = EQUAL_LEGEND if report.input.predictive is None else EXPECTED_LEGEND
     lines = [expected] if any(result.reference is not None for result in report.results) else []

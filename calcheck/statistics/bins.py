@@ -32,22 +32,16 @@ NUMBERS, DATES, CATEGORIES = "iuf", "M", "bOU"  # Kinds of NumPy types
 
 @dataclass(frozen=True, eq=False)
 class Bins(Groups):
-    """Groups of consecutive rows in the order of some values.
-
-    Parameters
-    ----------
-    low, high : (k,)
-        The smallest and the largest of these values in each bin.
-    cuts : (c - 1,)
-        The boundaries between classes, which assign other rows to the same classes. A value equal to a cut belongs to
-        the upper class.
-    """
+    """Groups of consecutive rows in the order of some values."""
 
     remedy: ClassVar[str] = "use fewer --bins"
     """What a user can do about bins with few rows."""
 
+    # low, high: (k,), the smallest and the largest of these values in each bin
     low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     high: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    # (c - 1,), the boundaries between classes, which assign other rows to the same classes. A value equal to a cut
+    # belongs to the upper class.
     cuts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def assign(self, values: NDArray[Any]) -> Bins:
@@ -84,13 +78,7 @@ class CategoryBins(Bins):
     remedy: ClassVar[str] = "join small categories"
 
     def assign(self, values: NDArray[Any]) -> CategoryBins:
-        """Return the bins of other rows.
-
-        Raises
-        ------
-        DataError
-            A category has no bin.
-        """
+        """Return the bins of other rows."""
         number = {name: place for place, name in enumerate(self.low.tolist())}
         found = values.tolist()
         if unknown := sorted(set(found) - set(number)):
@@ -191,17 +179,7 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
     divided between the bins in equal shares, so the result does not depend on the order of the rows.
 
-    Parameters
-    ----------
-    values : (n,)
-        The values by which rows are sorted.
-    bins : int
-        The number of bins.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins.
+    Shapes: values (n,).
     """
     n = len(values)
     if bins > n:
@@ -240,20 +218,7 @@ def value_bins(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> Va
 
 
 def category_bins(values: NDArray[Any], name: str) -> CategoryBins:
-    """Return one bin per category, in the order of their names.
-
-    Parameters
-    ----------
-    values : (n,) of texts
-        The category of each row.
-    name : str
-        The name of the values in messages.
-
-    Raises
-    ------
-    DataError
-        There are too many categories.
-    """
+    """Return one bin per category, in the order of their names. Shapes: values (n,) of texts."""
     names = sorted(set(values.tolist()))
     if len(names) > MAX_CATEGORIES:
         msg = (
@@ -272,14 +237,7 @@ def _between(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray
 
 
 def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
-    """Return bins by predicted standard deviation, or by a column.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins, the column is absent or has missing values, or a column of categories has too
-        many, or a number of bins other than the default.
-    """
+    """Return bins by predicted standard deviation, or by a column."""
     if by is None:
         return _bins_by_spread(rows.distributions(), bins)
     return make_bins(sort_keys(rows, by), bins, by)
@@ -297,13 +255,7 @@ def cut_spreads(predictive: Predictive, shares: tuple[float, ...]) -> CutTieGrou
 
 
 def sort_keys(rows: Predictions, by: str | None) -> NDArray[Any]:
-    """Return the values by which rows are binned, (n,): standard deviations, or the values of a column.
-
-    Raises
-    ------
-    DataError
-        The column is absent, has missing values, or holds neither numbers, dates nor categories.
-    """
+    """Return the values by which rows are binned, (n,): standard deviations, or the values of a column."""
     if by is None:
         return spreads(rows.distributions())
     if by not in rows.columns:
@@ -332,19 +284,7 @@ def make_bins(keys: NDArray[Any], bins: int, by: str | None) -> Bins:
     A column of categories has one bin per category. A column of numbers or dates has one bin per value if there are at
     most as many as bins, as bins of equal counts would then share the rows of a value.
 
-    Parameters
-    ----------
-    keys : (n,)
-        Sort keys.
-    bins : int
-        The number of bins of equal counts. For categories it must be the default.
-    by : str, optional
-        The column, for messages.
-
-    Raises
-    ------
-    DataError
-        There are fewer rows than bins or too many categories, or the number of bins is not the default for categories.
+    Shapes: keys (n,).
     """
     if keys.dtype.kind in CATEGORIES:
         if bins != BINS:

@@ -38,21 +38,11 @@ LEVEL = 0.9  # Of the intervals of distributions that have no standard deviation
 
 @dataclass(frozen=True, eq=False)
 class CurveBins:
-    """Bins of rows along one or two columns.
+    """Bins of rows along one or two columns."""
 
-    Parameters
-    ----------
-    groups : Groups
-        Bins of n rows, k of them.
-    rows : (k,)
-        Number of rows of each bin.
-    position : Curve
-        Curve with the positions of the bins, without values.
-    """
-
-    groups: Groups
-    rows: Values
-    position: Curve
+    groups: Groups  # Bins of n rows, k of them
+    rows: Values  # (k,), number of rows of each bin
+    position: Curve  # Curve with the positions of the bins, without values
 
     def means(self, values: NDArray[Any]) -> Values:
         """Return the means of values (n,) in the bins, (k,)."""
@@ -105,22 +95,7 @@ def curve_along(
     by: Sequence[str],
     reference: float | None,
 ) -> Curve:
-    """Return a function of column means in bins of rows.
-
-    Parameters
-    ----------
-    value : callable
-        Takes the means of the columns in each bin.
-    rows : Predictions
-        The rows.
-    columns : mapping
-        The columns, (n,) each.
-    by : sequence of str
-        One or two columns by which rows are binned; default: the predicted standard deviation, or the width of
-        intervals.
-    reference : float, optional
-        Value of a right model in each bin, if it is known.
-    """
+    """Return a function of column means in bins of rows."""
     bins = bins_along(rows, by)
     means = {name: bins.means(values) for name, values in columns.items()}
     expected = () if reference is None else np.full(len(bins.rows), reference)
@@ -214,13 +189,7 @@ def histogram(name: CurveName, values: Values, x_name: str, *, ratios: bool = Fa
 
 
 def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
-    """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name.
-
-    Raises
-    ------
-    DataError
-        There are several targets.
-    """
+    """Return the predicted standard deviations, or the widths of intervals if there are none, (n,), and their name."""
     if predictive.targets > 1:
         msg = (
             f"rows of {predictive.targets} targets have no single uncertainty to be drawn along: pass --plot-by COLUMN"

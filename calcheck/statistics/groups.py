@@ -22,17 +22,13 @@ CROWDED = 16  # Minimum rows per class for which multinomial class counts are fa
 
 
 class Means(dict[str, "NDArray[np.float64]"]):
-    """Means over n rows, by name: (...) for a column, (..., k) for a term with k groups.
+    """Means over n rows, by name: (...) for a column, (..., k) for a term with k groups."""
 
-    Parameters
-    ----------
-    means : mapping
-        The means.
-    n : int
-        The number of rows.
-    """
-
-    def __init__(self, means: Mapping[str, NDArray[np.float64]], n: int) -> None:
+    def __init__(
+        self,
+        means: Mapping[str, NDArray[np.float64]],
+        n: int,  # The number of rows
+    ) -> None:
         super().__init__(means)
         self.n = n
 
@@ -43,23 +39,14 @@ class Means(dict[str, "NDArray[np.float64]"]):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of n rows.
+    """Groups of n rows."""
 
-    Parameters
-    ----------
-    label : (n,) of integers, optional
-        The class of each row, 0 to c - 1; absent if each row is a separate class.
-    classes : int
-        The number of classes, c.
-    shares : (c, k), optional
-        The share of a row of each class in each of k groups; absent if the groups are the classes.
-    cumulative : bool
-        Whether group j contains the rows of classes 0 to j, for j < c - 1. This replaces ``shares``.
-    """
-
+    # (n,) of integers, the class of each row, 0 to c - 1; absent if each row is a separate class
     label: NDArray[np.integer[Any]] | None
-    classes: int
+    classes: int  # The number of classes, c
+    # (c, k), the share of a row of each class in each of k groups; absent if the groups are the classes
     shares: NDArray[np.float64] | None = None
+    # Whether group j contains the rows of classes 0 to j, for j < c - 1. This replaces `shares`.
     cumulative: bool = False
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
@@ -134,20 +121,14 @@ def cells(*groups: Groups) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], ..
 
 
 class TieGroups(Groups):
-    """Groups of equal values, in ascending order.
-
-    Parameters
-    ----------
-    values : (n,)
-        The values.
-    """
+    """Groups of equal values, in ascending order."""
 
     def __init__(self, values: NDArray[np.float64]) -> None:
         ordered = np.sort(values)
         steps = ordered[1:] != ordered[:-1]
         vars(self).update(values=values, ordered=ordered, steps=steps, classes=1 + int(np.count_nonzero(steps)))
 
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # (n,)
     ordered: NDArray[np.float64]
     """The sorted values, (n,)."""
     steps: NDArray[np.bool_]
@@ -192,16 +173,13 @@ class CutTieGroups(Groups):
 
     With equal weights, the groups that contain the boundaries are known (:func:`cumulative_at`), and the groups between
     two boundaries are summed together. With other weights, the boundaries may be in any group.
-
-    Parameters
-    ----------
-    values : (n,)
-        The values.
-    shares : (s,)
-        Shares of all rows, in [0, 1].
     """
 
-    def __init__(self, values: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        values: NDArray[np.float64],
+        shares: NDArray[np.float64],  # (s,), shares of all rows, in [0, 1]
+    ) -> None:
         n, ordered = len(values), np.sort(values)
         cut = ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
         starts = np.unique(np.concatenate([[0], *(np.searchsorted(ordered, cut, side) for side in ("left", "right"))]))
@@ -210,7 +188,7 @@ class CutTieGroups(Groups):
             values=values, starts=starts, cuts=ordered[starts[1:]], group_sums=np.add.reduceat(ordered, starts)
         )
 
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # (n,)
     starts: NDArray[np.intp]
     """The offsets of groups that are summed together in the sorted values, (k,)."""
     cuts: NDArray[np.float64]
@@ -253,34 +231,19 @@ class CutTieGroups(Groups):
 
 @dataclass(frozen=True, eq=False)
 class MeanTerm:
-    """A term that is averaged over rows.
+    """A term that is averaged over rows."""
 
-    Parameters
-    ----------
-    values : (n,), optional
-        One value per row; absent for 1.
-    groups : Groups, optional
-        Groups with separate means: the sum over the rows of a group, divided by the number of all rows.
-    """
-
-    values: NDArray[np.float64] | None = None
+    values: NDArray[np.float64] | None = None  # (n,), one value per row; absent for 1
+    # Groups with separate means: the sum over the rows of a group, divided by the number of all rows
     groups: Groups | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Averages of terms over n rows, with equal or other weights.
-
-    Parameters
-    ----------
-    terms : mapping
-        The terms, by name.
-    n : int
-        The number of rows.
-    """
+    """Averages of terms over n rows, with equal or other weights."""
 
     terms: Mapping[str, MeanTerm]
-    n: int
+    n: int  # The number of rows
 
     @property
     def plain(self) -> bool:
@@ -306,20 +269,7 @@ class Averages:
         return Means(means, self.n)
 
     def weighted(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
-        """Return weighted means.
-
-        Parameters
-        ----------
-        weights : (b, n)
-            Relative weights, >= 0, in b rows.
-        sums : (b,), optional
-            The sums of the weights, if known.
-
-        Returns
-        -------
-        Means
-            (b,) for each term, or (b, k) for a term with k groups.
-        """
+        """Return weighted means. Shapes: weights (b, n), sums (b,)."""
         total = weights.sum(axis=1) if sums is None else sums
         plain = [name for name, term in self.terms.items() if term.groups is None]
         columns = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
@@ -382,16 +332,7 @@ def cumulative_at(
 
     A group that contains the boundary counts in proportion.
 
-    Parameters
-    ----------
-    shares : (s,)
-        Shares of all rows, in [0, 1].
-    rows, values : (..., k)
-        Means of rows and of values by group, in the order of the groups.
-
-    Returns
-    -------
-    (..., s)
+    Shapes: shares (s,); rows, values (..., k).
     """
     found = np.empty((*rows.shape[:-1], len(shares)))
     for line in np.ndindex(rows.shape[:-1]):
@@ -407,21 +348,7 @@ def digitize(
 
     The binary search is vectorized over values, which is two to three times faster than :func:`numpy.searchsorted`.
 
-    Parameters
-    ----------
-    values : (n,)
-        Values in any order, without NaN.
-    cuts : (k,)
-        Cuts in ascending order.
-    equal : bool
-        Whether to count a cut that is equal to the value.
-    block : int
-        Values per block.
-
-    Returns
-    -------
-    (n,)
-        Integers of the smallest type that can represent k.
+    Shapes: values (n,), cuts (k,).
     """
     size = 1 << len(cuts).bit_length()  # The power of two above the number of cuts
     padded = np.append(cuts, np.full(size - len(cuts), np.inf))

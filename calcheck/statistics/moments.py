@@ -38,13 +38,7 @@ def own_draws(predictive: Predictive) -> Values:
 
 
 def target_vectors(rows: Predictions) -> tuple[Values, Values]:
-    """Return the target vectors, (n, t), and their draws, (n, m, t).
-
-    Raises
-    ------
-    DataError
-        There is only one draw per row.
-    """
+    """Return the target vectors, (n, t), and their draws, (n, m, t)."""
     draws = own_draws(rows.distributions())
     if draws.shape[1] == 1:
         msg = "one draw per row does not show how the targets depend on each other: give at least 2"
@@ -55,16 +49,7 @@ def target_vectors(rows: Predictions) -> tuple[Values, Values]:
 def energy_scores(rows: Predictions, *, fair: bool) -> Values:
     """Return the energy scores of several targets, (n,), by draws.
 
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with t targets and their distributions.
-    fair : bool
-        Whether the scores are unbiased for the sampled distribution, instead of those of the draws themselves.
-
-    References
-    ----------
-    Gneiting, Raftery (2007), Eq. 22; fair version of Ferro (2014).
+    Source: Gneiting, Raftery (2007), Eq. 22; fair version of Ferro (2014).
     """
     y, draws = target_vectors(rows)
     m = draws.shape[1]
@@ -81,9 +66,7 @@ def _pair_distances(predictive: Predictive) -> Values:
 def variogram_scores(rows: Predictions, *, fair: bool, order: float = 0.5) -> Values:
     """Return the variogram scores of several targets with weights 1, (n,), by draws; see :func:`energy_scores`.
 
-    References
-    ----------
-    Scheuerer, Hamill (2015), "Variogram-based proper scoring rules for probabilistic forecasts of multivariate
+    Source: Scheuerer, Hamill (2015), "Variogram-based proper scoring rules for probabilistic forecasts of multivariate
     quantities".
     """
     y, draws = target_vectors(rows)
@@ -104,16 +87,7 @@ def rank_pit(rows: Predictions, pre_rank: str) -> tuple[Values, Values]:
 
     The target and the m draws of a row are treated alike, so that the rank of the target is uniform for a right model.
 
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with t targets and their distributions.
-    pre_rank : str
-        One of ``PRE_RANKS``.
-
-    References
-    ----------
-    Gneiting, Stanberry, Grimit, Held, Johnson (2008); Thorarinsdottir, Scheuerer, Heinz (2016); Allen, Ziegel,
+    Source: Gneiting, Stanberry, Grimit, Held, Johnson (2008); Thorarinsdottir, Scheuerer, Heinz (2016); Allen, Ziegel,
     Ginsbourger (2024), "Assessing the calibration of multivariate probabilistic forecasts".
     """
     y, draws = target_vectors(rows)
@@ -167,13 +141,7 @@ FARTHEST = 1e50  # Maximum z-score in size: sixth powers, of which intervals nee
 
 
 def targets(rows: Predictions) -> NDArray[np.float64]:
-    """Return the targets, (n,), unit of y.
-
-    Raises
-    ------
-    DataError
-        There are no targets, or several per row.
-    """
+    """Return the targets, (n,), unit of y."""
     y = rows.targets()
     if y.size != len(rows):
         raise DataError(_several(y.size // len(rows)))
@@ -205,15 +173,7 @@ def errors(rows: Predictions) -> NDArray[np.float64]:
 
 
 def uncertainties(rows: Predictions) -> NDArray[np.float64]:
-    """Return the predicted standard deviations, (n,), unit of y.
-
-    Raises
-    ------
-    DataError
-        There are several targets per row.
-    ValuesError
-        A standard deviation is 0: all draws of the row are equal.
-    """
+    """Return the predicted standard deviations, (n,), unit of y."""
     return spreads(rows.distributions())
 
 
@@ -326,21 +286,7 @@ def _interval_mass(predictive: Predictive, level: float) -> NDArray[np.float64]:
 def heavy_tails(
     columns: dict[str, tuple[NDArray[np.float64], float]],
 ) -> tuple[dict[str, float], tuple[Message, ...]]:
-    """Return the skewness of columns, with warnings about heavy tails.
-
-    Parameters
-    ----------
-    columns : dict
-        Values (n,), and the skewness above which the tail is heavy, by name. The thresholds are from Pernot's later
-        code, not from the paper.
-
-    Returns
-    -------
-    skewness : dict
-        Skewness by column.
-    warnings : tuple of Message
-        One for each column with a heavy tail.
-    """
+    """Return the skewness of columns, with warnings about heavy tails."""
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(
         Message(

@@ -39,12 +39,7 @@ def randomized_pit(rows: Predictions, uniform: Values) -> Values:
     both sides of the target, whatever the distribution is in between. Half of the gaps beside a quantile belong to
     targets that are equal to it, as for counts.
 
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets and distributions.
-    uniform : (n,)
-        Random numbers in (0, 1), independent of each other and of the targets.
+    Shapes: uniform (n,).
     """
     left, right = pit(rows)
     levels = rows.distributions().quantile_levels
@@ -77,12 +72,7 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     If the distribution of a row jumps at its target, its PIT is uniform between ``left`` and ``right``. The row counts
     by the part of this interval below a level (Czado, Gneiting, Held 2009), without random numbers.
 
-    Parameters
-    ----------
-    left, right : (n,)
-        The limits from :func:`pit`; pass ``right`` twice for the indicator of F_i(y_i) <= p.
-    levels : (q,)
-        Increasing levels, strictly between 0 and 1.
+    Shapes: left, right (n,); levels (q,).
     """
     if left is right:
         return Groups(_cell(right, levels), len(levels) + 1, cumulative=True)
@@ -99,12 +89,7 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
 def share_of_row_below(left: Values, right: Values, level: float) -> Values:
     """Return the share of the PIT of each row up to a level, (n,), in [0, 1]: the rows of :func:`share_below`.
 
-    Parameters
-    ----------
-    left, right : (n,)
-        The limits from :func:`pit`.
-    level : float
-        Level, strictly between 0 and 1.
+    Shapes: left, right (n,).
     """
     jump = right - left
     share = (right <= level).astype(np.float64)
@@ -118,12 +103,7 @@ def shares_at_quantiles(left: Values, right: Values, levels: Values) -> Groups:
     They differ where targets are equal to quantiles, as for counts. The shares of PIT values up to the levels lie
     between them, as the quantile q of a right model at level p states P(Y < q) <= p <= P(Y <= q), and no more.
 
-    Parameters
-    ----------
-    left, right : (n,)
-        The limits from :func:`pit` for distributions given by quantiles.
-    levels : (q,)
-        Levels of the quantiles, increasing.
+    Shapes: left, right (n,); levels (q,).
     """
     count = len(levels)
     cells = digitize(left, levels) * np.intp(count + 1) + digitize(right, levels, equal=True)
@@ -170,17 +150,7 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Valu
 
     The function has a step at each row without a jump. For other rows it is linear between ``left`` and ``right``.
 
-    Parameters
-    ----------
-    left, right : (n,)
-        The limits from :func:`pit`.
-
-    Returns
-    -------
-    terms : dict
-        The ``steps``, and the slopes that start (``rises``) and end (``falls``) at each breakpoint, (k,) each.
-    places : (k,)
-        The breakpoints, in ascending order.
+    Shapes: left, right (n,).
     """
     if left is right:
         steps = TieGroups(right)
@@ -202,12 +172,7 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Valu
 def cumulate(means: Mapping[str, Values], places: Values) -> Values:
     """Return F at each breakpoint, after its step, (..., k), for F as described by :func:`distribution`.
 
-    Parameters
-    ----------
-    means : mapping
-        The means of the terms, (..., k).
-    places : (k,)
-        The breakpoints of F.
+    Shapes: places (k,).
     """
     below = means["steps"].cumsum(axis=-1)
     slopes = _slopes(means)
@@ -234,9 +199,7 @@ def component(degree: int) -> Legendre:
     predictions), dispersion (positive if distributions are too narrow), skewness (positive if targets are more skewed
     to the right), and tails (positive if those of the targets are heavier).
 
-    References
-    ----------
-    Neyman (1937), "Smooth test for goodness of fit".
+    Source: Neyman (1937), "Smooth test for goodness of fit".
     """
     size = float(np.sqrt(2 * degree + 1))
     return Legendre([0.0] * degree + [size], domain=[0, 1])
@@ -245,12 +208,7 @@ def component(degree: int) -> Legendre:
 def mean_component(left: Values, right: Values, degree: int) -> Values:
     """Return the mean of a :func:`component` between the limits of the PIT of each row, (n,), exactly.
 
-    Parameters
-    ----------
-    left, right : (n,)
-        The limits from :func:`pit`.
-    degree : int
-        The degree, at most ``COMPONENTS``.
+    Shapes: left, right (n,).
     """
     polynomial = component(degree)
     if left is right:
@@ -265,10 +223,7 @@ def mean_component(left: Values, right: Values, degree: int) -> Values:
 def mean_distance(left: Values, right: Values) -> Values:
     """Return the mean of |2 u - 1| between the limits of the PIT of each row, (n,), exactly.
 
-    Parameters
-    ----------
-    left, right : (n,)
-        The limits from :func:`pit`.
+    Shapes: left, right (n,).
     """
     jump = right - left
     start, stop = 2 * left - 1, 2 * right - 1
@@ -280,12 +235,7 @@ def mean_distance(left: Values, right: Values) -> Values:
 def components(levels: Values, below: Values) -> Values:
     """Return the mean of each :func:`component` of the PIT, (4,); 0 if the PIT is uniform.
 
-    Parameters
-    ----------
-    levels : (q,)
-        Increasing levels in [0, 1].
-    below : (q,)
-        Share of PIT values up to each level; linear between levels, 0 at level 0 and 1 at level 1.
+    Shapes: levels (q,), below (q,).
     """
     edges = np.concatenate([[0.0], levels, [1.0]])
     gaps = np.concatenate([[0.0], below - levels, [0.0]])
@@ -318,14 +268,7 @@ def direction_of(means: Values) -> Direction:
 def cramer_von_mises(means: Mapping[str, Values], places: Values, *, block: int = PART) -> Values:
     """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
-    Parameters
-    ----------
-    means : mapping
-        The means of the terms, (..., k).
-    places : (k,)
-        The breakpoints of F.
-    block : int
-        Intervals per block.
+    Shapes: places (k,).
     """
 
     def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
@@ -345,9 +288,8 @@ def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int 
 
     PIT values of 0 and 1, which are rounded, count as ``NEAREST`` and 1 - ``NEAREST``.
 
-    References
-    ----------
-    Anderson, Darling (1952), "Asymptotic theory of certain goodness of fit criteria based on stochastic processes".
+    Source: Anderson, Darling (1952), "Asymptotic theory of certain goodness of fit criteria based on stochastic
+    processes".
     """
 
     def integral(first: Values, slope: Slope, start: Values, stop: Values) -> Values:
@@ -365,14 +307,7 @@ def anderson_darling(means: Mapping[str, Values], places: Values, *, block: int 
 def distance_at_levels(below: Values, levels: Values, *, weighted: bool) -> Values:
     """Return the sum that replaces the integral of :func:`cramer_von_mises` or :func:`anderson_darling`, (...).
 
-    Parameters
-    ----------
-    below : (..., q)
-        Shares of PIT values up to each level.
-    levels : (q,)
-        The levels j / (q + 1).
-    weighted : bool
-        Whether the squared distances are divided by u (1 - u).
+    Shapes: below (..., q), levels (q,).
     """
     squared = (below - levels) ** 2
     if weighted:

@@ -76,24 +76,7 @@ def _repeats(rows: Predictions) -> bool:
 
 
 def group_rows(rows: Predictions) -> Predictions:
-    """Return the rows with one row per key.
-
-    Parameters
-    ----------
-    rows : Predictions
-        n r rows with keys; rows with the same key have the same inputs and predictions.
-
-    Returns
-    -------
-    Predictions
-        n rows in the order of first occurrence. ``y`` is (n, r, t), with the targets of each row in ascending order.
-        Other columns are kept if they are constant within each key. If all keys are unique, the rows are unchanged.
-
-    Raises
-    ------
-    DataError
-        Keys have different numbers of rows, or rows with the same key have different inputs or predictions.
-    """
+    """Return the rows with one row per key."""
     if rows.id is None or rows.y is None or not _repeats(rows):
         return rows
     _, first, key, counts = np.unique(rows.id.astype(str), return_index=True, return_inverse=True, return_counts=True)

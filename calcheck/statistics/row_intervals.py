@@ -28,34 +28,17 @@ FEW_ROWS = 40  # Of a picture among others
 
 @dataclass(frozen=True, eq=False)
 class RowIntervals:
-    """Central intervals of k of n rows, in the order of their centers.
+    """Central intervals of k of n rows, in the order of their centers."""
 
-    Parameters
-    ----------
-    center : (k,)
-        Medians, or middles of intervals if these are all that is predicted, unit of y.
-    low, high : (k,)
-        Limits of the intervals, unit of y.
-    level : float
-        Probability of the intervals, in (0, 1).
-    total : int
-        Number of all rows, n.
-    y : (k,), optional
-        Targets.
-    along : (k,), optional
-        Values of a column.
-    along_name : str
-        Name of this column.
-    """
-
-    center: Values
+    center: Values  # (k,), medians, or middles of intervals if these are all that is predicted, unit of y
+    # low, high: (k,), limits of the intervals, unit of y
     low: Values
     high: Values
-    level: float
-    total: int
-    y: Values | None = None
-    along: Values | None = None
-    along_name: str = ""
+    level: float  # Probability of the intervals, in (0, 1)
+    total: int  # Number of all rows, n
+    y: Values | None = None  # (k,), targets
+    along: Values | None = None  # (k,), values of a column
+    along_name: str = ""  # Name of this column
 
     @property
     def half_width(self) -> Values:
@@ -66,26 +49,7 @@ class RowIntervals:
 def row_intervals(
     rows: Predictions, level: float, by: str = "", inputs: Sequence[str] = (), size: int = MAX_ROWS
 ) -> RowIntervals:
-    """Return intervals of some rows, which are evenly spaced in the order of their centers.
-
-    Parameters
-    ----------
-    rows : Predictions
-        n rows with one target each.
-    level : float
-        Probability of the intervals, in (0, 1).
-    by : str
-        Column whose values are wanted, too; by default the input, if there is one.
-    inputs : sequence of str
-        Names of the inputs, if they are columns.
-    size : int
-        Maximum number of rows, k.
-
-    Raises
-    ------
-    DataError
-        The distributions have several targets, or the column is absent or does not hold numbers.
-    """
+    """Return intervals of some rows, which are evenly spaced in the order of their centers."""
     predictive = rows.distributions()
     if predictive.targets > 1:
         msg = f"intervals need one target per row, and these distributions have {predictive.targets}"

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 def isotonic_means(x: Values, y: Values) -> Values:
     """Return the increasing function of x with the smallest mean squared error, (n,); equal x have equal values.
 
-    Parameters
-    ----------
-    x, y : (n,)
-        Predictions and targets.
+    Shapes: x, y (n,).
     """
     from scipy.optimize import isotonic_regression
 
@@ -46,19 +43,10 @@ def isotonic_quantiles(x: Values, y: Values, levels: Values) -> Values:
     Rows are divided at the median of the possible values, which is a problem with two values, and each part is divided
     further, for all levels together. Time O(q n log n).
 
-    Parameters
-    ----------
-    x : (q, n)
-        Predicted quantiles at each level.
-    y : (n,)
-        Targets.
-    levels : (q,)
-        Levels of the quantiles, strictly between 0 and 1.
+    Shapes: x (q, n), y (n,), levels (q,).
 
-    References
-    ----------
-    Jordan, Mühlemann, Ziegel (2022), "Characterizing the optimal solutions to the isotonic regression problem for
-    identifiable functionals".
+    Source: Jordan, Mühlemann, Ziegel (2022), "Characterizing the optimal solutions to the isotonic regression problem
+    for identifiable functionals".
     """
     order = np.array([np.lexsort((-y, each)) for each in x])  # Equal x: by decreasing y, so that they are pooled
     distinct, rank = np.unique(y, return_inverse=True)
@@ -71,14 +59,7 @@ def isotonic_quantiles(x: Values, y: Values, levels: Values) -> Values:
 def pinball_losses(quantiles: Values, y: Values, levels: Values) -> Values:
     """Return the pinball loss of quantiles at each level, (q, n), unit of y.
 
-    Parameters
-    ----------
-    quantiles : (q, n) or (q, 1)
-        Quantiles at each level.
-    y : (n,)
-        Targets.
-    levels : (q,)
-        Levels of the quantiles.
+    Shapes: quantiles (q, n) or (q, 1), y (n,), levels (q,).
     """
     return np.asarray(((y < quantiles) - levels[:, None]) * (quantiles - y))
 
@@ -86,12 +67,7 @@ def pinball_losses(quantiles: Values, y: Values, levels: Values) -> Values:
 def _divide(rank: NDArray[np.intp], level: Values, n: int, count: int) -> NDArray[np.intp]:
     """Return the rank of the fitted value of each row, for consecutive problems of n rows each.
 
-    Parameters
-    ----------
-    rank : (q n,)
-        Ranks of the targets among their ``count`` distinct values, in the order of predictions.
-    level : (q n,)
-        Levels of the quantiles.
+    Shapes: rank (q n,), level (q n,).
     """
     places = np.arange(len(rank))
     low, high = np.zeros(len(rank), np.intp), np.full(len(rank), count - 1, np.intp)
@@ -144,23 +120,7 @@ def _cached_quantiles(predictive: Predictive, levels: tuple[float, ...]) -> Valu
 
 
 def interval_score_parts(predictive: Predictive, y: Values, levels: Sequence[float]) -> tuple[Values, Values, Values]:
-    """Return the parts of the weighted interval score of each row, (n,) each, unit of y.
-
-    Parameters
-    ----------
-    predictive : Predictive
-        n distributions.
-    y : (n,)
-        Targets.
-    levels : sequence of float
-        Quantile levels: pairs p and 1 - p, with or without 1/2. The median is an interval of width 0 with weight 1/2.
-
-    Returns
-    -------
-    overprediction, underprediction, dispersion : (n,)
-        Distances from the intervals to targets below and above them, and the widths, each divided by the number of
-        intervals: half the number of levels.
-    """
+    """Return the parts of the weighted interval score of each row, (n,) each, unit of y. Shapes: y (n,)."""
     ordered = sorted(levels)
     pairs = tuple((ordered[place], ordered[-1 - place]) for place in range((len(ordered) + 1) // 2))
     below, above = _distances(predictive, y, pairs)
@@ -199,12 +159,7 @@ def log_masses(predictive: Predictive, y: Values) -> Values:
 
     In the tails, where the difference loses its digits, the density is integrated by Gauss-Legendre quadrature.
 
-    Parameters
-    ----------
-    predictive : Predictive
-        n continuous distributions.
-    y : (n,)
-        Targets, or replicates of them, which are rounded.
+    Shapes: y (n,).
     """
     k = np.rint(y)
     mass = predictive.cdf(k + 0.5) - predictive.cdf(k - 0.5)
@@ -225,13 +180,7 @@ def _integrated(predictive: Predictive, k: Values) -> Values:
 
 
 def log_likelihoods(rows: Predictions, *, discretised: bool = False) -> NDArray[np.float64]:
-    """Return the log density or log mass of each row, (n,).
-
-    Raises
-    ------
-    DataError
-        The distributions have no density; or several targets have no masses.
-    """
+    """Return the log density or log mass of each row, (n,)."""
     predictive = rows.distributions()
     if predictive.targets == 1:
         return log_masses(predictive, targets(rows)) if discretised else predictive.log_prob(targets(rows))

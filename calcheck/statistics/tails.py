@@ -28,21 +28,12 @@ if TYPE_CHECKING:
 
 
 class Exceedances(NamedTuple):
-    """Targets beyond a threshold, by row, (n,) each.
+    """Targets beyond a threshold, by row, (n,) each."""
 
-    Parameters
-    ----------
-    exceeds : (n,)
-        Whether the target is beyond the threshold, 0 or 1.
-    probability : (n,)
-        Predicted probability of that.
-    excess : (n,)
-        Twice the PIT of the excess, given that there is one, in [0, 2]; 0 for other rows. 1 on average if the
-        distribution is right.
-    """
-
-    exceeds: Values
-    probability: Values
+    exceeds: Values  # (n,), whether the target is beyond the threshold, 0 or 1
+    probability: Values  # (n,), predicted probability of that
+    # (n,), twice the PIT of the excess, given that there is one, in [0, 2]; 0 for other rows. 1 on average if the
+    # distribution is right
     excess: Values
 
 
@@ -51,13 +42,6 @@ def mixture_quantile(predictive: Predictive, level: float) -> float:
     """Return the quantile of the mixture of all distributions with equal weights, unit of y.
 
     Draws are pooled. Others are found by bisection between the smallest and the largest quantile, to the last digit.
-
-    Parameters
-    ----------
-    predictive : Predictive
-        n distributions.
-    level : float
-        Level, strictly between 0 and 1.
     """
     if predictive.n_draws is not None:
         pooled = [batch.draws.ravel() for _, batch in predictive.batches() if isinstance(batch, Samples)]
@@ -84,18 +68,7 @@ def exceedances(rows: Predictions, threshold: float, *, upper: bool) -> Exceedan
     Where a distribution jumps at its target, the PIT is the middle of the jump. Of m draws, those beyond the threshold
     and the target have equally probable ranks.
 
-    Parameters
-    ----------
-    rows : Predictions
-        n rows.
-    threshold : float
-        Threshold, unit of y.
-    upper : bool
-        Whether targets above the threshold exceed it.
-
-    References
-    ----------
-    Allen, Koh, Segers, Ziegel (2024), "Tail calibration of probabilistic forecasts".
+    Source: Allen, Koh, Segers, Ziegel (2024), "Tail calibration of probabilistic forecasts".
     """
     predictive, y = rows.distributions(), targets(rows)
     at = np.full(len(y), threshold)
@@ -140,15 +113,7 @@ def states_limits(predictive: Predictive) -> bool:
 
 
 def coverage_outcomes(source: Source, level: float) -> Source:
-    """Return rows whose target is 1 if it is inside its prediction interval, else 0, with the probability of that.
-
-    Parameters
-    ----------
-    source : Source
-        Rows with prediction intervals; other rows are returned as they are.
-    level : float
-        Level of the intervals.
-    """
+    """Return rows whose target is 1 if it is inside its prediction interval, else 0, with the probability of that."""
     rows = source.predictions()
     if rows.y is None or rows.predictive is None or rows.predictive.interval_levels is None:
         return source
@@ -165,15 +130,6 @@ def _outcomes(rows: Predictions, level: float) -> Predictions:
 def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return levels of central intervals, and the share of targets inside at each, (k,) each.
 
-    Parameters
-    ----------
-    rows : Predictions
-        The rows.
-    stated : sequence of float
-        Levels of the intervals that the distributions state; empty if they state intervals at any level.
-
-    Notes
-    -----
     Counts at the limits of an interval are inside. Targets between draws are inside in proportion to the part of their
     gap that the interval contains. If a target is equal to a stated quantile or limit, the share is the number nearest
     to the level between those without and with the limits.

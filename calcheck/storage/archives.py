@@ -42,19 +42,7 @@ INVALID = (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexErr
 
 
 def write_archive(path: str, kind: str, version: int, header: dict[str, Any], arrays: Arrays) -> None:
-    """Write named arrays and a header; an existing file is replaced on success only. Equal arrays give equal files.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    kind, version : str, int
-        The kind of archive, and the version of its format.
-    header : dict
-        A header that JSON can represent.
-    arrays : mapping
-        Arrays of numbers or text, of any shape.
-    """
+    """Write named arrays and a header; an existing file is replaced on success only. Equal arrays give equal files."""
     top = {"kind": kind, "version": version, "header": header, "arrays": list(arrays), "sha256": _digest(arrays)}
     text = json.dumps(top, allow_nan=False, indent=1).encode()
     members: dict[str, Any] = {HEADER: np.frombuffer(text, np.uint8), **arrays}
@@ -63,13 +51,7 @@ def write_archive(path: str, kind: str, version: int, header: dict[str, Any], ar
 
 
 def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays that :func:`write_archive` wrote.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, is of another kind or version, or is damaged.
-    """
+    """Return the header and the arrays that :func:`write_archive` wrote."""
     file = File(path)
     if not file.content_starts(b"PK"):
         msg = f"{file.display_name} is not a calcheck {kind}"
@@ -87,13 +69,7 @@ def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], di
 
 @contextmanager
 def damage_as_error(path: str) -> Iterator[None]:
-    """Raise a FileError for whatever is wrong with the content of an archive that is read inside.
-
-    Raises
-    ------
-    FileError
-        A part of the content is missing, or of another type or shape.
-    """
+    """Raise a FileError for whatever is wrong with the content of an archive that is read inside."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -150,13 +126,7 @@ def _digest(arrays: Arrays) -> str:
 
 
 def require_archive_path(path: str, option: str) -> None:
-    """Raise if the suffix of a path is that of a table or report, to protect such files.
-
-    Raises
-    ------
-    FileError
-        It is.
-    """
+    """Raise if the suffix of a path is that of a table or report, to protect such files."""
     if Path(path).suffix.lower() in {".parquet", ".csv", ".json", ".tsv", ".feather", ".arrow"}:
         msg = f"{path} has the suffix of a table or report, but {option} writes neither. Use a name such as day.state"
         raise FileError(msg)

@@ -27,11 +27,6 @@ def atomic_path(path: str) -> Iterator[Path]:
 
     Symbolic links are kept. Devices and pipes are written to, not replaced. Temporary files that killed runs left
     behind are deleted.
-
-    Raises
-    ------
-    FileError
-        The folder does not exist or is not writable.
     """
     try:
         target = Path(path).resolve()
@@ -115,13 +110,7 @@ def append_text(path: str, text: str) -> None:
 
 
 def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raise, before the work starts, if an output is not writable, or would overwrite an input or another output.
-
-    Raises
-    ------
-    FileError
-        The folder does not exist, or the file is an input or another output.
-    """
+    """Raise, before the work starts, if an output is not writable, or would overwrite an input or another output."""
     names = {os.path.realpath(name): name for name in inputs if name != STDIN}
     for path in outputs:
         what = _obstacle(Path(path))
@@ -146,13 +135,7 @@ def _obstacle(path: Path) -> str:
 
 
 def require_suffix(path: str) -> None:
-    """Raise unless the suffix is a format of pointwise results.
-
-    Raises
-    ------
-    OptionError
-        It is not.
-    """
+    """Raise unless the suffix is a format of pointwise results."""
     if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
         msg = f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which selects the format"
         raise OptionError(msg)

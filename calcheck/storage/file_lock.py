@@ -41,11 +41,6 @@ def exclusive(path: str | None) -> Iterator[Callable[[], None]]:
 
     Yields a function that raises if the file changed all the same, as without locks: call it before the file is
     replaced. Without a path, or without a file, nothing is locked.
-
-    Raises
-    ------
-    FileError
-        Another process holds the lock for longer than ``WAIT_SECONDS``, or the file changed.
     """
     descriptor = None if path is None else _locked(path)
     before = None if path is None else _stamp(path)

@@ -28,18 +28,7 @@ def write_map(found: RecalibrationMap, path: str) -> None:
 
 
 def read_map(path: str) -> RecalibrationMap:
-    """Return a map that was written by :func:`write_map`.
-
-    Parameters
-    ----------
-    path : str
-        The file, or ``"-"`` for standard input.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, is not a map, is of another version, or was changed.
-    """
+    """Return a map that was written by :func:`write_map`."""
     from pydantic import ValidationError
 
     file = File(path)
@@ -88,19 +77,7 @@ class SchemaError(Exception):
 
 
 def read_report(path: str) -> Report:
-    """Return a report that was stored with ``--format json``, or that is inside a page of ``calcheck report``.
-
-    Parameters
-    ----------
-    path : str
-        The file, or ``"-"`` for standard input.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, is too large, is not valid JSON, or is not a report of this schema version; or a page
-        does not hold one report.
-    """
+    """Return a report that was stored with ``--format json``, or that is inside a page of ``calcheck report``."""
     file = File(path)
     content = read_json(file, HOW)
     try:
@@ -136,20 +113,7 @@ def _require_shallow(value: Any, room: int) -> None:
 
 
 def read_json(file: File, how: str) -> Any:
-    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors.
-
-    Parameters
-    ----------
-    file : File
-        The file.
-    how : str
-        How such files are made, for messages.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, is too large, or is not valid JSON.
-    """
+    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors."""
     try:
         with file.open() as stream:
             content = stream.read(LARGEST_BYTES + 1)

@@ -33,26 +33,16 @@ SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the
 
 
 class FileCheckpoint:
-    """A checkpoint file that is written regularly, and removed at the end of the run.
+    """A checkpoint file that is written regularly, and removed at the end of the run."""
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    identity : dict
-        Description of the run: files, options, metrics. A checkpoint of a different run is rejected.
-    resume : bool
-        Whether to resume from the file, if it exists.
-
-    Raises
-    ------
-    FileError
-        The file is not a checkpoint, or is damaged.
-    OptionError
-        The checkpoint is from a different run.
-    """
-
-    def __init__(self, path: str, identity: dict[str, str], *, resume: bool) -> None:
+    def __init__(
+        self,
+        path: str,  # The file
+        # Description of the run: files, options, metrics. A checkpoint of a different run is rejected.
+        identity: dict[str, str],
+        *,
+        resume: bool,  # Whether to resume from the file, if it exists
+    ) -> None:
         self._path, self._identity = path, identity
         self._stages: dict[str, int | None] = {}
         self._arrays: dict[str, dict[str, NDArray[Any]]] = {}
@@ -106,13 +96,7 @@ class FileCheckpoint:
 
 
 def write_state(path: str, state: State) -> None:
-    """Write a state to a file; an existing file is replaced on success only.
-
-    Raises
-    ------
-    FileError
-        The file cannot be written.
-    """
+    """Write a state to a file; an existing file is replaced on success only."""
     from calcheck.core.version import __version__
 
     header = {
@@ -133,13 +117,7 @@ def write_state(path: str, state: State) -> None:
 
 
 def read_state(path: str) -> State:
-    """Return a state from a file, without executing any code from it.
-
-    Raises
-    ------
-    FileError
-        The file is not a state, is of another version, or is damaged.
-    """
+    """Return a state from a file, without executing any code from it."""
     header, arrays = read_archive(path, STATE, VERSION)
     with damage_as_error(path):
         return _state(header, arrays)

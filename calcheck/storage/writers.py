@@ -51,13 +51,6 @@ def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
 
     The first table defines the names and types of columns. The file replaces an existing one on success only. In CSV,
     an apostrophe protects text that a spreadsheet would evaluate; the readers of calcheck remove it.
-
-    Raises
-    ------
-    FileError
-        The file cannot be written.
-    DataError
-        A table has columns other than those of the first table.
     """
     with atomic_path(path) as temporary, ExitStack() as opened:
         first: list[tuple[pa.Schema, Any]] = []
@@ -140,22 +133,7 @@ def _require_same_in_text(ids: NDArray[Any]) -> None:
 
 
 def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
-    """Write predictions in batches, in a form that :func:`calcheck.read` reads without options.
-
-    Parameters
-    ----------
-    path : str
-        The output file: .parquet, .csv, .feather or .arrow. An existing file is replaced on success only.
-    batches : iterable of Predictions
-        Rows with the same columns.
-
-    Raises
-    ------
-    OptionError
-        The path has another suffix.
-    DataError
-        CSV cannot represent several targets per row.
-    """
+    """Write predictions in batches, in a form that :func:`calcheck.read` reads without options."""
     ending = suffix_of(path)
     with table_writer(path) as write:
         for batch in batches:
@@ -163,13 +141,7 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
 
 
 def suffix_of(path: str) -> str:
-    """Return the suffix of a path, which selects the format.
-
-    Raises
-    ------
-    OptionError
-        The suffix is unknown.
-    """
+    """Return the suffix of a path, which selects the format."""
     ending = Path(path).suffix.lower()
     if ending not in WRITERS:
         msg = f"{path} must end in {', '.join(WRITERS)}, which selects the format"

@@ -73,13 +73,7 @@ def to_arrays(name: str, value: Any, kind: Any) -> dict[str, NDArray[Any]]:
 
 
 def from_arrays(name: str, kind: Any, arrays: Arrays) -> Any:
-    """Return a value of a declared type from the arrays of :func:`to_arrays`; other arrays are ignored.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        An array is absent, or does not have the declared type.
-    """
+    """Return a value of a declared type from the arrays of :func:`to_arrays`; other arrays are ignored."""
     if kind is NoneType or (NoneType in get_args(kind) and name not in arrays):
         return None
     if NoneType in get_args(kind):
@@ -153,15 +147,9 @@ MAX_WARNINGS = 8  # Maximum number of stored warnings of batches
 
 
 class Sums(ABC):
-    """Sums over rows, which can be added in any order: over batches, files and days.
+    """Sums over rows, which can be added in any order: over batches, files and days."""
 
-    Attributes
-    ----------
-    n : int
-        The number of rows.
-    """
-
-    n: int
+    n: int  # The number of rows
 
     @abstractmethod
     def add(self, other: Self) -> None:
@@ -174,21 +162,12 @@ class Sums(ABC):
 
 @dataclass(eq=False)
 class Metadata:
-    """Metadata of accumulated rows.
+    """Metadata of accumulated rows."""
 
-    Parameters
-    ----------
-    n : int
-        The number of rows.
-    reference : float or None
-        The expected value of a perfect model, if known: the mean over batches, weighted by their rows.
-    warnings : tuple of Message
-        Warnings about batches.
-    """
-
-    n: int
+    n: int  # The number of rows
+    # The expected value of a perfect model, if known: the mean over batches, weighted by their rows
     reference: float | None = None
-    warnings: tuple[Message, ...] = ()
+    warnings: tuple[Message, ...] = ()  # Warnings about batches
 
     def add(self, other: Metadata) -> None:
         """Add the metadata of other rows, in place."""
@@ -203,29 +182,18 @@ class Metadata:
 
 @dataclass(eq=False)
 class MomentSums(Sums):
-    """Sums of terms over rows, with their second and fourth moments.
+    """Sums of terms over rows, with their second and fourth moments."""
 
-    Parameters
-    ----------
-    metadata : Metadata
-        The number of rows, the reference and warnings.
-    sums : dict
-        The sums, () or (k,) each, by the names of terms.
-    fixed : dict
-        Further arguments of the value that are not means; the same for all rows.
-    products : (K, K), optional
-        Sums of products of the concatenated terms, centered at their means; absent for too many means.
-    replicates : dict
-        The sums of R replicates of the targets, (R,) or (R, k) each; empty without replicates.
-    fourth : ((1 + K)^2, (1 + K)^2), optional
-        Sums of products of any four of 1 and the columns; absent for terms over groups, and for many columns.
-    """
-
-    metadata: Metadata
-    sums: dict[str, Values]
+    metadata: Metadata  # The number of rows, the reference and warnings
+    sums: dict[str, Values]  # The sums, () or (k,) each, by the names of terms
+    # Further arguments of the value that are not means; the same for all rows
     fixed: dict[str, Values] = field(default_factory=dict)
+    # (K, K), sums of products of the concatenated terms, centered at their means; absent for too many means
     products: Values | None = None
+    # The sums of R replicates of the targets, (R,) or (R, k) each; empty without replicates
     replicates: dict[str, Values] = field(default_factory=dict)
+    # ((1 + K)^2, (1 + K)^2), sums of products of any four of 1 and the columns; absent for terms over groups, and for
+    # many columns
     fourth: Values | None = None
 
     @classmethod
@@ -283,18 +251,10 @@ class MomentSums(Sums):
 
 @dataclass(eq=False)
 class ColumnStore(Sums):
-    """The columns that a metric sorts, one number per row, in parts that are concatenated.
+    """The columns that a metric sorts, one number per row, in parts that are concatenated."""
 
-    Parameters
-    ----------
-    metadata : Metadata
-        The number of rows, the reference and warnings.
-    parts : dict
-        The parts (n_1,), (n_2,), … of each column, by name.
-    """
-
-    metadata: Metadata
-    parts: dict[str, list[NDArray[Any]]]
+    metadata: Metadata  # The number of rows, the reference and warnings
+    parts: dict[str, list[NDArray[Any]]]  # The parts (n_1,), (n_2,), … of each column, by name
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, NDArray[Any]], metadata: Metadata) -> ColumnStore:

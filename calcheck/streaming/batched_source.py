@@ -59,29 +59,19 @@ class ColumnCollector:
 
 
 class BatchedSource:
-    """A source that is read in batches; only single columns of all rows are held in memory.
+    """A source that is read in batches; only single columns of all rows are held in memory."""
 
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    run : Run
-        The executor, checkpoint and progress of the run.
-    """
-
-    def __init__(self, source: Source, run: Run) -> None:
+    def __init__(
+        self,
+        source: Source,  # The rows
+        run: Run,  # The executor, checkpoint and progress of the run
+    ) -> None:
         self.source, self.run = source, run
         self._columns: dict[str, NDArray[np.float64]] = {}
 
     @cached_property
     def first(self) -> Predictions:
-        """The first batch of rows.
-
-        Raises
-        ------
-        DataError
-            There are no rows.
-        """
+        """The first batch of rows."""
         batch = next(iter(self.source.batches()), None)
         if batch is None:
             msg = "there are no rows"

@@ -54,17 +54,6 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
 
     Means of many rows are approximately normal, with a covariance estimated from the sums. Draws from this distribution
     replace bootstrap resamples, and the interval is the percentile interval.
-
-    Parameters
-    ----------
-    metric : Metric
-        The function.
-    sums : MomentSums
-        The sums of n rows.
-    run : Run
-        Seed, confidence, number of draws.
-    basis : Basis
-        The basis of the verdict.
     """
     estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
@@ -177,13 +166,9 @@ class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
     """Computes one metric from batches of rows, which may come from several files, machines or days.
 
     Settings that depend on the data are fitted once; later batches use the same settings.
-
-    Attributes
-    ----------
-    settings_type, sums_type : type
-        The types of the settings and of the sums, as which they are read from files.
     """
 
+    # settings_type, sums_type: the types of the settings and of the sums, as which they are read from files
     settings_type: ClassVar[type]
     sums_type: ClassVar[type[Sums]]
 
@@ -244,17 +229,11 @@ class Center:
 
 @dataclass(frozen=True)
 class ShiftedMeanAccumulator(MetricAccumulator[Center, MomentSums]):
-    """Sums squares shifted by the mean standard deviation of the first batch, which avoids cancellation.
-
-    Parameters
-    ----------
-    row_results : callable
-        Returns the results of rows for a given shift.
-    """
+    """Sums squares shifted by the mean standard deviation of the first batch, which avoids cancellation."""
 
     settings_type: ClassVar[type] = Center
     sums_type: ClassVar[type[Sums]] = MomentSums
-    row_results: Callable[[float, Predictions], RowResults]
+    row_results: Callable[[float, Predictions], RowResults]  # Returns the results of rows for a given shift
 
     def fit(self, stream: BatchedSource) -> Center:
         return Center(float(uncertainties(stream.first).mean()))

@@ -29,21 +29,11 @@ SQUARED_NORMS = 4  # Squared norms stored for each sampled row, besides its inpu
 
 @dataclass(eq=False)
 class NystroemSums(Sums):
-    """Sums over rows for Nyström regressions.
+    """Sums over rows for Nyström regressions."""
 
-    Parameters
-    ----------
-    sums : RowSums
-        Sums of products with landmarks and validation inputs, for the targets and for replicates.
-    sample : RowSample
-        The sampled inputs over which means are taken.
-    quadrature : float
-        The maximum error of mean embeddings.
-    """
-
-    sums: RowSums
-    sample: RowSample
-    quadrature: float
+    sums: RowSums  # Sums of products with landmarks and validation inputs, for the targets and for replicates
+    sample: RowSample  # The sampled inputs over which means are taken
+    quadrature: float  # The maximum error of mean embeddings
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -75,23 +65,13 @@ class NystroemSums(Sums):
 
 @dataclass(frozen=True)
 class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
-    """Accumulates a metric that is the mean norm of a kernel regression.
-
-    Parameters
-    ----------
-    metric : Metric
-        Chooses kernels, scaling and output features.
-    options : LandmarkOptions
-        The number of landmarks, and how they are sampled.
-    lambda_ : float
-        The regularizer.
-    """
+    """Accumulates a metric that is the mean norm of a kernel regression."""
 
     settings_type: ClassVar[type] = StreamedLandmarks
     sums_type: ClassVar[type[Sums]] = NystroemSums
-    metric: Cce
-    options: LandmarkOptions
-    lambda_: float
+    metric: Cce  # Chooses kernels, scaling and output features
+    options: LandmarkOptions  # The number of landmarks, and how they are sampled
+    lambda_: float  # The regularizer
 
     def fit(self, stream: BatchedSource) -> StreamedLandmarks:
         key = hash_key(stream.run)

@@ -61,36 +61,16 @@ class StreamedMetric:
 
 @dataclass(eq=False)
 class State:
-    """The accumulated sums of several metrics, which can be stored and merged.
+    """The accumulated sums of several metrics, which can be stored and merged."""
 
-    Parameters
-    ----------
-    input : Input
-        Description of the input files.
-    metrics : tuple of StreamedMetric
-        The metrics.
-    sums : tuple of Sums
-        The sums of each metric.
-    skipped : tuple of Skipped
-        The metrics that could not be computed.
-    warnings : tuple of Message
-        Warnings about the rows.
-    replicates : int
-        The number of replicates of the targets.
-    shape : StatedShape
-        How completely the distributions are specified.
-    noticed : DesignEffect, optional
-        By what the first rows seem to depend on each other.
-    """
-
-    input: Input
+    input: Input  # Description of the input files
     metrics: tuple[StreamedMetric, ...]
-    sums: tuple[Sums, ...]
-    skipped: tuple[Skipped, ...] = ()
-    warnings: tuple[Message, ...] = ()
-    replicates: int = 0
-    shape: StatedShape = field(default_factory=StatedShape)
-    noticed: DesignEffect | None = None
+    sums: tuple[Sums, ...]  # The sums of each metric
+    skipped: tuple[Skipped, ...] = ()  # The metrics that could not be computed
+    warnings: tuple[Message, ...] = ()  # Warnings about the rows
+    replicates: int = 0  # The number of replicates of the targets
+    shape: StatedShape = field(default_factory=StatedShape)  # How completely the distributions are specified
+    noticed: DesignEffect | None = None  # By what the first rows seem to depend on each other
 
 
 @dataclass(eq=False)
@@ -120,21 +100,11 @@ class BatchSums:
 
 @dataclass(frozen=True)
 class BatchTask:
-    """Sums a batch for several metrics; it can be sent to another process.
-
-    Parameters
-    ----------
-    metrics : tuple of StreamedMetric
-        The metrics.
-    run : Run
-        The seed of the replicates.
-    replicates : int
-        The number of replicates of the targets.
-    """
+    """Sums a batch for several metrics; it can be sent to another process."""
 
     metrics: tuple[StreamedMetric, ...]
-    run: Run
-    replicates: int = 0
+    run: Run  # The seed of the replicates
+    replicates: int = 0  # The number of replicates of the targets
 
     def __call__(self, batch: Predictions) -> BatchSums:
         """Return the sums of a batch."""
@@ -177,24 +147,7 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
 
 
 def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None = None) -> State:
-    """Return the state of metrics over the rows of a source, which is read in batches.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets.
-    metrics : sequence of Metric
-        The metrics.
-    run : Run
-        Executor, seed, replicates.
-    like : State, optional
-        A state whose settings, such as bin edges, are reused.
-
-    Raises
-    ------
-    FileError, OptionError
-        A file cannot be read, or the options contradict each other.
-    """
+    """Return the state of metrics over the rows of a source, which is read in batches."""
     if like is not None and run.replicates not in (None, like.replicates):
         msg = (
             f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
@@ -262,13 +215,7 @@ def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | N
 
 
 def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> Skipped:
-    """Return the metric as skipped, with the message of an error and the column names of the source.
-
-    Raises
-    ------
-    RefusedError
-        No metric is computed from such numbers.
-    """
+    """Return the metric as skipped, with the message of an error and the column names of the source."""
     text = error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
     if isinstance(error, ExtremeError):
         raise RefusedError(text) from error
@@ -279,15 +226,7 @@ def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> 
 
 
 def report_from_state(state: State, run: Run) -> Report:
-    """Return the report of a state: values, intervals, references and verdicts.
-
-    Parameters
-    ----------
-    state : State
-        The sums.
-    run : Run
-        Seed, confidence, resamples.
-    """
+    """Return the report of a state: values, intervals, references and verdicts."""
     from calcheck.core.version import __version__
 
     noticed = state.noticed if state.replicates or run.resamples else None
@@ -333,18 +272,7 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:
-    """Return the sum of several states.
-
-    Parameters
-    ----------
-    states : sequence of (str, State)
-        Names for messages, and states; the states must not be used afterwards.
-
-    Raises
-    ------
-    OptionError
-        The states have different settings, or contain the same rows.
-    """
+    """Return the sum of several states."""
     (name, total), *others = states
     files = {file.sha256: name for file in total.input.files if file.role == "predictions"}
     for called, other in others:

@@ -277,7 +277,7 @@ def test_everything_is_documented(metric):
     assert len(metric.summary()) < 100
     assert metric.info.source
     assert metric.info.unit in UNITS
-    assert {"Needs", "Value", "Raises", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
+    assert {"Value", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
     assert set(metric.info.exempt_laws) <= {"unit", "spread"}
     for option in options_of(metric):
         assert option.help.endswith((".", ")")), option

@@ -215,7 +215,7 @@ def test_name_class_and_file_agree(metric):
 def test_everything_is_documented(metric):
     assert metric.summary().endswith(".")
     assert len(metric.summary()) < 105
-    assert {"Needs", "Value", "Raises", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
+    assert {"Value", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
     for option in options_of(metric):
         assert option.help.endswith((".", ")")), option
         assert option.placeholder or option.hint is bool, option

@@ -59,15 +59,7 @@ ENDS = ("_id", "_name", "_number", "id")
 
 
 def grouping_columns(schema: pa.Schema, used: Iterable[str]) -> dict[str, Grouping]:
-    """Return the columns of a file whose rows may depend on each other: of times, and of keys that may repeat.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        The columns of the file.
-    used : iterable of str
-        Columns with another role.
-    """
+    """Return the columns of a file whose rows may depend on each other: of times, and of keys that may repeat."""
     used = set(used)
     found = {field.name: _grouping(field) for field in schema if field.name not in used}
     return {name: kind for name, kind in found.items() if kind is not None}
@@ -84,13 +76,6 @@ def _grouping(field: pa.Field) -> Grouping | None:
 
 def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
     """Return whether a column holds times or keys, by its type and its name; None if neither.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    is_date, is_key : bool
-        Whether its values are dates, or texts or whole numbers.
 
     Examples
     --------
@@ -136,26 +121,7 @@ KEYS = {  # Columns that identify rows, by tool
 def find_roles(
     columns: ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
 ) -> Roles:
-    """Return the roles of the columns of a table.
-
-    Parameters
-    ----------
-    columns : ColumnIndex
-        Names and types.
-    options : ColumnOptions
-        The column options of the user, which take precedence over detection.
-    external : bool
-        Whether ``options.embedding`` is another file.
-    dependence : sequence of str
-        Columns that are no targets unless an option names them, such as those of times.
-
-    Raises
-    ------
-    DataError
-        A named column does not exist, or a role has two candidates.
-    OptionError
-        Options are inconsistent with each other or with the file.
-    """
+    """Return the roles of the columns of a table."""
     finder = _Finder(columns, options)
     predictive, tool = finder.predictive()
     x, embedded = finder.inputs(external=external, predictive=predictive)
@@ -171,13 +137,7 @@ def find_roles(
 
 
 def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
-    """Return the roles of inputs and keys only; other columns are not checked.
-
-    Raises
-    ------
-    DataError
-        A named column does not exist, or the inputs have two candidates.
-    """
+    """Return the roles of inputs and keys only; other columns are not checked."""
     finder = _Finder(columns, options)
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
@@ -185,13 +145,7 @@ def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: 
 
 
 def find_sample_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
-    """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked.
-
-    Raises
-    ------
-    DataError
-        A named column does not exist, targets or inputs have two candidates, or there are no targets.
-    """
+    """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked."""
     finder = _Finder(columns, options)
     target = finder.target()
     if not target:

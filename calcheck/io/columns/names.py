@@ -29,18 +29,10 @@ WILDCARDS = frozenset("*?[")
 
 @dataclass(frozen=True)
 class ColumnIndex:
-    """The columns of a table.
+    """The columns of a table."""
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Names and types.
-    keys : tuple of str
-        Columns that identify units. They get another role only if an option names them.
-    """
-
-    schema: pa.Schema
-    keys: tuple[str, ...] = ()
+    schema: pa.Schema  # Names and types
+    keys: tuple[str, ...] = ()  # Columns that identify units. They get another role only if an option names them.
 
     @cached_property
     def names(self) -> list[str]:
@@ -53,13 +45,7 @@ class ColumnIndex:
         return [name for name in self.names if name not in self.keys]
 
     def one_of(self, role: str, known: Sequence[str]) -> str | None:
-        """Return the column with a known name, None if there is none.
-
-        Raises
-        ------
-        DataError
-            There are two such columns; the message names them.
-        """
+        """Return the column with a known name, None if there is none."""
         found = [name for name in known if name in self.free]
         if len(found) > 1:
             pair = f"{found[0]!r} and {found[1]!r}"
@@ -68,13 +54,7 @@ class ColumnIndex:
         return found[0] if found else None
 
     def require_one_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
-        """Return the column with a known name, as a tuple.
-
-        Raises
-        ------
-        DataError
-            There is no such column, or there are two.
-        """
+        """Return the column with a known name, as a tuple."""
         name = self.one_of(role, known)
         if name is None:
             raise DataError(self.missing(role))
@@ -88,13 +68,7 @@ class ColumnIndex:
         return f"no column was recognized as the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
 
     def existing(self, role: str, name: str) -> str:
-        """Return the name of an existing column.
-
-        Raises
-        ------
-        DataError
-            There is no such column.
-        """
+        """Return the name of an existing column."""
         if name not in self.names:
             msg = f"there is no column {name!r} for the {role} {listed_columns(self.names, name)}"
             raise DataError(msg)
@@ -106,13 +80,7 @@ class ColumnIndex:
         return tuple(self.existing(role, part) for part in parts)
 
     def group(self, role: str, pattern: str) -> tuple[str, ...]:
-        """Return the columns given by a name, a pattern (in numeric order) or a comma-separated list.
-
-        Raises
-        ------
-        DataError
-            No column matches.
-        """
+        """Return the columns given by a name, a pattern (in numeric order) or a comma-separated list."""
         if pattern in self.names:
             return (pattern,)
         if matches := sorted((name for name in self.names if fnmatchcase(name, pattern)), key=natural):
@@ -163,21 +131,11 @@ SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
 
 @dataclass(frozen=True)
 class NamedForm:
-    """Predictions recognized by their column names.
+    """Predictions recognized by their column names."""
 
-    Parameters
-    ----------
-    tool : str
-        The tool with this naming scheme; empty if unknown.
-    match : str
-        The model or target in the column names; empty if there is none.
-    role : QuantilesRole or SamplesRole
-        The columns.
-    """
-
-    tool: str
-    match: str
-    role: QuantilesRole | SamplesRole
+    tool: str  # The tool with this naming scheme; empty if unknown
+    match: str  # The model or target in the column names; empty if there is none
+    role: QuantilesRole | SamplesRole  # The columns
 
 
 def forms_of(names: Iterable[str]) -> list[NamedForm]:
@@ -280,33 +238,15 @@ QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
 
 @dataclass(frozen=True)
 class Long:
-    """A layout with one row per quantile or draw of a unit.
+    """A layout with one row per quantile or draw of a unit."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the layout.
-    kind : str
-        The column of output types; if ``typed`` is False, the output type itself.
-    index : tuple of str
-        The column of quantile levels, or the columns that identify draws.
-    value : str
-        The column of values.
-    typed : bool
-        Whether there is a column of output types.
-    observed : str or None
-        The column of targets.
-    date_key : str or None
-        The key that is the date of the observation.
-    """
-
-    name: str
-    kind: str
-    index: tuple[str, ...]
-    value: str
-    typed: bool = False
-    observed: str | None = None
-    date_key: str | None = None
+    name: str  # The name of the layout
+    kind: str  # The column of output types; if `typed` is False, the output type itself
+    index: tuple[str, ...]  # The column of quantile levels, or the columns that identify draws
+    value: str  # The column of values
+    typed: bool = False  # Whether there is a column of output types
+    observed: str | None = None  # The column of targets
+    date_key: str | None = None  # The key that is the date of the observation
 
     def matches(self, schema: pa.Schema) -> bool:
         """Return whether a file with these columns has this layout."""
@@ -350,18 +290,10 @@ LONG = (
 
 @dataclass(frozen=True)
 class Nested:
-    """A layout with one row per series, and lists over its steps: forecasts of GluonTS.
+    """A layout with one row per series, and lists over its steps: forecasts of GluonTS."""
 
-    Parameters
-    ----------
-    name : str
-        The name of the layout.
-    kind : str
-        The output type and its column: samples, as lists of paths, or quantiles, as records of lists.
-    """
-
-    name: str
-    kind: str
+    name: str  # The name of the layout
+    kind: str  # The output type and its column: samples, as lists of paths, or quantiles, as records of lists
 
     def matches(self, schema: pa.Schema) -> bool:
         """Return whether a file with these columns has this layout."""

@@ -49,15 +49,7 @@ class Pair:
 
 
 def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRole | None:
-    """Return the prediction intervals that options name, or that have known names and a level; None without them.
-
-    Raises
-    ------
-    DataError
-        A column does not exist, or there are two sets of intervals.
-    OptionError
-        The levels are not those of the intervals.
-    """
+    """Return the prediction intervals that options name, or that have known names and a level; None without them."""
     if options.intervals:
         return _packed(columns, columns.existing("intervals", options.intervals), options)
     if options.lower and options.upper:
@@ -71,13 +63,7 @@ def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRol
 
 
 def named_pairs(names: Iterable[str]) -> list[Pair]:
-    """Return the pairs of columns with known names of lower and upper limits, in the order of levels.
-
-    Raises
-    ------
-    DataError
-        There are two sets of intervals; the message names them.
-    """
+    """Return the pairs of columns with known names of lower and upper limits, in the order of levels."""
     groups = [
         [Pair(sides[0], sides[1], level) for level, sides in _ordered(group) if len(sides) == len(SIDES)]
         for group in _grouped(names).values()
@@ -91,13 +77,7 @@ def named_pairs(names: Iterable[str]) -> list[Pair]:
 
 
 def _grouped(names: Iterable[str]) -> dict[tuple[str, str, bool], Sides]:
-    """Return columns by level and side, for each prefix and spelling of the sides, with and without levels.
-
-    Raises
-    ------
-    DataError
-        Two columns hold the same limit; the message names them.
-    """
+    """Return columns by level and side, for each prefix and spelling of the sides, with and without levels."""
     found: dict[tuple[str, str, bool], Sides] = {}
     for name in names:
         match = SIDED.fullmatch(name)
@@ -228,13 +208,6 @@ def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersR
     """Find the columns of the parameters of ``options.dist``.
 
     A name may start with that of the model or target, as in ``NHITS-loc``.
-
-    Raises
-    ------
-    DataError
-        A parameter has no column or two candidates, or there are several models.
-    OptionError
-        The family or a parameter is unknown.
     """
     convention = _convention(columns, options.dist or "")
     explicit = dict(_explicit(options, convention))

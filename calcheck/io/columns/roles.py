@@ -124,13 +124,7 @@ class IntervalsRole:
         return [*limits, "--level", _listed(self.levels), *(["--mean", self.point] if self.point else [])]
 
     def arrays(self, table: pa.Table) -> Arrays:
-        """Return the limits, (n, k) each, and the point predictions, (n,), if there are any.
-
-        Raises
-        ------
-        DataError
-            The limits are not numbers, or there are not two for each level.
-        """
+        """Return the limits, (n, k) each, and the point predictions, (n,), if there are any."""
         point = {} if self.point is None else {"point": to_floats(table[self.point], self.point)}
         if self.packed:
             return {**_split_limits(to_matrix(table[self.lower[0]], self.lower[0]), self), **point}
@@ -164,36 +158,17 @@ def is_wide(role: Distributions | None) -> bool:
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a file by role.
+    """The columns of a file by role."""
 
-    Parameters
-    ----------
-    target : tuple of str
-        Columns of targets, or of errors instead; may be empty.
-    predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole, QuantilesRole, IntervalsRole or None
-        The predictive distributions.
-    x : tuple of str
-        The embedding (one column of vectors, or several of numbers) or the inputs; may be empty.
-    has_embedding : bool
-        Whether ``x`` is an embedding.
-    id : str or None
-        The column of row keys.
-    narrow : tuple of str
-        Scalar columns to show beside results: targets, predictions and inputs first, then the others in file order.
-    tool : str
-        The tool whose column names these are; empty if unknown.
-    keys : tuple of str
-        Columns that identify rows in files of that tool.
-    """
-
-    target: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()  # Columns of targets, or of errors instead; may be empty
     predictive: Distributions | None = None
-    x: tuple[str, ...] = ()
-    has_embedding: bool = True
-    id: str | None = None
+    x: tuple[str, ...] = ()  # The embedding (one column of vectors, or several of numbers) or the inputs; may be empty
+    has_embedding: bool = True  # Whether `x` is an embedding
+    id: str | None = None  # The column of row keys
+    # Scalar columns to show beside results: targets, predictions and inputs first, then the others in file order
     narrow: tuple[str, ...] = field(default=())
-    tool: str = ""
-    keys: tuple[str, ...] = ()
+    tool: str = ""  # The tool whose column names these are; empty if unknown
+    keys: tuple[str, ...] = ()  # Columns that identify rows in files of that tool
 
     def described_columns(self) -> dict[str, str]:
         """Return the column names of each role, for reports."""
@@ -295,15 +270,7 @@ REMEDY = "Pass --min-std X to raise them to X."
 
 
 def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
-    """Return the columns that a scan needs, without duplicates.
-
-    Parameters
-    ----------
-    roles : Roles
-        The roles of the columns.
-    also : iterable of str
-        Further columns, without a role.
-    """
+    """Return the columns that a scan needs, without duplicates."""
     wanted = [*roles.target, *roles.x, *columns_of(roles.predictive)]
     wanted += [roles.id] if roles.id else []
     wanted += also
@@ -311,13 +278,7 @@ def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
 
 
 def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
-    """Return the array of each role: (n,), or (n, t) for several targets; x is (n, d).
-
-    Raises
-    ------
-    DataError
-        A column does not hold numbers, or its rows differ in length.
-    """
+    """Return the array of each role: (n,), or (n, t) for several targets; x is (n, d)."""
     arrays: Arrays = {"y": _columns(table, roles.target)} if roles.target else {}
     arrays |= _predictive_arrays(table, roles.predictive)
     return {**arrays, "x": _inputs(table, roles)} if roles.x else arrays
@@ -348,13 +309,7 @@ def _predictive_arrays(table: pa.Table, role: Distributions | None) -> Arrays:
 
 
 def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[Predictive | None, int]:
-    """Return the distributions and the number of standard deviations that ``min_std`` raised.
-
-    Raises
-    ------
-    ValuesError
-        A parameter is outside its domain.
-    """
+    """Return the distributions and the number of standard deviations that ``min_std`` raised."""
     match roles.predictive:
         case GaussianRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
@@ -459,13 +414,7 @@ def _inputs(table: pa.Table, roles: Roles) -> NDArray[np.floating[Any]]:
 
 
 def _split_limits(both: NDArray[np.floating[Any]], role: IntervalsRole) -> Arrays:
-    """Return lower and upper limits, (n, k) each, from rows that hold all lower limits, then all upper ones, (n, 2 k).
-
-    Raises
-    ------
-    DataError
-        There are not two limits for each level.
-    """
+    """Return lower and upper limits, (n, k) each, from rows of all lower limits, then all upper ones, (n, 2 k)."""
     levels = len(role.levels)
     if both.shape[1] != 2 * levels:
         msg = (

@@ -32,27 +32,13 @@ VECTORS_OF_DRAWS = 3  # Number of axes: rows, draws, targets
 
 
 class ArrayTable:
-    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists.
+    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists."""
 
-    Parameters
-    ----------
-    arrays : dict
-        The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
-    rows : int, optional
-        The number of rows, n; by default, the length of the one-dimensional arrays.
-
-    Attributes
-    ----------
-    notes : tuple of str
-        The arrays that were swapped.
-
-    Raises
-    ------
-    DataError
-        There is no array, or one does not hold real numbers.
-    """
-
-    def __init__(self, arrays: dict[str, NDArray[Any]], rows: int | None = None) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, NDArray[Any]],  # The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
+        rows: int | None = None,  # The number of rows, n; by default, the length of the one-dimensional arrays
+    ) -> None:
         given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
         if not given:
             msg = "there is no array with rows"
@@ -60,7 +46,7 @@ class ArrayTable:
         rows = common_length(given.values()) if rows is None else rows
         found = {name: rows_first(name, values, rows) for name, values in given.items()}
         self._arrays = {name: values for name, (values, _) in found.items()}
-        self.notes = tuple(note for _, note in found.values() if note)
+        self.notes = tuple(note for _, note in found.values() if note)  # The arrays that were swapped
         self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
 
     def with_rows(self, rows: int) -> ArrayTable:
@@ -136,13 +122,7 @@ def _loaded(file: File) -> NDArray[Any]:
 
 
 def _array(stream: BufferedIOBase | IO[bytes], name: str) -> NDArray[Any]:
-    """Return the only array of a stream of bytes.
-
-    Raises
-    ------
-    DataError
-        The bytes are no array of numbers, or others follow it.
-    """
+    """Return the only array of a stream of bytes."""
     if stream.read(len(MAGIC)) != MAGIC:
         msg = f"{name} is no NumPy array. Was its writer interrupted? Write it again"
         raise DataError(msg)
@@ -190,13 +170,7 @@ TYPES = {
 
 
 def safetensors_table(file: File) -> ArrayTable:
-    """Open a file of tensors as columns, with rows along the first axis; a single tensor is the embedding.
-
-    Raises
-    ------
-    DataError
-        The header does not match the data.
-    """
+    """Open a file of tensors as columns, with rows along the first axis; a single tensor is the embedding."""
     content = file.content()
     length = int.from_bytes(content[:LENGTH_BYTES], "little")
     body = content[LENGTH_BYTES + length :]
@@ -233,15 +207,7 @@ SIZE_PLACES = {0: 13, 1: 13, 2: 9, 3: 9}  # of the number of bytes of an address
 
 
 def netcdf_table(file: File) -> ArrayTable:
-    """Open the posterior predictive draws of one variable, with all chains merged, and its observed data.
-
-    Raises
-    ------
-    OptionError
-        h5py is not installed.
-    DataError
-        There are no such draws, or there are draws of several variables.
-    """
+    """Open the posterior predictive draws of one variable, with all chains merged, and its observed data."""
     try:
         import h5py
     except ImportError as error:
@@ -270,13 +236,7 @@ def netcdf_table(file: File) -> ArrayTable:
 
 
 def _require_one_file(content: bytes) -> None:
-    """Raise if bytes follow the end of the file that its superblock states; HDF5 itself refuses a file that is cut.
-
-    Raises
-    ------
-    DataError
-        The file is longer.
-    """
+    """Raise if bytes follow the end of the file that its superblock states; HDF5 itself refuses a file that is cut."""
     version = content[SIGNATURE]
     if version not in END_PLACES or content[SIZE_PLACES[version]] != 8:  # noqa: PLR2004 - bytes of an address
         return

@@ -34,14 +34,7 @@ ENDIANNESS = 0  # Field index of the byte order in the schema
 
 
 def arrow_table(file: File) -> MemoryTable:
-    """Open a Feather file, or an Arrow IPC file or stream.
-
-    Raises
-    ------
-    DataError
-        The file is in big-endian byte order; pyarrow hangs on text in such files. Or it is truncated, or holds several
-        files in a row.
-    """
+    """Open a Feather file, or an Arrow IPC file or stream."""
     if _is_big_endian(file):
         msg = "the file is in big-endian byte order. Save it as Parquet, or on another machine"
         raise DataError(msg)
@@ -56,13 +49,7 @@ def arrow_table(file: File) -> MemoryTable:
 
 
 def _streamed(content: bytes) -> pa.Table:
-    """Return the rows of a stream, or of several streams with the same columns, one after the other.
-
-    Raises
-    ------
-    DataError
-        A stream has no end mark, so rows may be missing, or the streams differ in their columns.
-    """
+    """Return the rows of a stream, or of several streams with the same columns, one after the other."""
     source, tables = pa.BufferReader(content), list[pa.Table]()
     while source.tell() < len(content):
         stream = pa.ipc.open_stream(source)
@@ -85,11 +72,6 @@ def _require_whole(file: File) -> None:
     """Raise unless the batches that the footer lists reach up to the footer.
 
     Otherwise the file was cut, or is one of several in a row: the last footer then lists batches in the first file.
-
-    Raises
-    ------
-    DataError
-        Other bytes precede the footer or follow it.
     """
     with file.open() as stream:
         end = stream.seek(0, 2)
@@ -171,13 +153,7 @@ ENCRYPTED = "the file is encrypted, and calcheck has no keys. Decrypt it first"
 
 
 class ParquetTable:
-    """Table in a Parquet file; only the requested columns are read, in batches if they are large.
-
-    Raises
-    ------
-    DataError
-        The file is encrypted, or other bytes precede the file that the footer describes.
-    """
+    """Table in a Parquet file; only the requested columns are read, in batches if they are large."""
 
     def __init__(self, file: File) -> None:
         self._file = file

@@ -67,13 +67,7 @@ READERS: dict[str, Callable[[File], Table]] = {
 
 
 def open_file(file: File) -> Table:
-    """Open one file as a table.
-
-    Raises
-    ------
-    FileError
-        The file does not match its format, or two columns have the same name.
-    """
+    """Open one file as a table."""
     name = file.display_name
     reading = file.format
     file.require_content()
@@ -85,13 +79,7 @@ def open_file(file: File) -> Table:
 
 
 def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield validated batches of rows of some columns of an open table.
-
-    Raises
-    ------
-    FileError
-        The file is damaged.
-    """
+    """Yield validated batches of rows of some columns of an open table."""
     batches = iter(table.batches(columns))
     while True:
         with _readable(file.display_name, file.format):
@@ -127,13 +115,7 @@ INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero s
 
 
 def open_table(file: AnyFile) -> Table:
-    """Open one or several files, or a table in memory, as one table.
-
-    Raises
-    ------
-    FileError
-        A file does not match its format, or the files differ in their columns.
-    """
+    """Open one or several files, or a table in memory, as one table."""
     if isinstance(file, TableInMemory):
         return MemoryTable(file.table, file.notes)
     return open_file(file) if isinstance(file, File) else ConcatTable(file)
@@ -150,20 +132,12 @@ def notes_of(table: Table) -> tuple[str, ...]:
 
 # pyarrow.dataset takes twice the time and memory for files of 512 columns, and fills missing columns with nulls.
 class ConcatTable:
-    """The rows of several files, in file order; partition keys are columns too.
+    """The rows of several files, in file order; partition keys are columns too."""
 
-    Parameters
-    ----------
-    files : Files
-        The files; each is opened once to read its schema.
-
-    Raises
-    ------
-    FileError
-        Their columns differ in name or type.
-    """
-
-    def __init__(self, files: Files) -> None:
+    def __init__(
+        self,
+        files: Files,  # The files; each is opened once to read its schema
+    ) -> None:
         text = files.format in TEXT
         self.members = files.members
         self.tables = [_without_rows(member.file) for member in files.members]
@@ -221,27 +195,13 @@ class ConcatTable:
 
 @dataclass(frozen=True, eq=False)
 class LazyTable:
-    """A table that is loaded again each time it is read.
-
-    Parameters
-    ----------
-    file : File
-        The file.
-    schema : pyarrow.Schema
-        Names and types of the columns.
-    rows : int
-        The number of rows.
-    sizes : dict
-        Bytes of each column.
-    notes : tuple of str
-        Messages about its columns.
-    """
+    """A table that is loaded again each time it is read."""
 
     file: File
-    schema: pa.Schema
+    schema: pa.Schema  # Names and types of the columns
     rows: int
-    sizes: dict[str, int]
-    notes: tuple[str, ...] = ()
+    sizes: dict[str, int]  # Bytes of each column
+    notes: tuple[str, ...] = ()  # Messages about its columns
 
     def nbytes(self, columns: Sequence[str]) -> int:
         """Return the bytes of some columns."""

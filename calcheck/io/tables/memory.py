@@ -18,18 +18,10 @@ BATCH_BYTES = 1 << 26  # Maximum bytes per batch
 
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
-    """A table in memory; its batches are views without a copy.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    notes : tuple of str
-        Messages about its columns.
-    """
+    """A table in memory; its batches are views without a copy."""
 
     table: pa.Table
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # Messages about its columns
 
     @property
     def schema(self) -> pa.Schema:

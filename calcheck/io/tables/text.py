@@ -51,22 +51,7 @@ def _has_bare_returns(content: bytes) -> bool:
 
 
 def require_closed_quotes(content: bytes, delimiter: str, types: Sequence[pa.DataType]) -> None:
-    """Raise if a quoted cell of several lines is not closed, goes on after its end, or takes in lines that are rows.
-
-    Parameters
-    ----------
-    content : bytes
-        The text, which ends with a line break.
-    delimiter : str
-        The delimiter of cells.
-    types : sequence of DataType
-        The types of the columns, if they are known: a line is a row if it has numbers in the columns of numbers.
-
-    Raises
-    ------
-    DataError
-        There is such a cell; the message names the line where it begins.
-    """
+    """Raise if a quoted cell of several lines is not closed, goes on after its end, or takes in lines that are rows."""
     for cell in _cells(content, delimiter, len(types)):
         if not any(end in cell[1] for end in (b"\n", b"\r")):
             continue
@@ -162,11 +147,6 @@ def delimited_table(file: File, delimiter: str) -> MemoryTable:
     Types are inferred from the whole file. Columns with leading zeros ("01") are keys and stay text. A MultiIndex name
     becomes the text of its tuple, as in pandas: ``('y', '0.05')``. Text escaped against formula injection (``'=a``) is
     restored (``=a``).
-
-    Raises
-    ------
-    DataError
-        A quoted cell takes in further rows, the header line is repeated among the rows, or numbers have decimal commas.
     """
     return MemoryTable(table_of(file.content(), delimiter))
 
@@ -289,13 +269,7 @@ CHUNK = 1 << 22  # Brackets processed at a time
 
 
 def json_lines_table(file: File) -> MemoryTable:
-    """Open a file of JSON records, one per line or in an array; their members are the columns.
-
-    Raises
-    ------
-    DataError
-        Records are nested too deeply, or the file holds an array of other values.
-    """
+    """Open a file of JSON records, one per line or in an array; their members are the columns."""
     content = file.content().removeprefix(BOM)
     if (found := depth(content)) > MAX_DEPTH:
         msg = (

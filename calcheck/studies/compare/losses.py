@@ -28,21 +28,6 @@ def loss_differences(
     The loss of a metric whose ideal value is its reference or 0 is the distance from that value
     (:func:`calcheck.report.loss`); references are held fixed. A metric without an interval of the difference has a
     p-value if a paired test of it is known.
-
-    Parameters
-    ----------
-    models : (Model, Model)
-        Two models with different names.
-    metrics : sequence of Metric
-        Metrics to compute; those that do not apply to both models, have no value, or for which no value is better have
-        no difference.
-    run : Run
-        Seed, confidence, resamples and progress.
-
-    Raises
-    ------
-    DataError
-        The models do not have the same rows.
     """
     few = replace(run, replicates=0 if run.replicates == 0 else None)
     reports, evaluated = evaluate_models(models, metrics, few)

@@ -53,9 +53,7 @@ def _panel(results: Sequence[Result], first: str) -> Panel:
 def _plane(results: Sequence[Result]) -> Panel:
     """Return the plane of miscalibration and discrimination, with a line of equal scores through each model.
 
-    References
-    ----------
-    Dimitriadis, Gneiting, Jordan, Vogel (2024), "Evaluating probabilistic classifiers: the triptych".
+    Source: Dimitriadis, Gneiting, Jordan, Vogel (2024), "Evaluating probabilistic classifiers: the triptych".
     """
     x, y = ([result.details[part] for result in results] for part in ("miscalibration", "discrimination"))
     high = max(x)

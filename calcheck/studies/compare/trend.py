@@ -28,31 +28,7 @@ def trend(
     at: Sequence[float] | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Return metrics of a series of files, and their changes from the first.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        At least two sources of predictions, each with targets of its own.
-    metrics : sequence of Metric
-        Metrics to compute.
-    at : sequence of float, optional
-        Position of each source, increasing: the strength of a disturbance. Default: 0, 1, 2, ….
-    run : Run, optional
-        Seed, confidence, resamples and progress.
-
-    Returns
-    -------
-    Report
-        One result for each metric and source; its ``slice`` states the position, and its ``details`` the change from
-        the first source. Metrics whose values cannot be compared are skipped, such as the nll of densities and of
-        probability masses.
-
-    Raises
-    ------
-    OptionError
-        There are fewer than two sources, or their positions are not as many, or do not increase.
-    """
+    """Return metrics of a series of files, and their changes from the first."""
     places = list(at or range(len(sources)))
     _require_places(places, len(sources))
     run = run or Run()

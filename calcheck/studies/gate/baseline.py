@@ -25,24 +25,13 @@ WORSE = {
 
 @dataclass(frozen=True)
 class NotWorse:
-    """Allows any improvement; a worsening only if it is not significant on the same rows, else within a tolerance.
+    """Allows any improvement; a worsening only if it is not significant on the same rows, else within a tolerance."""
 
-    Parameters
-    ----------
-    tolerance : Tolerance
-        Allowed worsening of a metric without a paired difference.
-    confidence : float
-        Confidence of the paired differences.
-    differences : mapping
-        Paired inference of the current loss minus the stored one, by metric.
-    unpaired : str
-        Why a metric has no paired difference.
-    """
-
-    tolerance: Tolerance
-    confidence: float = 0.95
+    tolerance: Tolerance  # Allowed worsening of a metric without a paired difference
+    confidence: float = 0.95  # Confidence of the paired differences
+    # Paired inference of the current loss minus the stored one, by metric
     differences: Mapping[str, Inference] = field(default_factory=dict)
-    unpaired: str = "there is no paired difference"
+    unpaired: str = "there is no paired difference"  # Why a metric has no paired difference
 
     def gate(self, now: Result, stored: Result) -> Gate:
         """Return the gate that is violated by a value that is worse than the stored one."""
@@ -153,17 +142,7 @@ class Allowed(Protocol):
 
 
 def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:
-    """Return a gate for each stored result, compared with the current result of the same metric.
-
-    Parameters
-    ----------
-    report : Report
-        Current report.
-    base : sequence of Result
-        Stored results; the current report must contain their metrics.
-    allowed : Allowed
-        Allowed changes.
-    """
+    """Return a gate for each stored result, compared with the current result of the same metric."""
     results = {result.metric: result for result in report.results}
     return tuple(allowed.gate(results[stored.metric], stored) for stored in base)
 

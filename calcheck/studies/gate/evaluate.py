@@ -153,11 +153,6 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
 
     A rule that refers to an absent number is always violated. A rule cannot be judged if it is not violated, but would
     be with another verdict in place of one that there is not.
-
-    Raises
-    ------
-    OptionError
-        The report does not have a field of the rule, or the rule compares text with numbers.
     """
     groups = results_by_group(report.results)
     summary = SliceSummary.from_groups({name: each for name, each in groups.items() if name})

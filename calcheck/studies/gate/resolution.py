@@ -64,15 +64,7 @@ UNKNOWN = "the report has no value, and states no reason"
 
 
 def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result | None]) -> str:
-    """Return the value of each name as text; for an absent number, with the reason.
-
-    Parameters
-    ----------
-    values : mapping
-        Values by name.
-    result_of : callable
-        Returns the result that a name belongs to, or None.
-    """
+    """Return the value of each name as text; for an absent number, with the reason."""
     return "; ".join(
         f"{name} is {format_value(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
         for name, value in values.items()
@@ -106,21 +98,11 @@ def _because(name: str, result: Result | None) -> str:
 
 @dataclass(frozen=True)
 class SliceSummary:
-    """What rules can say about all groups or regions together.
+    """What rules can say about all groups or regions together."""
 
-    Parameters
-    ----------
-    min_p : float or None
-        Smallest p-value, adjusted for the number of groups and metrics, or of regions.
-    groups : int
-        Number of groups, or of regions in the report.
-    failed : int
-        Number of these that fail.
-    """
-
-    min_p: float | None
-    groups: int
-    failed: int
+    min_p: float | None  # Smallest p-value, adjusted for the number of groups and metrics, or of regions
+    groups: int  # Number of groups, or of regions in the report
+    failed: int  # Number of these that fail
 
     @classmethod
     def from_groups(cls, groups: ByGroup) -> SliceSummary:
@@ -159,20 +141,6 @@ def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[st
 
     An alias becomes the name of its metric. A word that is compared with a field of text becomes a text:
     ``zms.verdict == fail``.
-
-    Parameters
-    ----------
-    rule : Rule
-        The rule.
-    known : mapping
-        The result fields of each metric, by the metric's name; each field with its own fields.
-    aliases : mapping, optional
-        Metrics by their other names.
-
-    Raises
-    ------
-    OptionError
-        A metric or a field does not exist, or a field never has the text that it is compared with.
     """
     resolver = _Resolver(rule, known, aliases or {})
     return Rule(rule.text, resolver.condition(rule.condition))

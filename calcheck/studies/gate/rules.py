@@ -181,23 +181,12 @@ class Rule:
         return any(name.head == MONITOR for name in self.names())
 
     def reject(self, at: int, problem: str) -> NoReturn:
-        """Raise an error about a position in the rule.
-
-        Raises
-        ------
-        OptionError
-            Always; the message quotes the rule from that position.
-        """
+        """Raise an error about a position in the rule."""
         raise _error(self.text, at, problem)
 
 
 def parse(text: str) -> Rule:
     """Return the rule in a text.
-
-    Raises
-    ------
-    OptionError
-        The text is not a valid rule; the message states the position of the error and what was expected there.
 
     Examples
     --------

@@ -30,16 +30,7 @@ def log_mean_densities(
     Rows of one time may depend on each other in any way: a mean of e-values is an e-value. A target with probability 0
     has the e-value inf: if the model is right there is none, so that the expected e-value remains at most 1.
 
-    Parameters
-    ----------
-    u : (n,)
-        PIT values; those that round to 0 or 1 count as 1e-16 away from them.
-    group : (n,)
-        Group of each row, 0 to g - 1; none is empty.
-    count : int
-        Number of groups, g.
-    impossible : (n,), optional
-        Whether targets have probability 0.
+    Shapes: u (n,), group (n,), impossible (n,).
     """
     u = np.clip(u, NEAREST, 1 - NEAREST)
     sums = np.zeros((count, DENSITIES))
@@ -81,14 +72,9 @@ WEIGHTS = np.array([0.5, 0.25, 0.25])
 def log_beta_mixture(log_densities: Values) -> Values:
     """Return the log of the mean over beta densities of their products up to each time, (t,).
 
-    Parameters
-    ----------
-    log_densities : (t, b)
-        Logs of b densities at the PIT of each time.
+    Shapes: log_densities (t, b).
 
-    References
-    ----------
-    Arnold, Henzi, Ziegel (2023), "Sequentially valid tests for forecast calibration".
+    Source: Arnold, Henzi, Ziegel (2023), "Sequentially valid tests for forecast calibration".
     """
     found, total = np.empty(len(log_densities)), np.zeros(log_densities.shape[1])
     for start in range(0, len(log_densities), BLOCK):
@@ -104,17 +90,10 @@ def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
     A part of the capital bets 1 + s (p - 1/2) for each slope s. After each step a share ``jump`` of the capital is
     spread evenly, so that the jumper adapts to changes.
 
-    Parameters
-    ----------
-    p : (t, ...)
-        Values in [0, 1], which are uniform under the null hypothesis.
-    jump : float
-        The share.
+    Shapes: p (t, ...).
 
-    References
-    ----------
-    Vovk, Petej, Nouretdinov, Ahlberg, Carlsson, Gammerman (2021), "Retrain or not retrain: conformal test martingales
-    for change-point detection".
+    Source: Vovk, Petej, Nouretdinov, Ahlberg, Carlsson, Gammerman (2021), "Retrain or not retrain: conformal test
+    martingales for change-point detection".
     """
     parts = np.full((*p.shape[1:], len(BETS)), 1 / len(BETS))
     spread = (1 - jump) * np.eye(len(BETS)) + jump / len(BETS)
@@ -134,12 +113,7 @@ def log_simple_jumper(p: Values, *, jump: float = JUMP) -> Values:
 def log_product(log_densities: Values, means: Values) -> Values:
     """Return the log of the e-process after each time, (t,): the mean of the beta mixture and of two simple jumpers.
 
-    Parameters
-    ----------
-    log_densities : (t, b)
-        Logs of the means of beta densities over the rows of each time.
-    means : (t, 2)
-        Means of u and of |2u - 1| over the rows of each time.
+    Shapes: log_densities (t, b), means (t, 2).
     """
     parts = np.column_stack([log_beta_mixture(log_densities), log_simple_jumper(means)])
     return np.asarray(logsumexp(parts, axis=1, b=WEIGHTS))
@@ -154,19 +128,10 @@ def log_e_process(log_densities: Values, means: Values, step: NDArray[np.intp], 
     steps. The largest product, divided by h, ever reaches 1 / alpha with a probability of at most alpha, because one of
     h products then reaches h / alpha. It is at most the mean, so that it is an e-value at any fixed time as well.
 
-    Parameters
-    ----------
-    log_densities, means : (t, b), (t, 2)
-        As for :func:`log_product`.
-    step : (t,)
-        Number of each time, increasing.
-    lag : int
-        The lag h, at least 1.
+    Shapes: log_densities (t, b), means (t, 2), step (t,).
 
-    References
-    ----------
-    Henzi, Ziegel (2022), "Valid sequential inference on probability forecast performance", Biometrika 109, and its
-    correction. Arnold, Henzi, Ziegel (2023).
+    Source: Henzi, Ziegel (2022), "Valid sequential inference on probability forecast performance", Biometrika 109, and
+    its correction. Arnold, Henzi, Ziegel (2023).
     """
     best = np.full(len(step), -np.inf)
     for phase in range(lag):
@@ -181,10 +146,7 @@ def change_point(log_densities: Values) -> int:
 
     The segment ends at the last time; all starts and all beta densities are compared.
 
-    Parameters
-    ----------
-    log_densities : (t, b)
-        Logs of the means of beta densities over the rows of each time.
+    Shapes: log_densities (t, b).
     """
     best, found = -np.inf, 0
     for density in log_densities.T:

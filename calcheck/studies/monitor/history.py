@@ -41,30 +41,15 @@ MOST_STEPS = 1_000  # Maximum lag: each lag has as many products
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The rows of t pairs of a time and a horizon, summarized, in ascending order.
+    """The rows of t pairs of a time and a horizon, summarized, in ascending order."""
 
-    Parameters
-    ----------
-    times : (t,)
-        Target times: datetime64, or float64.
-    horizons : (t,)
-        Horizons, in steps of the times.
-    rows : (t,)
-        Number of rows.
-    log_densities : (t, b)
-        Logs of the means of beta densities at the PIT values of the rows; inf if a target has probability 0.
-    means : (t, 2)
-        Means of u and of |2u - 1|.
-    components : (t, 4)
-        Means of the components of the PIT.
-    """
-
-    times: Times
-    horizons: Integers
-    rows: Integers
+    times: Times  # (t,), target times: datetime64, or float64
+    horizons: Integers  # (t,), horizons, in steps of the times
+    rows: Integers  # (t,)
+    # (t, b), logs of the means of beta densities at the PIT values of the rows; inf if a target has probability 0
     log_densities: Values
-    means: Values
-    components: Values
+    means: Values  # (t, 2), means of u and of |2u - 1|
+    components: Values  # (t, 4), means of the components of the PIT
 
     def __len__(self) -> int:
         return len(self.times)
@@ -105,14 +90,7 @@ def summarize(rows: Predictions, times: Times, horizons: Integers, run: Run) -> 
     PIT values of distributions with jumps are randomized by a hash of the target, the distribution, the time and the
     horizon of each row, so that they do not depend on other rows.
 
-    Parameters
-    ----------
-    rows : Predictions
-        Rows with targets and distributions, in any order.
-    times, horizons : (n,)
-        Target time and horizon of each row.
-    run : Run
-        The seed.
+    Shapes: times, horizons (n,).
     """
     seed = int(run.rng(RandomStream.RANDOMIZATION).integers(1 << 63))
     steps, step = np.unique(times, return_inverse=True)
@@ -134,18 +112,7 @@ def summarize(rows: Predictions, times: Times, horizons: Integers, run: Run) -> 
 
 
 def concatenate(pieces: Sequence[tuple[str, History]]) -> History:
-    """Return the history of several pieces, which follow each other in time for each horizon.
-
-    Parameters
-    ----------
-    pieces : sequence of (str, History)
-        Names for messages, and histories.
-
-    Raises
-    ------
-    DataError
-        A piece has a time of an earlier piece, or one before it; or some times are dates and others numbers.
-    """
+    """Return the history of several pieces, which follow each other in time for each horizon."""
     total = pieces[0][1]
     for (before, _), (name, piece) in pairwise(pieces):
         _require_later(total, piece, before, name)

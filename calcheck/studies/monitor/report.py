@@ -43,17 +43,7 @@ FAULTS = {
 
 
 def monitor_report(state: MonitorState, *, level: float, run: Run | None = None) -> Report:
-    """Return the report of a state: the e-process, and metrics by window and horizon.
-
-    Parameters
-    ----------
-    state : MonitorState
-        The rows so far.
-    level : float
-        Probability of ever raising a false alarm if the model is right, in (0, 0.5].
-    run : Run, optional
-        The confidence of the limits of perfect models.
-    """
+    """Return the report of a state: the e-process, and metrics by window and horizon."""
     from calcheck.core.version import __version__
 
     run = run or Run()

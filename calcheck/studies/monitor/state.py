@@ -35,13 +35,7 @@ MAX_LEVEL = 0.5
 
 @dataclass(frozen=True)
 class MonitorOptions:
-    """What is monitored, and when there is an alarm.
-
-    Raises
-    ------
-    OptionError
-        The level is out of range, or the window is invalid.
-    """
+    """What is monitored, and when there is an alarm."""
 
     time: str | None = option(
         None,
@@ -86,40 +80,20 @@ class MonitorOptions:
 
 @dataclass(frozen=True, eq=False)
 class MonitorState:
-    """What is known about a model up to some time, from which the next run continues.
+    """What is known about a model up to some time, from which the next run continues."""
 
-    Parameters
-    ----------
-    input : Input
-        The files.
-    options : MonitorOptions
-        The columns and the window; the level belongs to each report.
-    metrics : tuple of Metric
-        Metrics by window.
-    seed : int
-        Seed of the random numbers.
-    history : History
-        What the e-process needs.
-    windows, horizons : GroupSums
-        Sums of the columns of metrics by window, or by groups of times if no window is stated; and by horizon.
-    null_metrics : tuple of str
-        Metrics whose replicates show what a perfect model scores.
-    skipped : tuple of Skipped
-        Metrics that do not apply.
-    warnings : tuple of Message
-        Warnings about the rows.
-    """
-
-    input: Input
-    options: MonitorOptions
-    metrics: tuple[Metric[Any], ...]
-    seed: int
-    history: History
+    input: Input  # The files
+    options: MonitorOptions  # The columns and the window; the level belongs to each report
+    metrics: tuple[Metric[Any], ...]  # Metrics by window
+    seed: int  # Seed of the random numbers
+    history: History  # What the e-process needs
+    # windows, horizons: sums of the columns of metrics by window, or by groups of times if no window is stated; and by
+    # horizon
     windows: GroupSums
     horizons: GroupSums
-    null_metrics: tuple[str, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    warnings: tuple[Message, ...] = ()
+    null_metrics: tuple[str, ...] = ()  # Metrics whose replicates show what a perfect model scores
+    skipped: tuple[Skipped, ...] = ()  # Metrics that do not apply
+    warnings: tuple[Message, ...] = ()  # Warnings about the rows
 
     @property
     def replicates(self) -> int:
@@ -132,15 +106,7 @@ class MonitorState:
 
 
 def join_states(states: Sequence[MonitorState]) -> MonitorState:
-    """Return the state after the rows of several states, which follow each other in time.
-
-    Raises
-    ------
-    DataError
-        The states have the same rows, or are out of order.
-    OptionError
-        The states have different columns, windows, metrics, seeds or replicates.
-    """
+    """Return the state after the rows of several states, which follow each other in time."""
     first = states[0]
     for other in states[1:]:
         if difference := _difference(first, other):
@@ -194,13 +160,7 @@ SUMS = "sums"
 
 
 def write_monitor_state(path: str, state: MonitorState) -> None:
-    """Write a state to a file; an existing file is replaced on success only.
-
-    Raises
-    ------
-    FileError
-        The file cannot be written.
-    """
+    """Write a state to a file; an existing file is replaced on success only."""
     from calcheck.core.version import __version__
 
     header = {
@@ -228,13 +188,7 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_monitor_state(path: str) -> MonitorState:
-    """Return a state from a file, without executing any code from it.
-
-    Raises
-    ------
-    FileError
-        The file is not such a state, is of another version, or is damaged.
-    """
+    """Return a state from a file, without executing any code from it."""
     header, arrays = read_archive(path, MONITOR_STATE, VERSION)
     with damage_as_error(path):
         return _state(header, arrays)

@@ -57,27 +57,7 @@ def observe(
     earlier: MonitorState | None = None,
     run: Run | None = None,
 ) -> MonitorState:
-    """Return the state after the rows of a source.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets, and the columns of the options, in any order.
-    options : MonitorOptions
-        The columns and the window.
-    metrics : sequence of Metric
-        Metrics by window, which are functions of means over rows.
-    earlier : MonitorState, optional
-        The state before; the rows must be later.
-    run : Run, optional
-        Seed and replicates.
-
-    Raises
-    ------
-    DataError
-        A column is missing, a value is no time or horizon, the targets have no PIT values, or rows are not later than
-        those of the state.
-    """
+    """Return the state after the rows of a source."""
     run = run or Run()
     rows = source.predictions()
     if reason := inapplicable_reason(METRICS["pit"], rows):
@@ -115,13 +95,7 @@ def _times(rows: Predictions, options: MonitorOptions) -> NDArray[Any]:
 
 
 def _horizons(rows: Predictions, options: MonitorOptions) -> NDArray[np.int64]:
-    """Return the horizon of each row, (n,).
-
-    Raises
-    ------
-    DataError
-        A horizon is no whole number, or too large.
-    """
+    """Return the horizon of each row, (n,)."""
     if options.constant_horizon is not None:
         return np.full(len(rows), options.constant_horizon, dtype=np.int64)
     name = str(options.horizon)
@@ -137,13 +111,7 @@ def _horizons(rows: Predictions, options: MonitorOptions) -> NDArray[np.int64]:
 
 
 def _require_once(rows: Predictions, times: NDArray[Any], horizons: NDArray[np.int64]) -> None:
-    """Raise unless each key occurs at most once per time and horizon: a station has one row a day.
-
-    Raises
-    ------
-    DataError
-        A row is repeated.
-    """
+    """Raise unless each key occurs at most once per time and horizon: a station has one row a day."""
     if rows.id is None:
         return
     found: dict[Any, int] = {}

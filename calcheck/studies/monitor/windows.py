@@ -24,20 +24,11 @@ MOST_GROUPS = 400  # Maximum number of groups of times whose sums a state keeps 
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums of columns over g groups of rows.
+    """Sums of columns over g groups of rows."""
 
-    Parameters
-    ----------
-    keys : (g,)
-        Groups in ascending order: starts of windows, or horizons.
-    rows : (g,)
-        Number of rows.
-    sums : mapping
-        For each column of a metric, named ``metric.column``, its sums (g, 1 + R): of the data, then of replicates.
-    """
-
-    keys: NDArray[Any]
-    rows: NDArray[np.int64]
+    keys: NDArray[Any]  # (g,), groups in ascending order: starts of windows, or horizons
+    rows: NDArray[np.int64]  # (g,)
+    # For each column of a metric, named `metric.column`, its sums (g, 1 + R): of the data, then of replicates
     sums: Mapping[str, Values]
 
     def add(self, other: GroupSums) -> GroupSums:
@@ -67,15 +58,12 @@ class GroupSums:
 
 
 class Adder:
-    """Adds up columns by group, one data set after the other.
+    """Adds up columns by group, one data set after the other."""
 
-    Parameters
-    ----------
-    keys : (n,)
-        Group of each row.
-    """
-
-    def __init__(self, keys: NDArray[Any]) -> None:
+    def __init__(
+        self,
+        keys: NDArray[Any],  # (n,), group of each row
+    ) -> None:
         self._keys, self._codes = np.unique(keys, return_inverse=True)
         self._sums: dict[str, list[Values]] = {}
 
@@ -97,12 +85,7 @@ def kept_window(stated: str | None, steps: Times) -> Window:
     Default windows depend on the number of all times, which later rows change. Groups have a power of 2 of times, so
     that groups of fewer times are parts of them.
 
-    Parameters
-    ----------
-    stated : str, optional
-        The window that the options state.
-    steps : (s,)
-        The different times.
+    Shapes: steps (s,).
     """
     return Window(count=_times_per_group(len(steps))) if stated is None else Window.parse(stated)
 

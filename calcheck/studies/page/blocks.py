@@ -14,71 +14,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with its numbers.
-
-    Parameters
-    ----------
-    picture : Picture
-        The picture.
-    numbers : tuple of Table
-        What it shows, in numbers.
-    """
+    """A picture with its numbers."""
 
     picture: Picture
-    numbers: tuple[Table, ...] = ()
+    numbers: tuple[Table, ...] = ()  # What it shows, in numbers
 
 
 @dataclass(frozen=True)
 class LinkedMap:
-    """A map of which regions can be selected; a table and a histogram show what is in the region.
+    """A map of which regions can be selected; a table and a histogram show what is in the region."""
 
-    Parameters
-    ----------
-    picture : Picture
-        The map, with one panel whose first mark is the cells.
-    histogram : Picture, optional
-        Histogram of all rows, with one panel.
-    table : Table
-        Quantities of all rows.
-    data : dict
-        Sums over the rows of each cell, as JSON.
-    """
-
-    picture: Picture
-    histogram: Picture | None
-    table: Table
-    data: dict[str, Any]
+    picture: Picture  # The map, with one panel whose first mark is the cells
+    histogram: Picture | None  # Histogram of all rows, with one panel
+    table: Table  # Quantities of all rows
+    data: dict[str, Any]  # Sums over the rows of each cell, as JSON
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that are shown on request.
+    """Blocks that are shown on request."""
 
-    Parameters
-    ----------
-    title : str
-        What is shown.
-    blocks : tuple of PageBlock
-        The blocks.
-    """
-
-    title: str
+    title: str  # What is shown
     blocks: tuple[PageBlock, ...]
 
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading.
+    """Blocks under a heading."""
 
-    Parameters
-    ----------
-    title : str
-        The heading.
-    blocks : tuple of PageBlock
-        The blocks.
-    """
-
-    title: str
+    title: str  # The heading
     blocks: tuple[PageBlock, ...]
 
 
@@ -91,18 +55,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Data:
-    """Data for programs that read the page, which it does not show.
+    """Data for programs that read the page, which it does not show."""
 
-    Parameters
-    ----------
-    kind : str
-        What the data are.
-    content : str
-        The data, as JSON.
-    """
-
-    kind: str
-    content: str
+    kind: str  # What the data are
+    content: str  # The data, as JSON
 
 
 PageBlock = Block | Figure | LinkedMap | Folded | Section | Row | Data
@@ -110,18 +66,8 @@ PageBlock = Block | Figure | LinkedMap | Folded | Section | Row | Data
 
 @dataclass(frozen=True)
 class Page:
-    """A document for a browser, with sections, pictures and data.
-
-    Parameters
-    ----------
-    title : str
-        Title.
-    blocks : tuple of PageBlock
-        Content, in order.
-    calcheck : str
-        Version of calcheck that made the page.
-    """
+    """A document for a browser, with sections, pictures and data."""
 
     title: str
-    blocks: tuple[PageBlock, ...]
-    calcheck: str = ""
+    blocks: tuple[PageBlock, ...]  # Content, in order
+    calcheck: str = ""  # Version of calcheck that made the page

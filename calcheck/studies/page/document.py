@@ -114,26 +114,13 @@ DIGITS = 7  # Significant digits of sums in the data of a map
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """A quantity of g groups, with its limits for right models.
+    """A quantity of g groups, with its limits for right models."""
 
-    Parameters
-    ----------
-    key : str
-        Its name in the data of a map.
-    name : str
-        Its name.
-    values : (g,)
-        Values.
-    limits : tuple of (g,), optional
-        Lower and upper limits; None if they are not known.
-    below, above : str
-        How a model is wrong if the value is below, or above its limits.
-    """
-
-    key: str
+    key: str  # Its name in the data of a map
     name: str
-    values: Values
-    limits: tuple[Values, Values] | None
+    values: Values  # (g,)
+    limits: tuple[Values, Values] | None  # (g,) each, lower and upper limits; None if they are not known
+    # below, above: how a model is wrong if the value is below, or above its limits
     below: str
     above: str
 
@@ -340,48 +327,20 @@ DEPENDENT_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class ModelReport:
-    """What a page shows of a model.
+    """What a page shows of a model."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    report : Report
-        Its report.
-    map : RegionMap, optional
-        Map of two variables.
-    no_map : str
-        Why there is no map, and no groups.
-    groups : tuple of ColumnGroups
-        Groups by columns of categories.
-    predictions : RowIntervals, optional
-        Intervals of some rows.
-    worst : list of dict
-        Rows with the largest errors for their uncertainties.
-    recalibration : tuple of blocks
-        A correction that was fitted to other rows, with its report.
-    """
-
-    name: str
+    name: str  # Name of the model
     report: Report
-    map: RegionMap | None = None
-    no_map: str = ""
-    groups: tuple[ColumnGroups, ...] = ()
-    predictions: RowIntervals | None = None
-    worst: Sequence[dict[str, Any]] = ()
-    recalibration: tuple[PageBlock, ...] = ()
+    map: RegionMap | None = None  # Map of two variables
+    no_map: str = ""  # Why there is no map, and no groups
+    groups: tuple[ColumnGroups, ...] = ()  # Groups by columns of categories
+    predictions: RowIntervals | None = None  # Intervals of some rows
+    worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
+    recalibration: tuple[PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
 
 
 def page_of(models: Sequence[ModelReport], *, command: str = "") -> Page:
-    """Return the page of one or several models.
-
-    Parameters
-    ----------
-    models : sequence of ModelReport
-        The models, at least one.
-    command : str
-        The command line; "" if there is none.
-    """
+    """Return the page of one or several models."""
     sections = (
         _of_each("Conclusion", models, _conclusion, beside=True),
         Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),

@@ -36,30 +36,7 @@ def model_report(
     plot_by: Sequence[str] = (),
     used: Collection[str] = (),
 ) -> ModelReport:
-    """Return what a page shows of a model.
-
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    report : Report
-        Its report.
-    rows : Predictions
-        The rows of the report, with their other columns.
-    run : Run
-        Seed and confidence.
-    inputs : sequence of str
-        Names of the inputs, if they are columns.
-    plot_by : sequence of str
-        Two columns for the map; by default inputs, or what the predictions state.
-    used : collection of str
-        Columns that are no groups: targets, predictions, inputs and keys.
-
-    Raises
-    ------
-    DataError, OptionError
-        There are no two columns of numbers with these names.
-    """
+    """Return what a page shows of a model."""
     if reason := inapplicable_reason(Coverage, rows):
         return ModelReport(name, report, no_map=f"coverage {reason}")
     if is_weighted(report):

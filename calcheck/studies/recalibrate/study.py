@@ -48,35 +48,7 @@ NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
 @dataclass(frozen=True)
 class RecalibrationOptions:
-    """Options of a recalibration study.
-
-    Parameters
-    ----------
-    method : str
-        Method by name, steps joined by ``+``; ``"auto"`` chooses by cross-validation.
-    by : tuple of str
-        Columns, or ``"std"``, on which ``bias`` and ``local`` depend; by default the predicted deviation.
-    folds : int
-        Number of folds, from 2 to 100.
-    cluster, time : str or None
-        Column whose groups stay in one fold, or by which folds are blocks of time.
-    block : int or None
-        Number of consecutive times that depend on each other, or of rows without a column of times, whose folds are
-        blocks of rows.
-    score : str
-        ``"crps"``, ``"nll"`` or ``"interval"``.
-    bins : int
-        Number of bins of ``bvs``.
-    levels : tuple of float
-        Levels of the intervals that ``conformal`` makes of distributions.
-    relative : bool
-        Whether conformal scores are relative to the widths of intervals.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range.
-    """
+    """Options of a recalibration study."""
 
     method: str = option(
         AUTO,
@@ -148,35 +120,7 @@ def recalibrate(
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
 ) -> tuple[Report, RecalibrationMap]:
-    """Return which correction helps, what it changes on rows that were not used to fit it, and the correction.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets, to which corrections are fitted.
-    options : RecalibrationOptions, optional
-        Method and cross-validation.
-    other : Source, optional
-        Other predictions with targets, which are judged before and after as well.
-    metrics : sequence of Metric, optional
-        Metrics before and after; by default :func:`judges`.
-    run : Run, optional
-        Seed, resamples, replicates and progress.
-
-    Returns
-    -------
-    report : Report
-        First one result per method, with ``slice`` ``{"method": name}``, its mean score by cross-validation, and one
-        with ``{"method": name, "minus": "none"}``, the difference from no change. Then one per metric with
-        ``{"rows": "out of fold", "stage": "before"}``, ``"after"``, and the same for ``"other rows"``.
-    found : RecalibrationMap
-        The correction, fitted to all rows of the source.
-
-    Raises
-    ------
-    DataError
-        There are too few rows, the method does not apply, or the other rows are among those of the source.
-    """
+    """Return which correction helps, what it changes on rows that were not used to fit it, and the correction."""
     study = _Study(source, options or RecalibrationOptions(), run or Run())
     chosen = study.chosen
     metrics = judges() if metrics is None else metrics
@@ -365,24 +309,7 @@ def _with_warnings(results: Sequence[Result], warnings: tuple[Message, ...]) -> 
 def judge_map(
     source: Source, found: RecalibrationMap, *, metrics: Sequence[Metric[Any]] | None = None, run: Run | None = None
 ) -> Report:
-    """Return metrics of predictions before and after a correction that was fitted to other rows.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets.
-    found : RecalibrationMap
-        The correction.
-    metrics : sequence of Metric, optional
-        Metrics; by default :func:`judges`.
-    run : Run, optional
-        Seed, resamples, replicates and progress.
-
-    Raises
-    ------
-    DataError
-        The correction does not apply, or was fitted to the same file.
-    """
+    """Return metrics of predictions before and after a correction that was fitted to other rows."""
     run = run or Run()
     info, rows = source.input_info(), source.predictions()
     known = {file.sha256 for file in found.fitted_on}

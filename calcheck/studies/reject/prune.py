@@ -37,34 +37,7 @@ def prune(
     step: float = 1.0,
     run: Run | None = None,
 ) -> Report:
-    """Return metrics after removing the rows with the largest uncertainties, in steps [ZMS Fig. 2].
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets.
-    metrics : sequence of Metric
-        Metrics to compute.
-    max_percent, step : float
-        Maximum percentage of rows to remove, and step size in percent. Rows with equal uncertainties are removed
-        together. At most the stated percentage is removed, and steps that remove no further row are omitted.
-    run : Run, optional
-        Seed, confidence, resamples and progress.
-
-    Returns
-    -------
-    Report
-        One result for each metric and step; its ``slice`` states the removed percentage and the number of remaining
-        rows, and its ``details`` the change from the value of all rows. A warning at step 0 states when a metric leaves
-        its interval for all rows.
-
-    Raises
-    ------
-    OptionError
-        A percentage is not between 0 and 100 %, or there are too many steps.
-    DataError
-        No row can be removed.
-    """
+    """Return metrics after removing the rows with the largest uncertainties, in steps [ZMS Fig. 2]."""
     shares = RejectionGrid(step, max_percent).percentages()
     run = run or Run()
     rows = source.predictions()

@@ -58,21 +58,11 @@ HINDSIGHT = Message(
 
 @dataclass(frozen=True, eq=False)
 class Criteria:
-    """Values of the criteria for rejecting rows.
+    """Values of the criteria for rejecting rows."""
 
-    Parameters
-    ----------
-    values : dict
-        Values of each criterion, (n,), by name.
-    notes : dict
-        Warnings about each criterion, by name.
-    missing : tuple of Message
-        Why a default criterion is absent.
-    """
-
-    values: dict[str, Values]
-    notes: dict[str, tuple[Message, ...]]
-    missing: tuple[Message, ...] = ()
+    values: dict[str, Values]  # Values of each criterion, (n,), by name
+    notes: dict[str, tuple[Message, ...]]  # Warnings about each criterion, by name
+    missing: tuple[Message, ...] = ()  # Why a default criterion is absent
 
 
 def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
@@ -83,26 +73,7 @@ def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
 def compute_criteria(
     source: Source, at: Source | None, by: Sequence[str] | None, cce: Metric[Any], run: Run
 ) -> Criteria:
-    """Return the criteria of the rows of ``at``, or of ``source`` if that is None.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets, on which cce is fitted.
-    at : Source, optional
-        Other predictions.
-    by : sequence of str, optional
-        Names of the criteria; by default all that are not columns, without cce if there are no inputs.
-    cce : Metric
-        cce with its options.
-    run : Run
-        Seed, device, precision, memory.
-
-    Raises
-    ------
-    DataError
-        A requested criterion does not apply.
-    """
+    """Return the criteria of the rows of ``at``, or of ``source`` if that is None."""
     place, names = at or source, list(dict.fromkeys(WORDS if by is None else by))
     found = Criteria({}, {})
     if by is None and (reason := inapplicable_reason(type(cce), source.predictions())):
@@ -166,25 +137,13 @@ BY_CHANCE: IntervalKind = "random orders"
 
 @dataclass(frozen=True)
 class RejectionGrid:
-    """The rejected fractions of the rows.
+    """The rejected fractions of the rows."""
 
-    Parameters
-    ----------
-    step, max_percent : float
-        Step size and maximum, in percent of the rows. At most this many rows are rejected; rows with equal values are
-        rejected in equal parts.
-    coverage : float, optional
-        Fraction of rows to retain, for which the thresholds of the criteria are computed.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range, or there are too many steps.
-    """
-
+    # step, max_percent: step size and maximum, in percent of the rows. At most this many rows are rejected; rows with
+    # equal values are rejected in equal parts.
     step: float = 10.0
     max_percent: float = 90.0
-    coverage: float | None = None
+    coverage: float | None = None  # Fraction of rows to retain, for which the thresholds of the criteria are computed
 
     def __post_init__(self) -> None:
         if not 0 < self.max_percent < PERCENT:
@@ -220,43 +179,7 @@ def reject(
     steps: RejectionGrid | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Return metrics after rejecting the rows with the largest values of criteria, in steps [CCE C.1, Fig. 7].
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets.
-    metrics : sequence of Metric
-        Metrics to compute; they must be functions of means over rows.
-    by : sequence of str, optional
-        Criteria: ``"cce"``, ``"std"``, ``"random"``, or columns. By default the first three, without cce if there are
-        no inputs.
-    cce : Metric, optional
-        cce with its options.
-    at : Source, optional
-        Other predictions with targets. Their rows are rejected instead, by cce fitted on ``source`` and evaluated at
-        their inputs.
-    steps : RejectionGrid, optional
-        Rejected fractions.
-    run : Run, optional
-        Seed, confidence, resamples and progress.
-
-    Returns
-    -------
-    Report
-        For each metric and criterion: one result per rejected fraction, with ``slice`` ``{"by": "cce", "rejected":
-        "10 %", "rows": 1063}``; the area under that curve (``"rejected": "area"``); the difference of the area from
-        random rejection (``"minus": "random"``), with its p-value from random orders; and, with ``coverage``, one
-        result for the rows at or below a ``threshold``. The limits at the rejected fractions form a simultaneous band:
-        95 % of the whole curves of random orders, or of resampled rows, are inside everywhere.
-
-    Raises
-    ------
-    OptionError
-        A metric is not a function of means over rows.
-    DataError
-        A criterion does not apply.
-    """
+    """Return metrics after rejecting the rows with the largest values of criteria, in steps [CCE C.1, Fig. 7]."""
     steps, cce = steps or RejectionGrid(), cce or Cce()
     _require_means(metrics)
     run, place, found = run or Run(), at or source, list[Any]()

@@ -38,30 +38,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """A metric of all rows, which has groups.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    basis : Basis
-        The basis of its verdicts.
-    source : Source
-        What it compares: the rows, or another outcome of them.
-    fit : Any
-        Its fit to all rows.
-    rows : RowResults
-        Its results by row.
-    refit : bool
-        Whether it is fitted to the rows of each group alone.
-    """
+    """A metric of all rows, which has groups."""
 
     metric: Metric[Any]
-    basis: Basis
-    source: Source
-    fit: Any
+    basis: Basis  # The basis of its verdicts
+    source: Source  # What it compares: the rows, or another outcome of them
+    fit: Any  # Its fit to all rows
     rows: RowResults
-    refit: bool
+    refit: bool  # Whether it is fitted to the rows of each group alone
 
     @property
     def has_rows(self) -> bool:
@@ -77,18 +61,7 @@ def groups_of_fit(
     Replicates are those of the same fit, with the kernel on targets of the data, so that rows of other groups do not
     matter. If values are known at a sample of the rows only, as for a Nyström approximation, means are over the sample.
 
-    Parameters
-    ----------
-    found : FittedRows
-        The metric of all rows.
-    groups : sequence of (m,)
-        The rows of each group.
-    simulation : NullSimulator
-        Replicates of all rows.
-    run : Run
-        Seed and progress.
-    fewest : int
-        Minimum number of rows with values of a group that has a null distribution.
+    Shapes: groups (m,) each.
     """
     rows = found.rows
     (name, values), *_ = rows.columns.items()
@@ -147,13 +120,7 @@ def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _Pointwi
 def refitted_groups(
     found: FittedRows, groups: Sequence[NDArray[np.intp]], simulation: NullSimulator, run: Run, fewest: int
 ) -> Iterator[Fitted]:
-    """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates.
-
-    Parameters
-    ----------
-    found, groups, simulation, run, fewest
-        As for :func:`groups_of_fit`.
-    """
+    """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates."""
     quiet = run.quiet()
     for number, group in enumerate(groups):
         try:
@@ -199,26 +166,14 @@ def clusters_within(clusters: Clusters, rows: NDArray[np.intp]) -> Clusters | No
 
 
 class DependentGroups:
-    """Columns of a metric in the data, and their moments over replicates, by group.
-
-    Parameters
-    ----------
-    metric : Metric
-        A function of means of columns.
-    columns : dict
-        The columns of the data, (n,) each.
-    groups : sequence of (m,)
-        The rows of each group.
-    clusters : Clusters
-        The clusters of all rows.
-    """
+    """Columns of a metric in the data, and their moments over replicates, by group."""
 
     def __init__(
         self,
-        metric: Metric[Any],
-        columns: dict[str, Values],
-        groups: Sequence[NDArray[np.intp]],
-        clusters: Clusters,
+        metric: Metric[Any],  # A function of means of columns
+        columns: dict[str, Values],  # The columns of the data, (n,) each
+        groups: Sequence[NDArray[np.intp]],  # (m,) each, the rows of each group
+        clusters: Clusters,  # The clusters of all rows
     ) -> None:
         self.metric, self.groups, self.clusters = metric, groups, clusters
         self.names = tuple(columns)
@@ -268,34 +223,13 @@ class DependentGroups:
 
 def dependent_group_values(
     metrics: Sequence[Metric[Any]],
-    groups: Sequence[NDArray[np.intp]],
+    groups: Sequence[NDArray[np.intp]],  # (m,) each
     clusters: Clusters,
     simulation: NullSimulator,
     statistic: Statistic,
     run: Run,
 ) -> list[list[Values | None]]:
-    """Return the values of perfect models by metric and group, (r,) each, with the same multipliers of clusters.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric
-        Functions of means of columns.
-    groups : sequence of (m,)
-        The rows of each group.
-    clusters : Clusters
-        The clusters of all rows.
-    simulation : NullSimulator
-        Replicates of all rows.
-    statistic : callable
-        Returns what is compared with replicates, given a metric and means.
-    run : Run
-        The seed.
-
-    Returns
-    -------
-    list of list
-        None for a group with fewer than five clusters.
-    """
+    """Return the values of perfect models by metric and group, (r,) each, with the same multipliers of clusters."""
     quiet = run.quiet()
     source = InMemory(simulation.rows)
     found = [DependentGroups(each, each.evaluate(None, source, quiet).columns, groups, clusters) for each in metrics]

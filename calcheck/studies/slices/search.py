@@ -54,16 +54,13 @@ class TreeSearch:
     p-value of a node is the share of data sets of which any node has as large an excess, for either score; that of a
     split, the share of which any split has as large a gain. Splits are kept that are significant or above such splits,
     or above a significant node that is below none: a fault that is the same in all rows needs no split.
-
-    Parameters
-    ----------
-    searched : SearchedRows
-        The rows.
-    depth : int
-        Maximum number of splits above a leaf.
     """
 
-    def __init__(self, searched: SearchedRows, depth: int) -> None:
+    def __init__(
+        self,
+        searched: SearchedRows,
+        depth: int,  # Maximum number of splits above a leaf
+    ) -> None:
         self.searched, self.depth = searched, depth
 
     @cached_property
@@ -229,37 +226,6 @@ def search_regions(
 ) -> Report:
     """Return the regions of the inputs where a model deviates most from a perfect one.
 
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets, and the columns.
-    options : SearchOptions, optional
-        Columns, bins and sizes.
-    metrics : sequence of Metric, optional
-        Metrics that describe the regions; by default :func:`group_metrics`.
-    run : Run, optional
-        Seed, confidence and replicates.
-    sink : callable, optional
-        Receives the rows, and columns of each row by name: ``region``, the number of the first region in the report
-        that it is in, or 0; and ``cluster``, the number of its cluster of the embedding.
-
-    Returns
-    -------
-    Report
-        For each region found one result per metric, with ``slice`` ``{"group": "age>60 and bmi<=24", "filter":
-        "--filter 'age>60' --filter 'bmi<=24'", "rows": 412, "score": "dispersion"}``; if none is found, for the region
-        that deviates most. ``p_value_adjusted`` is over all regions and both scores, and belongs to the metrics of the
-        fault. The conclusion says what is wrong where, or what size of fault would have been found. If curves are
-        requested, the first result has the map of its region. With a depth, there are results of each leaf of a tree,
-        whose nodes are in the settings.
-
-    Raises
-    ------
-    DataError
-        There are no columns, too many, or the distributions are not fully specified.
-
-    Notes
-    -----
     Regions are runs of quantile bins of one column, rectangles of two columns, and categories; they depend on inputs
     only. The scores of the rows are functions of the PIT (:mod:`calcheck.regions.scan`). The sum of a score over a
     region, in units of its standard deviation and less a penalty for small regions, is compared with the maximum over

@@ -45,15 +45,7 @@ if TYPE_CHECKING:
 
 
 def conclude_groups(results: Sequence[Result], impossible: Mapping[str, int]) -> Conclusion | None:
-    """Return what is wrong in which groups; None if no group is judged.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        Metrics of groups.
-    impossible : mapping
-        The number of targets with probability 0 in each group that has any, by label.
-    """
+    """Return what is wrong in which groups; None if no group is judged."""
     if all(result.verdict == "none" for result in results) and not impossible:
         return None
     others = [result for result in results if not result.is_impossible]
@@ -117,28 +109,7 @@ DIRECTIONS = {"dispersion": ("too-wide", "too-narrow"), "bias": ("predictions-to
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search for regions.
-
-    Parameters
-    ----------
-    columns : tuple of str, optional
-        Columns, and ``"mean"`` and ``"std"`` for the predicted ones; by default all inputs and columns without a role.
-    bins : int
-        Number of quantile bins per column.
-    embedding_clusters : int
-        Number of clusters of an embedding; 0 for none.
-    min_rows : int, optional
-        Minimum number of rows of a region; by default 50, or 2 % of the rows if that is more.
-    most : int
-        Maximum number of regions in the report.
-    depth : int, optional
-        Depth of a tree that summarizes instead.
-
-    Raises
-    ------
-    OptionError
-        A number is out of range.
-    """
+    """Options of a search for regions."""
 
     columns: tuple[str, ...] | None = option(
         None,
@@ -181,27 +152,13 @@ class SearchOptions:
 
 
 class FoundRegion(NamedTuple):
-    """A region that a search found.
+    """A region that a search found."""
 
-    Parameters
-    ----------
-    conditions : tuple of Condition
-        Conditions of its rows; none for all rows.
-    rows : (m,)
-        Numbers of its rows.
-    score : int
-        The score that deviates most.
-    deviation : float
-        How far it deviates, with its sign.
-    p_value : float
-        Probability that a perfect model deviates as much anywhere.
-    """
-
-    conditions: tuple[Condition, ...]
-    rows: NDArray[np.intp]
-    score: int
-    deviation: float
-    p_value: float
+    conditions: tuple[Condition, ...]  # Conditions of its rows; none for all rows
+    rows: NDArray[np.intp]  # (m,)
+    score: int  # The score that deviates most
+    deviation: float  # How far it deviates, with its sign
+    p_value: float  # Probability that a perfect model deviates as much anywhere
 
     @property
     def slice(self) -> dict[str, Any]:
@@ -220,28 +177,15 @@ class FoundRegion(NamedTuple):
 
 
 class SearchedRows:
-    """Rows in whose columns regions are searched.
+    """Rows in whose columns regions are searched."""
 
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets, and the columns.
-    options : SearchOptions
-        Columns, bins and sizes.
-    run : Run
-        Seed, confidence and replicates.
-    metrics : sequence of Metric
-        Metrics that describe regions.
-
-    Raises
-    ------
-    DataError
-        The distributions are not fully specified, or there are several targets per row.
-    OptionError
-        There are too few replicates.
-    """
-
-    def __init__(self, source: Source, options: SearchOptions, run: Run, metrics: Sequence[Metric[Any]]) -> None:
+    def __init__(
+        self,
+        source: Source,  # Predictions with targets, and the columns
+        options: SearchOptions,  # Columns, bins and sizes
+        run: Run,  # Seed, confidence and replicates
+        metrics: Sequence[Metric[Any]],  # Metrics that describe regions
+    ) -> None:
         self.source, self.options, self.run = source, options, run
         self.rows = source.predictions()
         self._require_distributions()
@@ -269,13 +213,7 @@ class SearchedRows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that are searched.
-
-        Raises
-        ------
-        DataError
-            There are none, or too many.
-        """
+        """Names of the columns that are searched."""
         named = self.options.columns
         if named is not None:
             named = tuple(name for name in named if name != EMBEDDING)
@@ -300,13 +238,7 @@ class SearchedRows:
 
     @cached_property
     def clusters(self) -> EmbeddingClusters | None:
-        """The clusters of the embedding; None if there is no embedding, or if they are not searched.
-
-        Raises
-        ------
-        DataError
-            The embedding is named, and there is none.
-        """
+        """The clusters of the embedding; None if there is no embedding, or if they are not searched."""
         known = self.rows.x is not None and self.rows.has_embedding
         if not known and self.options.columns is not None and EMBEDDING in self.options.columns:
             msg = "there is no embedding, in whose clusters regions are searched. Pass --embedding"

@@ -87,38 +87,7 @@ def by_groups(
     refit: bool = False,
     run: Run | None = None,
 ) -> Report:
-    """Return metrics of all rows, of the groups of each column, and of the groups of all columns together.
-
-    Parameters
-    ----------
-    source : Source
-        Predictions with targets, and the columns.
-    by : sequence of Cut
-        The columns, and how they are cut.
-    metrics : sequence of Metric, optional
-        Metrics to compute, which are functions of means over rows or have a value at each input (cce), which is
-        averaged over the group; by default :func:`group_metrics`.
-    min_rows : int, optional
-        Minimum number of rows of a group that is judged; by default 30.
-    refit : bool
-        Whether metrics that are no means over rows are computed on the rows of each group alone.
-    run : Run, optional
-        Seed, confidence, resamples and replicates.
-
-    Returns
-    -------
-    Report
-        For each group one result per metric, with ``slice`` ``{"group": "sex=f", "filter": "--filter sex=f", "rows":
-        207}``. ``p_value_adjusted`` is adjusted over all groups and metrics on the same replicates, and decides the
-        verdict. The conclusion says what is wrong in which groups.
-
-    Raises
-    ------
-    DataError
-        A column cannot be cut into groups, or there are too many groups.
-    OptionError
-        A number is out of range.
-    """
+    """Return metrics of all rows, of the groups of each column, and of the groups of all columns together."""
     if min_rows is not None and min_rows < 1:
         msg = f"--min-rows must be at least 1, got {min_rows}"
         raise OptionError(msg)

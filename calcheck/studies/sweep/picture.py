@@ -22,13 +22,7 @@ PERCENT = " %"
 
 
 def require_few_panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> None:
-    """Raise, before computing, if a plot would have too many panels.
-
-    Raises
-    ------
-    OptionError
-        The plot would have more than ``MOST_PANELS`` panels.
-    """
+    """Raise, before computing, if a plot would have too many panels."""
     panels = len(_panels(over, all_combinations=all_combinations))
     if panels > MOST_PANELS:
         msg = f"--plot draws at most {MOST_PANELS} panels, and --vary needs {panels:,}: vary fewer settings"

@@ -30,50 +30,26 @@ RANGE = re.compile(r"(?P<low>[^.:].*?)\.\.(?P<high>[^:]+)(?::(?P<count>\d+))?")
 
 @dataclass(frozen=True)
 class SweptSetting:
-    """A setting and its values.
+    """A setting and its values."""
 
-    Parameters
-    ----------
-    name : str
-        ``"subsample"``, or an option as on the command line without leading dashes: ``"gamma-y"``; several options
-        with equal values are joined: ``"gamma-x+gamma-y"``.
-    values : tuple
-        Values of the setting; for subsample, a fraction of the rows (float) or their number (int).
-    description : tuple of str
-        Values as text.
-    """
-
+    # "subsample", or an option as on the command line without leading dashes: "gamma-y"; several options with equal
+    # values are joined: "gamma-x+gamma-y"
     name: str
+    # Values of the setting; for subsample, a fraction of the rows (float) or their number (int)
     values: tuple[Any, ...]
-    description: tuple[str, ...]
+    description: tuple[str, ...]  # Values as text
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A point of a sweep: a metric with its options, and the number of rows.
+    """A point of a sweep: a metric with its options, and the number of rows."""
 
-    Parameters
-    ----------
-    description : dict
-        Values of the varied settings as text, by name; empty for the unchanged metric.
-    metric : Metric
-        Metric with its options.
-    size : float or int or None
-        Fraction of the rows, or their number; None for all rows.
-    """
-
-    description: dict[str, str]
-    metric: Metric[Any]
-    size: float | int | None = None
+    description: dict[str, str]  # Values of the varied settings as text, by name; empty for the unchanged metric
+    metric: Metric[Any]  # Metric with its options
+    size: float | int | None = None  # Fraction of the rows, or their number; None for all rows
 
     def rows(self, n: int) -> int:
-        """Return the number of rows at this point, out of n.
-
-        Raises
-        ------
-        OptionError
-            The number is not between 1 and n.
-        """
+        """Return the number of rows at this point, out of n."""
         if self.size is None:
             return n
         rows = round(n * self.size) if isinstance(self.size, float) else self.size
@@ -90,11 +66,6 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     """Return the setting in a text: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
 
     Several options that take equal values are joined by a plus: ``"gamma-x+gamma-y=0.1,0.5"``.
-
-    Raises
-    ------
-    OptionError
-        The metric does not have the setting, or a value is invalid.
     """
     spelled, equals, listed = (part.strip() for part in text.partition("="))
     name = spelled.removeprefix("--").replace("_", "-").replace(" ", "")
@@ -126,13 +97,7 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
 
 
 def _read(options: Sequence[Option], text: str, called: str) -> Any:
-    """Return the value of a text for options that are varied together.
-
-    Raises
-    ------
-    OptionError
-        The text is not a valid value of all options.
-    """
+    """Return the value of a text for options that are varied together."""
     value, *_ = [option.parse(text, called) for option in options]  # all of them check the text
     return value
 
@@ -142,11 +107,6 @@ def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetti
 
     For subsample, a fraction of the rows is a float from 0 to 1, and their number an int. Values of an option that is a
     list are lists: ``("levels", [[0.1, 0.9], [0.5]])``.
-
-    Raises
-    ------
-    OptionError
-        The metric does not have the setting, or a value is invalid.
     """
     spelled = name.rstrip("_")
     _require_named(name, metric)
@@ -164,13 +124,7 @@ def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetti
 
 
 def _require_named(name: str, metric: type[Metric[Any]]) -> None:
-    """Raise unless a metric has the setting, or all settings of a text that joins them.
-
-    Raises
-    ------
-    OptionError
-        It does not.
-    """
+    """Raise unless a metric has the setting, or all settings of a text that joins them."""
     named = {option.field: option for option in options_of(metric)}
     known = {SUBSAMPLE, *named, *(option.name for option in named.values())}
     parts = [part.strip().replace("-", "_") for part in name.split(TIE)]
@@ -181,13 +135,7 @@ def _require_named(name: str, metric: type[Metric[Any]]) -> None:
 
 
 def _require_sizes(values: Sequence[Any]) -> None:
-    """Raise unless values are fractions or numbers of rows, or text.
-
-    Raises
-    ------
-    OptionError
-        One of them is neither.
-    """
+    """Raise unless values are fractions or numbers of rows, or text."""
     for value in values:
         if isinstance(value, str) or (isinstance(value, float) and 0 < value <= 1):
             continue
@@ -206,13 +154,7 @@ def _listed(value: Any, name: str) -> str:
 
 
 def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinations: bool) -> list[SweepPoint]:
-    """Return the points of a sweep: the unchanged metric, then each value alone or all combinations of values.
-
-    Raises
-    ------
-    OptionError
-        A value is invalid for an option, a setting is given twice, or there are too many points.
-    """
+    """Return the points of a sweep: the unchanged metric, then each value alone or all combinations of values."""
     names = [name for each in varied for name in each.name.split(TIE)]
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)

@@ -85,37 +85,6 @@ def sweep(
     """Return a metric with one setting varied at a time, or with all combinations of settings [CCE C.3, Fig. 6].
 
     Settings and models for which the fit to the inputs is the same share that fit.
-
-    Parameters
-    ----------
-    models : sequence of Model
-        One model, or several on the same rows.
-    metric : Metric
-        Metric to compute; its options apply where they are not varied.
-    varied : sequence of SweptSetting
-        Settings to vary.
-    all_combinations : bool
-        Whether to compute all combinations of the values.
-    subsets : int
-        Number of random subsets for each size smaller than all rows; smaller subsets are nested in larger ones.
-    at : Source, optional
-        Inputs at which a conditional metric is evaluated.
-    run : Run, optional
-        Seed, device, precision, memory and progress.
-
-    Returns
-    -------
-    Report
-        One result per model with the unchanged metric, then one per model at each point. ``slice`` states the model,
-        if there are several, and the varied settings. ``details`` has the standard deviation over subsets, the model's
-        rank, and Kendall's tau between this ranking and that of the unchanged metric.
-
-    Raises
-    ------
-    DataError, FileError
-        The metric does not apply to a model, or the models do not have the same rows.
-    OptionError
-        A value is invalid for a setting.
     """
     run = run or Run()
     models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
@@ -304,17 +273,7 @@ def sweep_two_samples(
     grid: int | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Return a metric of two samples with one setting varied at a time, or with all combinations of settings.
-
-    Parameters
-    ----------
-    samples : PooledSamples
-        Both samples.
-    metric, varied, all_combinations, subsets, run
-        As for :func:`sweep`.
-    grid : int, optional
-        As for :func:`two_samples`; for inputs with several dimensions, the metric is evaluated at all rows.
-    """
+    """Return a metric of two samples with one setting varied at a time, or with all combinations of settings."""
     require_grid(grid, at=False)
     x = samples.predictions().x
     single = metric.info.conditional and x is not None and x.shape[1] == 1

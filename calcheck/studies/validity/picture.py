@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 def validity_picture(report: Report) -> Picture:
-    """Return the picture of a simulation: a curve per metric, with its limits, and the confidence of the intervals.
-
-    Raises
-    ------
-    OptionError
-        The uncertainties are those of a file, so there is no curve.
-    """
+    """Return the picture of a simulation: a curve per metric, with its limits, and the confidence of the intervals."""
     if any("nu" not in result.slice for result in report.results):
         msg = "--plot draws validity by --nu, and the uncertainties are those of FILE. Remove --plot or FILE"
         raise OptionError(msg)

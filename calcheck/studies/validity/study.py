@@ -41,21 +41,11 @@ T6_SCALE = (4 / 6) ** 0.5  # Student-t errors with 6 degrees of freedom then hav
 
 @dataclass(frozen=True)
 class Tails:
-    """Distribution of the predicted standard deviations of simulated data sets.
+    """Distribution of the predicted standard deviations of simulated data sets."""
 
-    Parameters
-    ----------
-    label : dict
-        Description, as the slice of results.
-    nu : float or None
-        Degrees of freedom: u^2 follows an inverse gamma distribution with shape and scale nu / 2.
-    observed : (n,), optional
-        Standard deviations that are drawn with replacement.
-    """
-
-    label: dict[str, Any]
-    nu: float | None = None
-    observed: Values | None = None
+    label: dict[str, Any]  # Description, as the slice of results
+    nu: float | None = None  # Degrees of freedom: u^2 follows an inverse gamma distribution with shape and scale nu / 2
+    observed: Values | None = None  # (n,), standard deviations that are drawn with replacement
 
     def draw(self, rng: Generator, rows: int) -> Values:
         """Return standard deviations, (rows,)."""
@@ -66,13 +56,7 @@ class Tails:
 
 
 def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
-    """Return the tails of simulated data sets: those of a file, or else one for each number of degrees of freedom.
-
-    Raises
-    ------
-    OptionError
-        Both are given, or a number of degrees of freedom is not positive or repeated.
-    """
+    """Return the tails of simulated data sets: those of a file, or else one for each number of degrees of freedom."""
     from calcheck.statistics.moments import uncertainties
 
     if source is not None and nu is not None:
@@ -94,23 +78,12 @@ def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
 
 @dataclass(frozen=True)
 class DataSets:
-    """Simulated data sets of right models.
+    """Simulated data sets of right models."""
 
-    Parameters
-    ----------
-    rows, sets : int
-        Number of rows of a data set, and number of data sets.
-    error_dist : str
-        Distribution of the errors relative to the standard deviations: normal, or Student-t with 6 degrees of freedom.
-
-    Raises
-    ------
-    OptionError
-        A number is out of range.
-    """
-
+    # rows, sets: number of rows of a data set, and number of data sets
     rows: int = ROWS
     sets: int = SETS
+    # Distribution of the errors relative to the standard deviations: normal, or Student-t with 6 degrees of freedom
     error_dist: Literal["normal", "t6"] = "normal"
 
     def __post_init__(self) -> None:
@@ -136,32 +109,7 @@ def validity(
     read: Input | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Return how often BCa intervals contain the value of a right model, on simulated data sets of right models.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric
-        Metrics whose value for a right model is known for any distribution of errors: zms and rce.
-    tails : sequence of Tails
-        Distributions of the predicted standard deviations.
-    data_sets : DataSets
-        The data sets.
-    read : Input, optional
-        The file of the standard deviations.
-    run : Run, optional
-        Seed, confidence, resamples (default: 1,500) and progress.
-
-    Returns
-    -------
-    Report
-        One result for each metric and distribution: the share of data sets, with Clopper-Pearson limits. The reference
-        is the confidence of the intervals, and the verdict is "fail" if the limits are below it.
-
-    Raises
-    ------
-    OptionError
-        The value of a metric for a right model is not known.
-    """
+    """Return how often BCa intervals contain the value of a right model, on simulated data sets of right models."""
     for metric in metrics:
         if not metric.info.distribution_free or metric.info.interval != "bca":
             rule = "takes metrics with an interval and a known value of right models: zms, rce"
