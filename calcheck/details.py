@@ -6,9 +6,9 @@ the fields, for the JSON Schema and the reference.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -19,9 +19,6 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""

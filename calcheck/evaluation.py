@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from calcheck.dependence.clusters import Clusters
 from calcheck.dependence.columns import find_clusters
-from calcheck.dependence.notice import input_warnings, noticed_effect
+from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.curves import CurveBands, curves_at_inputs
@@ -28,32 +31,18 @@ from calcheck.inference.null_distribution import (
 )
 from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict, with_adjusted
 from calcheck.inference.p_values import pointwise_p_values
-from calcheck.inference.verdicts import StatedShape, basis_of, infer, null_statistic_of, statistic_of
-from calcheck.metrics.base import ComparesOutcomes, Conditional, inapplicable_reason
-from calcheck.predictions import InMemory
-from calcheck.report import Report, Result, Skipped
+from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.inference.verdicts import Basis, StatedShape, basis_of, infer, null_statistic_of, statistic_of
+from calcheck.io.source import FileSource
+from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
+from calcheck.typing import AnyArray, Indices
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.dependence.notice import DesignEffect
-    from calcheck.distributions import Predictive
-    from calcheck.inference.results import NullDistribution, RowResults
-    from calcheck.inference.verdicts import Basis
-    from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Inference
-
-    Sink = Callable[[Metric[Any], Predictions, RowResults], None]
-
-    Referred = Callable[[Metric[Any], RowResults], bool]
-
-    Known = tuple[FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
+Sink = Callable[[Metric[Any], Predictions, RowResults], None]
+Referred = Callable[[Metric[Any], RowResults], bool]
+Known = tuple[FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
@@ -392,7 +381,7 @@ def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str
     return _listed(rows, shown, order[rows.columns["significant"][order]][:count])
 
 
-def _listed(rows: RowResults, shown: Predictions, chosen: NDArray[np.intp]) -> list[dict[str, Any]]:
+def _listed(rows: RowResults, shown: Predictions, chosen: Indices) -> list[dict[str, Any]]:
     """Return rows as dicts: row number, id, first column, p-value and the other columns of the input."""
     name, values = next(iter(rows.columns.items()))
     keys = {} if shown.id is None else {shown.id_name: shown.id}
@@ -402,7 +391,7 @@ def _listed(rows: RowResults, shown: Predictions, chosen: NDArray[np.intp]) -> l
     return [{label: _plain(column[row]) for label, column in columns.items()} for row in chosen]
 
 
-def _without(columns: Mapping[str, NDArray[Any]], names: set[str]) -> dict[str, NDArray[Any]]:
+def _without(columns: Mapping[str, AnyArray], names: set[str]) -> dict[str, AnyArray]:
     return {name: values for name, values in columns.items() if name not in names}
 
 
@@ -432,7 +421,7 @@ def _result(
     return Result.from_inference(metric.result(value if finite else None), complete)
 
 
-def with_input_columns(results: Mapping[str, NDArray[Any]], rows: Predictions) -> dict[str, NDArray[Any]]:
+def with_input_columns(results: Mapping[str, AnyArray], rows: Predictions) -> dict[str, AnyArray]:
     """Return the keys of the rows, their results, and the other columns of the input, (n,) each."""
     keys = {} if rows.id is None else {rows.id_name: rows.id}
     columns = {**keys, **results}

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import LazyInputs, load, take
+from calcheck.core.lazy_inputs import Inputs, LazyInputs, load, take
 from calcheck.core.validation import concat_columns, require_moderate
+from calcheck.distributions import Predictive
 from calcheck.distributions.base import REPEATED
-from calcheck.errors import DataError, ValuesError
+from calcheck.errors import DataError, Message, ValuesError
 from calcheck.report import Input
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.lazy_inputs import Inputs
-    from calcheck.distributions import Predictive
-    from calcheck.errors import Message
+from calcheck.typing import AnyArray, Floats, Indices, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +55,14 @@ class Predictions:
         A value is not finite, or a target is not a count although the family requires counts.
     """
 
-    y: NDArray[np.float64] | None = None
+    y: Values | None = None
     predictive: Predictive | None = None
     x: Inputs | None = None
     has_embedding: bool = True
-    id: NDArray[Any] | None = None
+    id: AnyArray | None = None
     id_name: str = "id"
-    row: NDArray[np.intp] | None = None
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    row: Indices | None = None
+    columns: Mapping[str, AnyArray] = field(default_factory=dict)
     input_columns: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -119,7 +113,7 @@ class Predictions:
         """Whether each input has repeated targets: ``y`` is (n, r, t)."""
         return self.y is not None and self.y.ndim == REPEATED
 
-    def targets(self) -> NDArray[np.float64]:
+    def targets(self) -> Values:
         """Return the targets.
 
         Raises
@@ -132,7 +126,7 @@ class Predictions:
             raise DataError(msg)
         return self.y
 
-    def inputs(self) -> NDArray[np.floating[Any]]:
+    def inputs(self) -> Floats:
         """Return the inputs as one array in memory, (n, d).
 
         Raises
@@ -179,7 +173,7 @@ class Predictions:
             raise DataError(msg)
         return self.predictive
 
-    def row_numbers(self) -> NDArray[np.intp]:
+    def row_numbers(self) -> Indices:
         """Return the row numbers in the file, (n,)."""
         return np.arange(len(self)) if self.row is None else self.row
 
@@ -188,14 +182,14 @@ class Predictions:
         absent: dict[str, Any] = dict.fromkeys(parts)
         return replace(self, row=self.row_numbers(), **absent)
 
-    def with_targets(self, y: NDArray[np.float64], predictive: Predictive) -> Self:
+    def with_targets(self, y: Values, predictive: Predictive) -> Self:
         """Return a copy with other targets and distributions of the same length, without validation."""
         changed = copy(self)  # skips the costly check of the inputs
         object.__setattr__(changed, "y", y)
         object.__setattr__(changed, "predictive", predictive)
         return changed
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+    def take(self, rows: Indices | slice) -> Self:
         """Return the selected rows, in the given order."""
         return replace(
             self,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from calcheck.errors import Message  # noqa: TC001 - stored reports are read by the types of fields
+from calcheck.errors import Message
 
 SCHEMA_VERSION = 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
@@ -14,6 +14,7 @@ from calcheck.conclusion import conclude
 from calcheck.errors import DataError, OptionError, keyword_messages, message_prefix, with_suggestion
 from calcheck.execution.backend import Precision
 from calcheck.execution.run import RowDependence, Run, parse_memory
+from calcheck.inference.results import RowResults
 from calcheck.io import read
 from calcheck.io.arguments import ColumnArguments, levels_of
 from calcheck.io.arrays import matrix_of
@@ -31,13 +32,14 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration.methods import AUTO
 from calcheck.regions.binning import Cut
 from calcheck.render.cells import skip_reasons
+from calcheck.report import Report, Skipped
 from calcheck.storage.file_lock import exclusive
 from calcheck.studies.compare.document import comparison_document
 from calcheck.studies.compare.picture import comparison_picture
 from calcheck.studies.monitor.document import monitor_document
 from calcheck.studies.monitor.picture import monitor_picture
 from calcheck.studies.monitor.report import monitor_report
-from calcheck.studies.monitor.state import MonitorOptions, read_monitor_state, write_monitor_state
+from calcheck.studies.monitor.state import MonitorOptions, MonitorState, read_monitor_state, write_monitor_state
 from calcheck.studies.monitor.study import observe, window_metrics
 from calcheck.studies.recalibrate import study as recalibration
 from calcheck.studies.recalibrate.study import RecalibrationOptions, judges
@@ -52,13 +54,7 @@ from calcheck.studies.slices.study import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep import study as settings_study
 from calcheck.studies.sweep.document import sweep_document
 from calcheck.studies.sweep.picture import sweep_picture
-from calcheck.studies.sweep.settings import from_values
-
-if TYPE_CHECKING:
-    from calcheck.inference.results import RowResults
-    from calcheck.report import Report, Skipped
-    from calcheck.studies.monitor.state import MonitorState
-    from calcheck.studies.sweep.settings import SweptSetting
+from calcheck.studies.sweep.settings import SweptSetting, from_values
 
 AnyMetric: TypeAlias = Metric[Any]
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"

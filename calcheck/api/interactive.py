@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from os import PathLike, fspath
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from calcheck.charts import image
+from calcheck.charts.picture import Picture
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
@@ -17,27 +19,22 @@ from calcheck.execution.run import Run
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.metrics import canonical_name
+from calcheck.predictions import Predictions, Source
 from calcheck.render import terminal
 from calcheck.render.csv import NUMBERS, metric_lines
+from calcheck.render.document import Document
 from calcheck.render.html import render, render_fragment
 from calcheck.render.pictures import metric_pictures
 from calcheck.render.report_document import report_document
-from calcheck.report import Report
+from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
 from calcheck.studies.page import html as pages_html
 from calcheck.studies.page.document import ModelReport, page_of
 from calcheck.studies.page.models import model_report
+from calcheck.typing import AnyArray, Indices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pandas as pd
-    from numpy.typing import NDArray
-
-    from calcheck.charts.picture import Picture
-    from calcheck.predictions import Predictions, Source
-    from calcheck.render.document import Document
-    from calcheck.report import Result
 
 DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
 """The dtype of a column of objects, by what pandas infers."""
@@ -60,8 +57,8 @@ class PointwiseResults:
     """
 
     metric: str
-    columns: dict[str, NDArray[Any]]
-    numbers: NDArray[np.intp]
+    columns: dict[str, AnyArray]
+    numbers: Indices
     source: Source
 
     def to_frame(self) -> pd.DataFrame:

@@ -10,15 +10,14 @@ from calcheck.api.interactive import InteractiveReport
 from calcheck.io import read
 from calcheck.io.source import FileSource
 from calcheck.predictions import Predictions, Source
+from calcheck.recalibration.recalibration_map import RecalibrationMap
+from calcheck.report import Report
 from calcheck.storage.report_json import write_map
 from calcheck.storage.writers import canonical_columns
 from calcheck.studies.recalibrate.document import recalibration_document
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from calcheck.recalibration.recalibration_map import RecalibrationMap
-    from calcheck.report import Report
 
 
 class Recalibration(InteractiveReport):

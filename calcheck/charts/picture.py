@@ -6,11 +6,8 @@ the legend; marks without a name are black.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_MARKS = 20_000  # maximum number of points, rectangles and vertices of lines in a picture
 PERFECT, EQUAL = "perfect models", "equal distributions"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
 
 from calcheck.charts.picture import (
     EQUAL,
@@ -27,10 +28,7 @@ from calcheck.charts.picture import (
 )
 from calcheck.core.text import strip_control
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Spec = dict[str, Any]
+Spec = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito 2008

@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from calcheck.cli.command_group import CommandGroup
+from calcheck.cli.command_group import CommandGroup, LazyCommand
 from calcheck.cli.guide import describe_versions
 from calcheck.cli.typer_bridge import (
     PREFIX,
@@ -27,11 +28,6 @@ from calcheck.cli.usage_errors import describe, explain
 from calcheck.errors import CalcheckError
 from calcheck.execution.machine import address_space_limit
 from calcheck.options import option, options_of
-
-if TYPE_CHECKING:
-    from typer.core import TyperGroup
-
-    from calcheck.cli.command_group import LazyCommand
 
 HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calcheck.cli.baseline import read_base
+from calcheck.cli.baseline import Base, read_base
 from calcheck.cli.command_group import metric_name
 from calcheck.cli.common import (
     COLUMNS,
@@ -37,24 +38,21 @@ from calcheck.cli.options import (
     RuleOptions,
     SummaryOptions,
 )
+from calcheck.cli.settings import Config, Settings
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, MissingFileError, OptionError
+from calcheck.execution.run import Run
+from calcheck.io.source import FileSource
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS
+from calcheck.metrics.base import Metric
 from calcheck.render import FORMATS, render
+from calcheck.report import Gate, Level, Report
+from calcheck.studies.gate.rules import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calcheck.cli.baseline import Base
-    from calcheck.cli.settings import Config, Settings
-    from calcheck.execution.run import Run
-    from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric
     from calcheck.regions.binning import Cut
-    from calcheck.report import Gate, Level, Report
-    from calcheck.studies.gate.rules import Rule
 
-    Rules = list[tuple[Rule, Level]]
+Rules = list[tuple[Rule, Level]]
 
 
 EXIT_VIOLATED, EXIT_UNJUDGED = 1, 3

@@ -6,17 +6,14 @@ import sys
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from calcheck.cli.typer_bridge import with_default
+from calcheck.cli.typer_bridge import Command, with_default
 from calcheck.execution.machine import require_address_space
 from calcheck.metrics import ALIASES, METRICS
-
-if TYPE_CHECKING:
-    from calcheck.cli.typer_bridge import Command
-    from calcheck.options import Option
+from calcheck.options import Option
 
 
 def metric_name(name: str) -> str:

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.command_group import metric_name
 from calcheck.cli.options import (
+    AnyReportOptions,
     BootstrapOptions,
+    DiffReportOptions,
     EngineOptions,
     InputOptions,
     NullOptions,
+    PageOptions,
+    PrintedReportOptions,
     RefitOptions,
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
     WeightOptions,
 )
+from calcheck.cli.settings import Settings
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.execution.run import RowDependence
+from calcheck.execution.run import RowDependence, Run
 from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.source import FileSource
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
+from calcheck.predictions import Predictions
+from calcheck.report import Report, Skipped
+from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from inspect import Parameter
-
-    from numpy.typing import NDArray
-
     from calcheck.charts.picture import Picture
-    from calcheck.cli.options import AnyReportOptions, DiffReportOptions, PageOptions, PrintedReportOptions
-    from calcheck.cli.settings import Settings
-    from calcheck.execution.run import Run
     from calcheck.inference.results import RowResults
-    from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions
     from calcheck.render.document import Document
-    from calcheck.report import Report, Skipped
 
 
 PATIENCE_SECONDS = 1.0
@@ -121,7 +121,7 @@ class Pointwise:
     ) -> None:
         self.path = path
         self._shown: Predictions | None = None
-        self._columns: dict[str, NDArray[Any]] = {}
+        self._columns: dict[str, AnyArray] = {}
 
     def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
         """Add the results of one metric; a column name in use for other values gets the metric's name as prefix."""
@@ -133,7 +133,7 @@ class Pointwise:
             same = known is None or bool((known == values).all())
             self._columns[name if same else f"{metric.info.name.replace('-', '_')}_{name}"] = values
 
-    def add(self, shown: Predictions, columns: dict[str, NDArray[Any]]) -> None:
+    def add(self, shown: Predictions, columns: dict[str, AnyArray]) -> None:
         """Add columns of all rows."""
         self._shown = shown
         self._columns |= columns

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -40,17 +41,13 @@ from calcheck.cli.options import (
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
+from calcheck.evaluation import Sink
+from calcheck.io.source import FileSource
+from calcheck.metrics.base import Metric
 from calcheck.options import flag_of
 from calcheck.render.cells import skip_reasons
 from calcheck.render.report_document import report_document
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calcheck.evaluation import Sink
-    from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric
-    from calcheck.report import Report
+from calcheck.report import Report
 
 NOT_BY_GROUP = (
     "subsample",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter
+from typing import Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
@@ -36,18 +37,13 @@ from calcheck.cli.options import (
     WorstBestOptions,
 )
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
-from calcheck.cli.typer_bridge import argument, build, make_command, parameters
+from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
+from calcheck.io.source import FileSource
+from calcheck.metrics.base import Metric
 from calcheck.options import flag_of, options_of
-
-if TYPE_CHECKING:
-    from inspect import Parameter
-
-    from calcheck.cli.typer_bridge import Command
-    from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
+from calcheck.predictions import Source
 
 POLYNOMIAL = ("degree", "coef0")
 """Options of polynomial kernels."""

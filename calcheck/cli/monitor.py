@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from calcheck.cli.check import exit_code, parse_rules
+from calcheck.cli.check import Rules, exit_code, parse_rules
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
@@ -35,14 +36,8 @@ from calcheck.cli.options import (
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.options import flag_of
-from calcheck.studies.monitor.state import MonitorOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calcheck.cli.check import Rules
-    from calcheck.report import Report
-    from calcheck.studies.monitor.state import MonitorState
+from calcheck.report import Report
+from calcheck.studies.monitor.state import MonitorOptions, MonitorState
 
 STORED = ("time", "window", "horizon")
 NO_TIME = "--time is required: the column of the target times"

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from calcheck.cli.common import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence
 from calcheck.io.arrow_arrays import is_vector
 from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.io.source import FileSource
-    from calcheck.report import Report, Topic
+from calcheck.report import Report, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.typer_bridge import PREFIX, build, is_excluded, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError, nearest_word, suggestion
 from calcheck.metrics import METRICS, canonical_name
+from calcheck.options import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from calcheck.metrics.base import Metric
-    from calcheck.options import Option
 
-    Table = dict[str, tuple[Any, str]]
+Table = dict[str, tuple[Any, str]]
 
 
 OWN, SHARED, TABLE = "calcheck.toml", "pyproject.toml", "tool.calcheck"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -29,19 +30,14 @@ from calcheck.cli.next_commands import slice_commands
 from calcheck.cli.options import PlotOptions, PointwiseOptions, RefitOptions, SliceOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
+from calcheck.execution.run import Run
+from calcheck.metrics.base import Metric
+from calcheck.predictions import Source
 from calcheck.regions.binning import Cut
+from calcheck.report import Report
 from calcheck.studies.slices.search import search_regions
-from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.searched_rows import RegionSink, SearchOptions
 from calcheck.studies.slices.study import GROUP_METRICS, by_groups, file_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-    from calcheck.report import Report
-    from calcheck.studies.slices.searched_rows import RegionSink
 
 
 def _slices(file: str, **given: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,16 +24,14 @@ from calcheck.cli.options import ReportOptions
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
+from calcheck.execution.run import Run
+from calcheck.io.source import FileSource
+from calcheck.metrics.base import Metric
 from calcheck.options import flag_of, options_of
+from calcheck.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from calcheck.execution.dask import Cluster
-    from calcheck.execution.run import Run
-    from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric
-    from calcheck.report import Report
     from calcheck.storage.state import FileCheckpoint
     from calcheck.streaming.state import State
 

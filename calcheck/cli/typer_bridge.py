@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from calcheck.errors import OptionError
 from calcheck.io.object_store import limit_waiting
@@ -19,10 +20,6 @@ from calcheck.options import Option, choices_of, options_of
 from calcheck.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from typer.core import TyperGroup
-
     from calcheck.metrics.base import Metric
 
 

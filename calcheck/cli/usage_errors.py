@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.command_group import COMMANDS
-from calcheck.errors import MissingFileError, nearest_word
+from calcheck.cli.command_group import COMMANDS, LazyCommand
+from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import typer
-
-    from calcheck.cli.command_group import LazyCommand
-    from calcheck.errors import CalcheckError
 
 BEFORE_COMMAND = ("--config", "--no-config")
 LISTS = frozenset(

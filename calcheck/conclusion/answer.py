@@ -6,8 +6,9 @@ it fails at a level that all verdicts of a right model together exceed in 5 % of
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from calcheck.conclusion.evidence import Evidence
 from calcheck.conclusion.sentences import (
@@ -19,12 +20,7 @@ from calcheck.conclusion.sentences import (
     describe_shape,
     describe_size,
 )
-from calcheck.report import Conclusion, Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from calcheck.report import Report
+from calcheck.report import Conclusion, Finding, Report
 
 MIN_VERDICTS, MANY_RESULTS = 2, 8  # Minimum number of verdicts, or of results, for a conclusion
 MIN_ROWS = 30  # Minimum number of rows for the answer yes

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from calcheck.conclusion.clear_failures import judged_overall
-from calcheck.conclusion.evidence import CLEAR_ERRORS, EVEN, LARGE_SHIFT, ErrorBins, are_uneven, nearest_share, percent
+from calcheck.conclusion.evidence import (
+    CLEAR_ERRORS,
+    EVEN,
+    LARGE_SHIFT,
+    ErrorBins,
+    Evidence,
+    Level,
+    are_uneven,
+    nearest_share,
+    percent,
+)
 from calcheck.details import (
     BinnedDetails,
     CceDetails,
     ConfidenceCurveDetails,
+    CoverageBin,
     EceDetails,
     PitDetails,
     StratifiedCoverageDetails,
 )
-from calcheck.report import Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.conclusion.evidence import Evidence, Level
-    from calcheck.details import CoverageBin
-    from calcheck.report import Result, Topic
+from calcheck.report import Finding, Result, Topic
 
 BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
 LOST = 0.3  # Maximum exponent of errors as a power of uncertainties for a lost ranking

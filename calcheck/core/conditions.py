@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import OptionError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    Comparison = Callable[[Any, Any], bool]
+Comparison = Callable[[Any, Any], bool]
 
 OPERATOR = re.compile(r"<=|>=|!=|[=<>]")
 EQUAL, DIFFERENT = "=", "!="

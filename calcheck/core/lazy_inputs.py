@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
+from calcheck.typing import Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +20,7 @@ class LazyInputs:
     """
 
     # Returns an iterator over the inputs from the first row, in blocks (b, d)
-    read: Callable[[], Iterator[NDArray[np.floating[Any]]]]
+    read: Callable[[], Iterator[Floats]]
     shape: tuple[int, int]  # Number of rows and of features, (n, d)
     dtype: np.dtype[np.floating[Any]]  # Data type of the inputs
     ndim = 2
@@ -35,14 +34,14 @@ class LazyInputs:
         """Memory that the loaded inputs would take, in bytes."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield slices of rows and their inputs, (b, d) each, in blocks that fit in memory."""
         start = 0
         for block in self.read():
             yield slice(start, start + len(block)), block
             start += len(block)
 
-    def take(self, rows: NDArray[np.intp] | slice) -> NDArray[np.floating[Any]]:
+    def take(self, rows: Indices | slice) -> Floats:
         """Return the inputs of the selected rows, (m, d), in the given order."""
         wanted = np.arange(len(self))[rows]
         order = np.argsort(wanted, kind="stable")
@@ -53,7 +52,7 @@ class LazyInputs:
             rows_read[order[low:high]] = block[ascending[low:high] - place.start]
         return rows_read
 
-    def load(self) -> NDArray[np.floating[Any]]:
+    def load(self) -> Floats:
         """Return all inputs as one array, (n, d)."""
         full = np.empty(self.shape, self.dtype)
         for place, block in self.blocks():
@@ -64,12 +63,12 @@ class LazyInputs:
 Inputs: TypeAlias = "NDArray[np.floating[Any]] | LazyInputs"
 
 
-def take(x: Inputs, rows: NDArray[np.intp] | slice) -> NDArray[np.floating[Any]]:
+def take(x: Inputs, rows: Indices | slice) -> Floats:
     """Return the selected rows of inputs in memory or on disk, (m, d), in the given order."""
     return x.take(rows) if isinstance(x, LazyInputs) else x[rows]
 
 
-def load(x: Inputs) -> NDArray[np.floating[Any]]:
+def load(x: Inputs) -> Floats:
     """Return all inputs as one array in memory, (n, d)."""
     return x.load() if isinstance(x, LazyInputs) else x
 
@@ -85,6 +84,6 @@ def same_inputs(first: Inputs | None, second: Inputs | None) -> bool:
     return all(np.array_equal(loaded[rows], block) for rows, block in blocks(streamed))
 
 
-def blocks(x: Inputs) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
+def blocks(x: Inputs) -> Iterator[tuple[slice, Floats]]:
     """Yield slices of rows and their inputs, (b, d) each; one block if the inputs are in memory."""
     return x.blocks() if isinstance(x, LazyInputs) else iter([(slice(0, len(x)), x)])

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, ExtremeValuesError, ValuesError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from calcheck.typing import AnyArray, Floats, Mask, Values
 
 BLOCK = 1 << 18  # Values checked per block
 UNIT = "Correct these values, or change their unit."
 LEAST, LARGEST = 1e-75, 1e75  # Range of numbers whose squares and fourth powers neither overflow nor underflow
 
 
-def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
+def concat_columns(parts: list[AnyArray], name: str) -> AnyArray:
     """Return batches of rows concatenated into one array."""
     lengths = {part.shape[1:] for part in parts}
     if len(lengths) > 1:
@@ -26,9 +23,7 @@ def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-def require(
-    name: str, good: NDArray[np.bool_], rule: str, remedy: str = "", error: type[ValuesError] = ValuesError
-) -> None:
+def require(name: str, good: Mask, rule: str, remedy: str = "", error: type[ValuesError] = ValuesError) -> None:
     """Raise an error unless every row is valid. Shapes: good (n, ...)."""
     if good.all():
         return
@@ -36,7 +31,7 @@ def require(
     raise error(name, rule, np.flatnonzero(bad).tolist(), len(bad), remedy)
 
 
-def finite_rows(values: NDArray[Any], *, block: int = BLOCK) -> NDArray[np.bool_]:
+def finite_rows(values: AnyArray, *, block: int = BLOCK) -> Mask:
     """Return a mask (n,) of the rows of (n, ...) values that are entirely finite, computed in blocks.
 
     Texts and booleans, (n,), are finite unless they are None.
@@ -52,13 +47,13 @@ def finite_rows(values: NDArray[Any], *, block: int = BLOCK) -> NDArray[np.bool_
     return whole
 
 
-def require_finite(name: str, values: NDArray[np.floating[Any]]) -> None:
+def require_finite(name: str, values: Floats) -> None:
     """Raise an error unless every value is a finite number (:func:`require`)."""
     remedy = "Correct these values, or pass --nan-policy omit to drop these rows."
     require(name, finite_rows(values), "must be finite numbers", remedy)
 
 
-def require_moderate(name: str, values: NDArray[np.floating[Any]], *, power: int = 1) -> None:
+def require_moderate(name: str, values: Floats, *, power: int = 1) -> None:
     """Raise an error unless every value is finite and at most 1e75 in size (:func:`require`).
 
     Shapes: values (n, ...).
@@ -71,7 +66,7 @@ def require_moderate(name: str, values: NDArray[np.floating[Any]], *, power: int
     require(name, moderate, f"must be at most {largest:.0e} in size to be squared", UNIT, ExtremeValuesError)
 
 
-def require_positive(name: str, values: NDArray[np.float64], remedy: str = "", *, power: int = 1) -> None:
+def require_positive(name: str, values: Values, remedy: str = "", *, power: int = 1) -> None:
     """Raise an error unless every value is finite and > 0, from 1e-75 to 1e75 (:func:`require_moderate`)."""
     require_moderate(name, values, power=power)
     require(name, values > 0, "must be positive", remedy)
@@ -79,7 +74,7 @@ def require_positive(name: str, values: NDArray[np.float64], remedy: str = "", *
     require(name, values >= least, f"must be at least {least:.0e} to be squared", UNIT, ExtremeValuesError)
 
 
-def require_counts(name: str, values: NDArray[np.float64], family: str) -> None:
+def require_counts(name: str, values: Values, family: str) -> None:
     """Raise an error unless every value is a whole number >= 0 (:func:`require`)."""
     good = (values >= 0) & (values == np.floor(values))
     require(name, good, f"must be whole numbers >= 0 for the family {family}")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.errors import Message
-
-    Values = NDArray[np.float64]
+from calcheck.errors import Message
+from calcheck.typing import Indices, Values
 
 FEWEST = 5  # Minimum number of clusters
 FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large kurtosis
@@ -25,7 +21,7 @@ MOST = 2_000  # More clusters would not improve the precision, and are joined
 class Clusters:
     """A division of n rows into G clusters: rows of different clusters are independent of each other."""
 
-    label: NDArray[np.intp]  # (n,), number of the cluster of each row, 0 to G - 1
+    label: Indices  # (n,), number of the cluster of each row, 0 to G - 1
     # Factor by which the variance between clusters is too small, >= 1: neighboring blocks of a series depend on each
     # other
     inflation: float = 1.0
@@ -37,7 +33,7 @@ class Clusters:
         return len(self.sizes)
 
     @cached_property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> Indices:
         """The number of rows of each cluster, (G,)."""
         return np.bincount(self.label)
 
@@ -80,7 +76,7 @@ class Clusters:
         return found
 
 
-def degrees_of_freedom(members: Values | NDArray[np.intp]) -> Values:
+def degrees_of_freedom(members: Values | Indices) -> Values:
     """Return the number of clusters of equal sizes with the same information, minus 1, given the rows of each.
 
     Shapes: members (G, ...).

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from calcheck.dependence.autoregression import Autoregression
 from calcheck.dependence.clusters import FEW, FEWEST, MOST, Clusters, degrees_of_freedom
 from calcheck.errors import DataError, Message, OptionError, listed_columns
+from calcheck.execution.run import RowDependence
 from calcheck.io.times import parse_times
+from calcheck.predictions import Predictions
 from calcheck.statistics.moments import central_interval, targets
 from calcheck.statistics.pit import mean_component, pit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import RowDependence
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
+from calcheck.typing import AnyArray, Indices, Values
 
 
 def dependence_scores(rows: Predictions) -> Values:
@@ -56,7 +49,7 @@ def find_clusters(rows: Predictions, stated: RowDependence) -> Clusters | None:
     return _blocks(rows, stated.time, stated.block)
 
 
-def column_labels(rows: Predictions, column: str) -> NDArray[np.intp]:
+def column_labels(rows: Predictions, column: str) -> Indices:
     """Return the number of each row's value of a column, in the order of the values, (n,)."""
     values = _values(rows, column)
     missing = values != values  # noqa: PLR0124 - NaN and NaT differ from themselves
@@ -69,7 +62,7 @@ def column_labels(rows: Predictions, column: str) -> NDArray[np.intp]:
     return np.unique(values, return_inverse=True)[1].reshape(len(values))
 
 
-def time_labels(rows: Predictions, column: str | None) -> NDArray[np.intp]:
+def time_labels(rows: Predictions, column: str | None) -> Indices:
     """Return the number of each row's time, in ascending order, (n,); without a column, the order of the file."""
     if column is None:
         return np.argsort(np.argsort(rows.row_numbers(), kind="stable"), kind="stable")
@@ -77,7 +70,7 @@ def time_labels(rows: Predictions, column: str | None) -> NDArray[np.intp]:
     return np.unique(times, return_inverse=True)[1].reshape(len(rows))
 
 
-def _values(rows: Predictions, column: str) -> NDArray[Any]:
+def _values(rows: Predictions, column: str) -> AnyArray:
     if column in rows.columns:
         return np.asarray(rows.columns[column])
     if rows.id is not None and column == rows.id_name:
@@ -147,7 +140,7 @@ def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
     raise DataError(msg)
 
 
-def series_dependence(scores: Values, place: NDArray[np.intp]) -> Autoregression:
+def series_dependence(scores: Values, place: Indices) -> Autoregression:
     """Return the strongest dependence of the totals by time of scores (n, k), relative to independent rows.
 
     Shapes: place (n,).

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +20,9 @@ from calcheck.dependence.columns import (
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import CalcheckError, Message
 from calcheck.io.columns.infer import Grouping, grouping_of, only_increases
+from calcheck.predictions import Predictions
 from calcheck.statistics.moments import errors, uncertainties
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
+from calcheck.typing import AnyArray, Values
 
 NOTABLE = 1.5  # Design effects above this are warned of
 FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows
@@ -156,7 +150,7 @@ def _groupings(rows: Predictions) -> dict[str, Grouping]:
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
-def _grouping(name: str, values: NDArray[Any]) -> Grouping | None:
+def _grouping(name: str, values: AnyArray) -> Grouping | None:
     return grouping_of(name, is_date=values.dtype.kind == "M", is_key=values.dtype.kind in "OUTiu")
 
 

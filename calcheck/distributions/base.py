@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from calcheck.core.validation import concat_columns
-from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
 from calcheck.errors import DataError
+from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
     from calcheck.core.metric_info import Part
-    from calcheck.distributions.row_random import Random, RowRandom, Words
 
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
@@ -55,7 +52,7 @@ class Predictive(ABC):
             msg = f"the parameters of {self.family} differ in shape: {listed}"
             raise DataError(msg)
 
-    def validate_targets(self, y: NDArray[np.float64]) -> None:  # noqa: B027 - most families allow any target
+    def validate_targets(self, y: Values) -> None:  # noqa: B027 - most families allow any target
         """Raise an error unless the targets y, (n,) or (n, t), are possible values of the family.
 
         Raises
@@ -79,12 +76,12 @@ class Predictive(ABC):
         return None
 
     @property
-    def quantile_levels(self) -> NDArray[np.float64] | None:
+    def quantile_levels(self) -> Values | None:
         """Levels, (q,), for distributions given by quantiles; None otherwise."""
         return None
 
     @property
-    def interval_levels(self) -> NDArray[np.float64] | None:
+    def interval_levels(self) -> Values | None:
         """Levels, (k,), for prediction intervals, which state nothing but their coverage; None for distributions."""
         return None
 
@@ -112,7 +109,7 @@ class Predictive(ABC):
         """Name of the family in reports."""
         return self.family
 
-    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, Values]]:
         """Return the ``--dist`` name of an exact parameterization, and its parameters, (n, ...) each."""
         return self.family, {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -129,7 +126,7 @@ class Predictive(ABC):
         """Yield slices of rows and their distributions, in batches that fit in memory."""
         yield slice(0, len(self)), self.load()
 
-    def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def map_batches(self, of: Callable[[Self, slice], Values]) -> Values:
         """Return a function of the distributions and their rows, (n,); families may compute it in batches."""
         return of(self, slice(None))
 
@@ -137,7 +134,7 @@ class Predictive(ABC):
         """Return equal distributions with all parameters in memory."""
         return self
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+    def take(self, rows: Indices | slice) -> Self:
         """Return the distributions of the selected rows, in the given order."""
         selected = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         return replace(self, **selected)
@@ -151,13 +148,13 @@ class Predictive(ABC):
         }
         return replace(self, **joined)
 
-    def equals(self, other: Self) -> NDArray[np.bool_]:
+    def equals(self, other: Self) -> Mask:
         """Return which rows have equal parameters in both batches, (n,)."""
         pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
         same = [(mine == theirs).reshape(len(self), -1).all(axis=1) for mine, theirs in pairs]
         return np.asarray(np.logical_and.reduce(same))
 
-    def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Predictive:  # noqa: ARG002 - for overrides
+    def rescale(self, shift: Values, factor: Values) -> Predictive:  # noqa: ARG002 - for overrides
         """Return distributions that are moved, and stretched about their centers.
 
         Parameters
@@ -175,65 +172,65 @@ class Predictive(ABC):
         msg = f"{self.display_name} cannot be scaled: the result would be of another family"
         raise DataError(msg)
 
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> Values:
         """Return the unit of :meth:`rescale`, (n,), > 0: scales of location-scale families, else deviations."""
         return self.std()
 
     @abstractmethod
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         """Return the means, (n,)."""
 
     @abstractmethod
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         """Return the standard deviations, (n,)."""
 
     @abstractmethod
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf(self, y: Values) -> Values:
         """Return P(Y_i <= y_i), (n,), in [0, 1]."""
 
     @abstractmethod
-    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf_left(self, y: Values) -> Values:
         """Return P(Y_i < y_i), (n,), in [0, 1]; less than :meth:`cdf` if Y_i has an atom at y_i."""
 
-    def cdf_limits(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cdf_limits(self, y: Values) -> tuple[Values, Values]:
         """Return :meth:`cdf_left` and :meth:`cdf`, (n,) each; the same array twice for continuous families."""
         return self.cdf_left(y), self.cdf(y)
 
-    def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    def interval_mass(self, low: Values, high: Values) -> Values:
         """Return P(low_i <= Y_i <= high_i) between two quantiles, (n,), in [0, 1]."""
         return self.cdf(high) - self.cdf_left(low)
 
     def interval_mass_error(
         self,
-        y: NDArray[np.float64],  # noqa: ARG002 - used by families given by draws or quantiles
-        low: NDArray[np.float64],  # noqa: ARG002
-        high: NDArray[np.float64],  # noqa: ARG002
-    ) -> NDArray[np.float64]:
+        y: Values,  # noqa: ARG002 - used by families given by draws or quantiles
+        low: Values,  # noqa: ARG002
+        high: Values,  # noqa: ARG002
+    ) -> Values:
         """Return by how much :meth:`interval_mass` may be too small, (n,): 0 for fully known distributions."""
         return np.zeros(len(self))
 
-    def median(self) -> NDArray[np.float64]:
+    def median(self) -> Values:
         """Return the medians, (n,)."""
         return self.quantile(0.5)
 
-    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return the limits of the central interval with probability ``level``, (n,) each."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
-    def interval_width(self, level: float) -> NDArray[np.float64]:
+    def interval_width(self, level: float) -> Values:
         """Return the widths of the central intervals, (n,), >= 0."""
         low, high = self.central_interval(level)
         return high - low
 
-    def central_mass(self, level: float) -> NDArray[np.float64]:
+    def central_mass(self, level: float) -> Values:
         """Return the probability of the :meth:`central_interval`, (n,)."""
         return self.interval_mass(*self.central_interval(level))
 
-    def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def support_interval(self, tail: float) -> tuple[Values, Values]:
         """Return the quantiles at levels ``tail`` and 1 - ``tail``, (n,) each."""
         return self.quantile(tail), self.quantile(1 - tail)
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - used by families with a density
+    def log_prob(self, y: Values) -> Values:  # noqa: ARG002 - used by families with a density
         """Return log densities, or log probabilities for counts, (n,); -inf where y_i is impossible.
 
         Raises
@@ -244,7 +241,7 @@ class Predictive(ABC):
         msg = f"distributions given by {self.family} have no density"
         raise DataError(msg)
 
-    def joint_log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def joint_log_prob(self, y: Values) -> Values:
         """Return log densities, or log probabilities, of target vectors y (n, t), (n,), for t >= 2 targets.
 
         The targets are independent, unless a family says how they depend on each other.
@@ -257,24 +254,22 @@ class Predictive(ABC):
         return np.asarray(self.log_prob(y).sum(axis=1))
 
     @abstractmethod
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         """Return the continuous ranked probability scores, integral (F_i(u) - 1{u >= y_i})^2 du, (n,), >= 0."""
 
-    def fair_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def fair_crps(self, y: Values) -> Values:
         """Return unbiased estimates of the CRPS, (n,): :meth:`crps`, except for distributions given by draws."""
         return self.crps(y)
 
     @abstractmethod
-    def quantile(self, p: float) -> NDArray[np.float64]:
+    def quantile(self, p: float) -> Values:
         """Return the smallest y with P(Y_i <= y) >= p, (n,), for 0 < p < 1."""
 
     @abstractmethod
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         """Return ``size`` draws from each distribution, (n, size)."""
 
-    def replicates(
-        self, y: NDArray[np.float64], rng: RowRandom, numbers: range
-    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
+    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         """Yield replicates of the targets under the null hypothesis, and their predictive distributions.
 
         The null hypothesis is that the targets follow the distributions. Families given by draws also use ``y``.
@@ -297,11 +292,11 @@ class Predictive(ABC):
         """Return a hash of each distribution, (n,); equal parameters have equal hashes."""
         return hash_rows([getattr(self, field.name) for field in fields(self)], key)
 
-    def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def normal(self) -> tuple[Values, Values] | None:
         """Return means and standard deviations, (n, t) each, if the distributions are normal, and None otherwise."""
         return None
 
-    def raw_moments(self, order: int) -> NDArray[np.float64]:
+    def raw_moments(self, order: int) -> Values:
         """Return E Y_i^k for k = 0, …, order, (n, order + 1), in powers of the unit; not finite if they overflow.
 
         Raises
@@ -315,7 +310,7 @@ class Predictive(ABC):
         )
         raise DataError(msg)
 
-    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+    def mixed_moments(self, exponents: Indices) -> Values:
         """Return E prod_c Y_ic^e_jc, (n, q), for exponents e, (q, t).
 
         Raises
@@ -325,12 +320,12 @@ class Predictive(ABC):
         """
         return self.raw_moments(int(exponents.max()))[:, exponents[:, 0]]
 
-    def kinks(self) -> NDArray[np.float64]:
+    def kinks(self) -> Values:
         """Return the points other than 0 at which a continuous distribution function is not smooth, (n, k)."""
         return np.empty((len(self), 0))
 
     @abstractmethod
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         """Return the kernel mean embeddings at points, E k(p_j, Y_i), (n, r), in [0, 1].
 
         Parameters
@@ -343,7 +338,7 @@ class Predictive(ABC):
         """
 
     @abstractmethod
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1].
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import describe_parameters
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import deviance_term, gamma_below, log_ratio_excess, stirling_error
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random
+from calcheck.typing import Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,60 +23,60 @@ class Poisson(Counts):
 
     family: ClassVar[str] = "poisson"
     normalized: ClassVar[bool] = True
-    rate_: NDArray[np.float64]  # (n,), means, > 0, at most 2^53
+    rate_: Values  # (n,), means, > 0, at most 2^53
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         self.require_countable("rate", self.rate_)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         return self.rate_
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         return self.spread()
 
-    def mode(self) -> NDArray[np.float64]:
+    def mode(self) -> Values:
         return self.rate_
 
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> Values:
         return np.sqrt(self.rate_)
 
-    def is_wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> Mask:
         return self.spread() >= WIDE_FROM
 
-    def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_below(self, last: Values) -> Values:
         from scipy.special import pdtr
 
         return np.where(last < self.rate_, pdtr(last, self.rate_), 1 - gamma_below(last + 1, self.rate_))
 
-    def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_shortfall(self, y: Values) -> Values:
         return self.rate_ * np.exp(self.log_prob(y))
 
-    def wide_pairs(self) -> NDArray[np.float64]:
+    def wide_pairs(self) -> Values:
         """Return rate e^(-2 rate) (I_0(2 rate) + I_1(2 rate)) (T. Ramasubban, 1958, The mean difference)."""
         from scipy.special import i0e, i1e
 
         return np.asarray(self.rate_ * (i0e(2 * self.rate_) + i1e(2 * self.rate_)))
 
-    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def log_weight(self, k: Values, rows: Indices) -> Values:
         positive = np.maximum(k, 1)
         stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
         return -deviance_term(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
 
-    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rate(self, k: Values) -> Values:
         return deviance_term(k, self.rate_)
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         return np.asarray(rng.poisson(self.rate_[:, None], (len(self), size)), dtype=np.float64)
 
-    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, Values]]:
         return "poisson", {"rate": self.rate_}
 
     def describe(self) -> list[str]:
         return describe_parameters("Poisson({})", self.rate_)
 
 
-def poisson_from_rate(rate: NDArray[np.float64]) -> Poisson:
+def poisson_from_rate(rate: Values) -> Poisson:
     """Return the distributions with the given means."""
     return Poisson(rate)
 
@@ -90,49 +87,49 @@ class Bernoulli(Predictive):
 
     family: ClassVar[str] = "bernoulli"
     is_discrete: ClassVar[bool] = True
-    probability: NDArray[np.float64]  # (n,), probabilities of 1, in (0, 1)
+    probability: Values  # (n,), probabilities of 1, in (0, 1)
 
     def __post_init__(self) -> None:
         self.hold_in_double()
         require("probability", (self.probability > 0) & (self.probability < 1), "must lie strictly between 0 and 1")
 
-    def validate_targets(self, y: NDArray[np.float64]) -> None:
+    def validate_targets(self, y: Values) -> None:
         require("y", (y == 0) | (y == 1), "must be 0 or 1")
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         return self.probability
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         return np.sqrt(self.probability * (1 - self.probability))
 
-    def raw_moments(self, order: int) -> NDArray[np.float64]:
+    def raw_moments(self, order: int) -> Values:
         return np.where(np.arange(order + 1) == 0, 1.0, self.probability[:, None])
 
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf(self, y: Values) -> Values:
         return np.where(y < 0, 0.0, np.where(y < 1, 1 - self.probability, 1.0))
 
-    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf_left(self, y: Values) -> Values:
         return np.where(y <= 0, 0.0, np.where(y <= 1, 1 - self.probability, 1.0))
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_prob(self, y: Values) -> Values:
         return np.where(y == 1, np.log(self.probability), np.where(y == 0, np.log1p(-self.probability), -np.inf))
 
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         """Return E|Y - y| - E|Y - Y'| / 2, (n,)."""
         p = self.probability
         return p * np.abs(1 - y) + (1 - p) * np.abs(y) - p * (1 - p)
 
-    def quantile(self, p: float) -> NDArray[np.float64]:
+    def quantile(self, p: float) -> Values:
         return np.where(p > 1 - self.probability, 1.0, 0.0)
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         return (rng.random((len(self), size)) < self.probability[:, None]).astype(np.float64)
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         at_zero, at_one = (np.exp(-gamma[..., 0] * (points[:, 0] - value) ** 2) for value in (0, 1))
         return np.asarray(at_zero + self.probability[:, None] * (at_one - at_zero))
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         p = self.probability
         return np.asarray(1 - 2 * p * (1 - p) * (1 - np.exp(-gamma[0])))
 
@@ -156,32 +153,32 @@ class NegativeBinomial(Counts):
 
     family: ClassVar[str] = "nbinom"
     normalized: ClassVar[bool] = True
-    mu: NDArray[np.float64]  # (n,), means, > 0, at most 2^53
+    mu: Values  # (n,), means, > 0, at most 2^53
     # (n,), shape of the gamma distribution, from 1e-75 to 1e75: the variance is mu + mu^2 / size. (n in scipy,
     # total_count in torch.)
-    size: NDArray[np.float64]
+    size: Values
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         self.require_countable("mean", self.mu)
         require_positive("size", self.size)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         return self.mu
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         return self.spread()
 
-    def mode(self) -> NDArray[np.float64]:
+    def mode(self) -> Values:
         return self.mu
 
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> Values:
         return np.hypot(np.sqrt(self.mu), self.mu / np.sqrt(self.size))
 
-    def is_wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> Mask:
         return self.spread() >= WIDE_FROM
 
-    def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_below(self, last: Values) -> Values:
         """Return a regularized incomplete beta function, evaluated at the smaller of both probabilities for accuracy.
 
         If mean / std is so large that this function is inaccurate or fails, return the first-order
@@ -197,10 +194,10 @@ class NegativeBinomial(Counts):
         exact = np.where(self.size < self.mu, few, many)
         return np.where(self.mu > NORMAL_FROM * std, ndtr(score) - bend, exact)
 
-    def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_shortfall(self, y: Values) -> Values:
         return self.mu * (1 + y / self.size) * np.exp(self.log_prob(y))
 
-    def wide_pairs(self) -> NDArray[np.float64]:
+    def wide_pairs(self) -> Values:
         """Return an integral of the characteristic function, by the trapezoidal rule.
 
         An integer D with characteristic function psi has E|D| = 1 / pi * integral from 0 to pi of
@@ -223,7 +220,7 @@ class NegativeBinomial(Counts):
             pairs[rows] = STEP * np.exp(log).sum(axis=1)
         return 4 / np.pi * std**2 * pairs
 
-    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def log_weight(self, k: Values, rows: Indices) -> Values:
         mu, size = self.mu[rows, None], self.size[rows, None]
         positive = np.maximum(k, 1)
         total = positive + size
@@ -232,31 +229,29 @@ class NegativeBinomial(Counts):
         weight = stirling + 0.5 * np.log(size / (2 * np.pi * positive * total)) - self._rate(positive, mu, size)
         return np.where(k > 0, weight, -size * np.log1p(mu / size))
 
-    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rate(self, k: Values) -> Values:
         return self._rate(k, self.mu, self.size)
 
     @staticmethod
-    def _rate(k: NDArray[np.float64], mu: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _rate(k: Values, mu: Values, size: Values) -> Values:
         """Return k log(k / mu) - (k + size) log((k + size) / (mu + size)), without cancellation."""
         share = (k + size) / (mu + size)
         successes = size * share * log_ratio_excess((mu - k) / (k + size))
         failures = mu * share * log_ratio_excess(size * (k - mu) / ((k + size) * mu))
         return np.asarray(successes + failures)
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         rate = rng.gamma(self.size[:, None], 1.0, (len(self), size)) / self.size[:, None] * self.mu[:, None]
         return np.asarray(rng.poisson(rate, (len(self), size)), dtype=np.float64)
 
-    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, Values]]:
         return "nbinom:pymc", {"mu": self.mu, "alpha": self.size}
 
     def describe(self) -> list[str]:
         return describe_parameters("NB(mean {}, std {})", self.mu, self.std())
 
 
-def _from_probability(
-    size: NDArray[np.float64], success: NDArray[np.float64], names: tuple[str, str]
-) -> NegativeBinomial:
+def _from_probability(size: Values, success: Values, names: tuple[str, str]) -> NegativeBinomial:
     """Return the distributions of scipy's (n, p): failures before the n-th success with success probability p."""
     require_positive(names[0], size)
     require_moderate(names[1], success)
@@ -265,12 +260,12 @@ def _from_probability(
         return NegativeBinomial(mu=size * (1 - success) / success, size=size)
 
 
-def nbinom_from_torch(total_count: NDArray[np.float64], probs: NDArray[np.float64]) -> NegativeBinomial:
+def nbinom_from_torch(total_count: Values, probs: Values) -> NegativeBinomial:
     """Return the distributions as torch.distributions.NegativeBinomial with probs."""
     return _from_probability(total_count, 1 - probs, ("total_count", "probs"))
 
 
-def nbinom_from_logits(total_count: NDArray[np.float64], logits: NDArray[np.float64]) -> NegativeBinomial:
+def nbinom_from_logits(total_count: Values, logits: Values) -> NegativeBinomial:
     """Return the distributions as torch.distributions.NegativeBinomial with logits."""
     require_positive("total_count", total_count)
     require_moderate("logits", logits)
@@ -280,19 +275,19 @@ def nbinom_from_logits(total_count: NDArray[np.float64], logits: NDArray[np.floa
     return NegativeBinomial(mu=mu, size=total_count)
 
 
-def nbinom_from_scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomial:
+def nbinom_from_scipy(n: Values, p: Values) -> NegativeBinomial:
     """Return the distributions as scipy.stats.nbinom(n, p)."""
     return _from_probability(n, p, ("n", "p"))
 
 
-def nbinom_from_mu_alpha(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+def nbinom_from_mu_alpha(mu: Values, alpha: Values) -> NegativeBinomial:
     """Return the distributions with variance mu + alpha mu^2."""
     require_positive("mu", mu)
     require_positive("alpha", alpha)
     return NegativeBinomial(mu=mu, size=1 / alpha)
 
 
-def nbinom_from_pymc(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+def nbinom_from_pymc(mu: Values, alpha: Values) -> NegativeBinomial:
     """Return the distributions with variance mu + mu^2 / alpha."""
     require_positive("mu", mu)
     require_positive("alpha", alpha)
@@ -315,42 +310,42 @@ class DoublePoisson(Counts):
     """
 
     family: ClassVar[str] = "double-poisson"
-    mu: NDArray[np.float64]  # (n,), locations, > 0, at most 2^53; the mean is about mu
+    mu: Values  # (n,), locations, > 0, at most 2^53; the mean is about mu
     # (n,), inverse dispersions, from 1e-75 to 1e75; the variance is about mu / phi. 1 is the Poisson distribution
-    phi: NDArray[np.float64]
+    phi: Values
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         self.require_countable("mu", self.mu)
         require_positive("phi", self.phi)
 
-    def mode(self) -> NDArray[np.float64]:
+    def mode(self) -> Values:
         return self.mu
 
-    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rate(self, k: Values) -> Values:
         return self.phi * deviance_term(k, self.mu)
 
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> Values:
         return np.sqrt(self.mu / self.phi)
 
-    def is_wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> Mask:
         return self.smooth()
 
-    def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_below(self, last: Values) -> Values:
         lower, upper = self._tails(last)[0]
         return np.asarray(np.where(last < self.mu, lower, 1 - upper))
 
-    def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_shortfall(self, y: Values) -> Values:
         lower, upper = self._tails(y)[1]
         return np.asarray(np.where(y < self.mu, lower, -upper))
 
-    def wide_pairs(self) -> NDArray[np.float64]:
+    def wide_pairs(self) -> Values:
         """Return the sum of F (1 - F) as an integral; the slope terms are f^2 / 12 after integration by parts."""
         (lower, upper), _ = self._sums
         k = self._limits
         return np.asarray((k[:, 1] - k[:, 0]) * np.sum(lower * upper - self._weighted_masses(k)[0] ** 2 / 12, axis=1))
 
-    def wide_quantiles(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_quantiles(self, p: Values) -> Values:
         """Return quantiles by cubic interpolation in the normal scores; the relation is nearly linear."""
         from scipy.special import ndtri
 
@@ -366,16 +361,16 @@ class DoublePoisson(Counts):
         return np.maximum(np.ceil(quantiles), 0)
 
     @cached_property
-    def _mean(self) -> NDArray[np.float64]:
+    def _mean(self) -> Values:
         return self.mean()
 
     @cached_property
-    def _limits(self) -> NDArray[np.float64]:
+    def _limits(self) -> Values:
         """Equidistant limits of the pieces of the integrals, (n, w)."""
         return np.asarray(self.mu[:, None] + self.spread()[:, None] * np.linspace(-REACH, REACH, 2 * REACH * CUTS + 1))
 
     @cached_property
-    def _sums(self) -> NDArray[np.float64]:
+    def _sums(self) -> Values:
         """Integrals of f and (mean - k) f below and above each limit of the pieces, (2, 2, n, w)."""
         k = self._limits
         half = np.diff(k, axis=1)[:, :, None] / 2
@@ -385,12 +380,12 @@ class DoublePoisson(Counts):
         above = np.cumsum(pieces[:, :, ::-1], axis=2)[:, :, ::-1]
         return np.stack([np.pad(below, ((0, 0), (0, 0), (1, 0))), np.pad(above, ((0, 0), (0, 0), (0, 1)))], axis=1)
 
-    def _weighted_masses(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _weighted_masses(self, k: Values) -> Values:
         """Return f and (mean - k) f at k (n, w), where f extends the mass function to real numbers, (2, n, w)."""
         mass = np.exp(self.log_weight(k, np.arange(len(self))) - self._log_totals[:, None])
         return np.stack([mass, (self._mean[:, None] - k) * mass])
 
-    def _tails(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _tails(self, y: Values) -> Values:
         """Return the sums of f and (mean - k) f over k <= y and over k > y, (2, 2, n)."""
         rows, k = np.arange(len(self)), self._limits
         edge = np.clip(y + 0.5, k[:, 0], k[:, -1])
@@ -401,7 +396,7 @@ class DoublePoisson(Counts):
         beyond -= (around[..., 1] - around[..., 0]) / 24
         return self._sums[:, :, rows, place] + np.stack([beyond, -beyond], axis=1)
 
-    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def log_weight(self, k: Values, rows: Indices) -> Values:
         positive = np.maximum(k, 1)
         stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! = e^-stirling
         return -self.phi[rows, None] * deviance_term(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
@@ -410,9 +405,7 @@ class DoublePoisson(Counts):
         return describe_parameters("DoublePoisson(mu {}, phi {})", self.mu, self.phi)
 
 
-def _cubic(
-    x: NDArray[np.float64], places: NDArray[np.float64], values: NDArray[np.float64], slopes: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _cubic(x: Values, places: Values, values: Values, slopes: Values) -> Values:
     """Return cubic Hermite interpolation of values and slopes at x, (s,), constant outside the range of the nodes."""
     left = np.clip(np.searchsorted(places, x) - 1, 0, len(places) - 2)
     width = places[left + 1] - places[left]

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from calcheck.core.validation import require, require_counts, require_finite, require_positive
 from calcheck.distributions.base import Predictive
+from calcheck.distributions.row_random import Random
 from calcheck.errors import DataError
+from calcheck.typing import Indices, Mask, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random
-
-    RowIndices = NDArray[np.intp]
-    Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Block = tuple[Indices, Values, Values, Values]
 
 TAIL_RATE = 45.0  # Neglected tails have a probability below e^-45 = 3e-20
 CHUNK_VALUES = 1 << 12  # Values of the support per kernel block
@@ -52,11 +47,11 @@ class Counts(Predictive):
     normalized: ClassVar[bool] = False
     """Whether :meth:`log_weight` is the normalized log probability."""
 
-    def validate_targets(self, y: NDArray[np.float64]) -> None:
+    def validate_targets(self, y: Values) -> None:
         require_counts("y", y, self.family)
 
     @staticmethod
-    def require_countable(name: str, mean: NDArray[np.float64]) -> None:
+    def require_countable(name: str, mean: Values) -> None:
         """Raise an error unless means are positive and at most 2^53, up to which floats represent all whole numbers."""
         require_finite(name, mean)
         remedy = "Describe such counts by --mean and --std instead."
@@ -66,30 +61,30 @@ class Counts(Predictive):
         require_positive(name, mean)
 
     @abstractmethod
-    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def log_weight(self, k: Values, rows: Indices) -> Values:
         """Return log P(Y_i = k_j) up to a constant per row, (b, w), for k (w,) or (b, w) and b rows."""
 
     @abstractmethod
-    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rate(self, k: Values) -> Values:
         """Return I_i(k_i) >= 0, (n,): convex, 0 at the mode, and log P(Y_i beyond k_i) <= -I_i + O(log k)."""
 
     @abstractmethod
-    def mode(self) -> NDArray[np.float64]:
+    def mode(self) -> Values:
         """Return the values at which :meth:`rate` is 0, (n,)."""
 
     @abstractmethod
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> Values:
         """Return exact or approximate standard deviations, (n,)."""
 
-    def is_wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> Mask:
         """Return which rows have closed forms in place of sums, (n,)."""
         return np.zeros(len(self), np.bool_)
 
-    def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_below(self, last: Values) -> Values:
         """Return P(Y_i <= last_i) for whole numbers >= 0, (n,), within 1e-8; all rows are wide."""
         return self._summed_below(last)
 
-    def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_shortfall(self, y: Values) -> Values:
         """Return the sum over k <= y_i of (mean_i - k) P(Y_i = k), (n,), for whole y; all rows are wide."""
         mean, shortfall = self.mean(), np.empty(len(self))
         for rows, k, mass in self.masses():
@@ -97,7 +92,7 @@ class Counts(Predictive):
             shortfall[rows] = np.sum(terms, axis=1, where=k <= y[rows, None])
         return shortfall
 
-    def wide_pairs(self) -> NDArray[np.float64]:
+    def wide_pairs(self) -> Values:
         """Return E|Y_i - Y_i'| / 2 for independent Y_i and Y_i', (n,); all rows are wide."""
         pairs = np.empty(len(self))
         for rows, _, mass in self.masses():
@@ -105,12 +100,12 @@ class Counts(Predictive):
             pairs[rows] = np.sum(below * (1 - below), axis=1)
         return pairs
 
-    def smooth(self) -> NDArray[np.bool_]:
+    def smooth(self) -> Mask:
         """Return which rows have a mass function that is smooth at the scale of its spread, (n,)."""
         return np.asarray((self.spread() >= WIDE_FROM) & (self.mode() >= np.sqrt(SMOOTH_FROM) * self.spread()))
 
     @cached_property
-    def _widths(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Self, Self]:
+    def _widths(self) -> tuple[Indices, Indices, Self, Self]:
         """Indices of the narrow rows (summed) and of the wide rows, and the distributions of both."""
         wide = self.is_wide()
         summed, closed = np.flatnonzero(~wide), np.flatnonzero(wide)
@@ -118,9 +113,9 @@ class Counts(Predictive):
 
     def _each(
         self,
-        summed: Callable[[Self, RowIndices], NDArray[np.float64]],
-        closed: Callable[[Self, RowIndices], NDArray[np.float64]],
-    ) -> NDArray[np.float64]:
+        summed: Callable[[Self, Indices], Values],
+        closed: Callable[[Self, Indices], Values],
+    ) -> Values:
         """Return the results of ``summed`` for narrow rows and of ``closed`` for wide rows, (n,)."""
         narrow, wide, few, many = self._widths
         if not len(wide):
@@ -131,7 +126,7 @@ class Counts(Predictive):
             values[narrow] = summed(few, narrow)
         return values
 
-    def support(self, stride: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def support(self, stride: Values | None = None) -> tuple[Values, Values]:
         """Return the limits of the effective support, (n,) each, as multiples of a stride (n,)."""
         mode = self.mode()
         stride = np.ones_like(mode) if stride is None else stride
@@ -148,9 +143,7 @@ class Counts(Predictive):
         low = self._tail_limit(mode, np.zeros_like(mode), stride)
         return np.floor(low / stride) * stride, np.ceil(high / stride) * stride
 
-    def _tail_limit(
-        self, inner: NDArray[np.float64], outer: NDArray[np.float64], tolerance: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _tail_limit(self, inner: Values, outer: Values, tolerance: Values) -> Values:
         """Return the values at which the rate is :data:`TAIL_RATE`, within a tolerance, by bisection."""
         for _ in range(MAX_STEPS):
             if (np.abs(outer - inner) <= tolerance).all():
@@ -160,7 +153,7 @@ class Counts(Predictive):
             inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
         return outer
 
-    def masses(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+    def masses(self) -> Iterator[tuple[Indices, Values, Values]]:
         """Yield blocks of rows with the values of their common support and their probabilities, (b,)."""
         for rows, k, mass, _ in self._blocks():
             yield rows, k, mass
@@ -181,14 +174,12 @@ class Counts(Predictive):
         stride = self._stride(length)
         return map(self._block, *self._plan(stride)) if (stride > 1).any() else self._blocks()
 
-    def _stride(self, length: float = np.inf) -> NDArray[np.float64]:
+    def _stride(self, length: float = np.inf) -> Values:
         """Return the distances between the values of such sums, (n,): powers of two."""
         step = np.minimum(self.spread(), length) / FINER
         return 2 ** np.floor(np.log2(np.where(self.smooth(), np.maximum(step, 1), 1)))
 
-    def _plan(
-        self, stride: NDArray[np.float64] | None = None
-    ) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float64]]]:
+    def _plan(self, stride: Values | None = None) -> tuple[list[Indices], list[Values]]:
         """Return the rows of each block, and the values of their common support: multiples of the stride (n,)."""
         stride = np.ones(len(self)) if stride is None else stride
         low, high = self.support(stride)
@@ -207,7 +198,7 @@ class Counts(Predictive):
                 start = stop
         return blocks, supports
 
-    def _block(self, rows: NDArray[np.intp], k: NDArray[np.float64]) -> Block:
+    def _block(self, rows: Indices, k: Values) -> Block:
         mass = self.log_weight(k, rows)
         largest = mass.max(axis=1, keepdims=True)
         mass -= largest
@@ -216,47 +207,47 @@ class Counts(Predictive):
         mass /= total
         return rows, k, mass, (largest + np.log(total))[:, 0]
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         mean = np.empty(len(self))
         for rows, k, mass, _ in self._smooth_blocks():
             mean[rows] = mass @ k
         return mean
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         variance, mean = np.empty(len(self)), self.mean()
         for rows, k, mass, _ in self._smooth_blocks():
             variance[rows] = np.sum(mass * (k - mean[rows, None]) ** 2, axis=1)
         return np.sqrt(variance)
 
-    def raw_moments(self, order: int) -> NDArray[np.float64]:
+    def raw_moments(self, order: int) -> Values:
         moments, exponents = np.empty((len(self), order + 1)), np.arange(order + 1)
         for rows, k, mass, _ in self._smooth_blocks():
             moments[rows] = mass @ k[:, None] ** exponents
         return moments
 
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf(self, y: Values) -> Values:
         return self._below(np.floor(y))
 
-    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf_left(self, y: Values) -> Values:
         return self._below(np.ceil(y) - 1)
 
-    def _below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _below(self, last: Values) -> Values:
         """Return P(Y_i <= last_i), (n,), for positive or negative whole numbers."""
         return self._each(
             lambda few, rows: few._summed_below(last[rows]),  # noqa: SLF001 - same class, here and below
             lambda many, rows: many._bounded_below(last[rows]),  # noqa: SLF001
         )
 
-    def _bounded_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _bounded_below(self, last: Values) -> Values:
         return np.where(last < 0, 0.0, np.clip(self.wide_below(np.maximum(last, 0)), 0, 1))
 
-    def _summed_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _summed_below(self, last: Values) -> Values:
         below = np.empty(len(self))
         for rows, k, mass in self.masses():
             below[rows] = np.sum(mass, axis=1, where=k <= last[rows, None])
         return np.minimum(below, 1.0)
 
-    def cdf_limits(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cdf_limits(self, y: Values) -> tuple[Values, Values]:
         narrow, wide, few, many = self._widths
         left, right = np.empty(len(self)), np.empty(len(self))
         if len(wide):
@@ -269,55 +260,55 @@ class Counts(Predictive):
             right[rows] = left[rows] + np.sum(mass, axis=1, where=k == at)
         return np.minimum(left, 1.0), np.minimum(right, 1.0)
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_prob(self, y: Values) -> Values:
         log_mass = self.log_weight(y[:, None], np.arange(len(self)))[:, 0]
         return log_mass if self.normalized else log_mass - self._log_totals
 
     @cached_property
-    def _log_totals(self) -> NDArray[np.float64]:
+    def _log_totals(self) -> Values:
         """The log of each row's sum of weights, (n,)."""
         totals = np.log(self._stride())
         for rows, _, _, log_total in self._smooth_blocks():
             totals[rows] += log_total
         return totals
 
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         """Return E|Y - y| - E|Y - Y'| / 2, as sums over the support or, for wide rows, in closed form."""
         return self._each(
             lambda few, rows: few._summed_crps(y[rows]),  # noqa: SLF001
             lambda many, rows: many._closed_crps(y[rows]),  # noqa: SLF001
         )
 
-    def _summed_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _summed_crps(self, y: Values) -> Values:
         score = np.empty(len(self))
         for rows, k, mass in self.masses():
             below = np.cumsum(mass, axis=1)
             score[rows] = np.sum(mass * np.abs(k - y[rows, None]), axis=1) - np.sum(below * (1 - below), axis=1)
         return score
 
-    def _closed_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _closed_crps(self, y: Values) -> Values:
         """Return (y - mean) (2 F(y) - 1) + 2 sum over k <= y of (mean - k) P(Y = k) - E|Y - Y'| / 2."""
         mean, pairs = self._wide_moments
         return np.asarray((y - mean) * (2 * self.cdf(y) - 1) + 2 * self.wide_shortfall(y) - pairs)
 
     @cached_property
-    def _wide_moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _wide_moments(self) -> tuple[Values, Values]:
         """Means and E|Y - Y'| / 2, (n,) each, cached because they do not depend on the targets."""
         return self.mean(), self.wide_pairs()
 
-    def quantile(self, p: float) -> NDArray[np.float64]:
+    def quantile(self, p: float) -> Values:
         return self._each(
             lambda few, _: few._summed_quantile(p),  # noqa: SLF001
             lambda many, _: many._closed_quantile(p),  # noqa: SLF001
         )
 
-    def _summed_quantile(self, p: float) -> NDArray[np.float64]:
+    def _summed_quantile(self, p: float) -> Values:
         values = np.empty(len(self))
         for rows, k, mass in self.masses():
             values[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
         return values
 
-    def _closed_quantile(self, p: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    def _closed_quantile(self, p: float | Values) -> Values:
         """Return the quantiles, searched from those of the gamma distribution with the same two moments."""
         from scipy.special import gammaincinv
 
@@ -343,7 +334,7 @@ class Counts(Predictive):
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         return high
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         uniform = rng.random((len(self), size))
         narrow, wide, few, many = self._widths
         drawn = np.empty((len(self), size))
@@ -354,18 +345,18 @@ class Counts(Predictive):
             drawn[rows] = k[self._first_reaching(mass, uniform[rows])]
         return drawn
 
-    def wide_quantiles(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wide_quantiles(self, p: Values) -> Values:
         """Return the quantiles at levels p, (n, s), with its shape; all rows are wide."""
         return np.stack([self._closed_quantile(level) for level in p.T], axis=1)
 
     @staticmethod
-    def _first_reaching(mass: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.intp]:
+    def _first_reaching(mass: Values, p: Values) -> Indices:
         """Return for each row the first indices at which the cumulative probability reaches p, (b, s)."""
         cumulated = np.cumsum(mass, axis=1)
         cumulated /= cumulated[:, -1:]  # ends at exactly 1, above every p
         return np.stack([np.searchsorted(row, levels) for row, levels in zip(cumulated, p, strict=True)])
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         mean = np.zeros((len(self), len(points)))
         at, precision = points[:, 0], np.broadcast_to(gamma[..., 0], len(points))
         reach = np.sqrt(TAIL_RATE / precision)  # the kernel is negligible beyond
@@ -377,7 +368,7 @@ class Counts(Predictive):
                 mean[rows[:, None], near] += mass[:, start : start + CHUNK_VALUES] @ kernel
         return mean
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         norm = np.empty(len(self))
         for rows, k, mass, _ in self._smooth_blocks(float(np.sqrt(0.5 / gamma[0]))):
             lags = k - k[0]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
+from calcheck.typing import AnyArray
 
 MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
 
 
-def describe_parameters(template: str, *parameters: NDArray[Any]) -> list[str]:
+def describe_parameters(template: str, *parameters: AnyArray) -> list[str]:
     """Return a template such as ``"N({}, {}²)"`` filled with the parameters (n,) of each row, to three digits."""
     return [fill(template, row) for row in zip(*parameters, strict=True)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
@@ -11,23 +12,19 @@ import numpy as np
 from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
-from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.row_random import RowRandom, Words, hash_rows
 from calcheck.errors import SHOWN, DataError, named_rows
 from calcheck.options import LEVEL_TOLERANCE
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
     from calcheck.core.metric_info import Part
-    from calcheck.distributions.row_random import RowRandom, Words
 
 
 REMEDY = "Pass --crossing sort to sort the quantiles of each row"
 
 
-def crossing_of(quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
+def crossing_of(quantiles: Values) -> Values:
     """Return the largest amount by which a quantile of each row is below one at a lower level, (n,); 0 for none.
 
     Shapes: quantiles (n, q).
@@ -48,14 +45,14 @@ class Crossing:
     total: int = 0  # The number of rows with quantiles
     first: Sequence[int] = ()  # The numbers of the first of the crossing rows in the file
     # (k,) each, the amounts of crossing rows, in the unit of the quantiles, by batch
-    amounts: list[NDArray[np.float64]] = field(default_factory=list)
+    amounts: list[Values] = field(default_factory=list)
 
     @property
     def count(self) -> int:
         """The number of rows that cross."""
         return sum(map(len, self.amounts))
 
-    def sort(self, quantiles: NDArray[np.float64], places: Sequence[int]) -> NDArray[np.float64]:
+    def sort(self, quantiles: Values, places: Sequence[int]) -> Values:
         """Return the quantiles of a batch with those of crossing rows sorted, and count these rows.
 
         Sorting is the rearrangement of Chernozhukov, Fernández-Val and Galichon (2010), doi:10.3982/ECTA7880; the
@@ -124,10 +121,10 @@ class Intervals(Predictive):
     """
 
     family: ClassVar[str] = "intervals"
-    levels: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    point: NDArray[np.float64] | None = None
+    levels: Values
+    lower: Values
+    upper: Values
+    point: Values | None = None
 
     def __post_init__(self) -> None:
         for name, values in self._arrays().items():
@@ -167,7 +164,7 @@ class Intervals(Predictive):
     def _listed(self) -> str:
         return ", ".join(f"{level:g}" for level in self.levels) or "none"
 
-    def _arrays(self) -> dict[str, NDArray[np.float64]]:
+    def _arrays(self) -> dict[str, Values]:
         """Return the arrays with one entry per row, by name."""
         arrays = {"lower": self.lower, "upper": self.upper}
         return arrays if self.point is None else {**arrays, "point": self.point}
@@ -184,13 +181,13 @@ class Intervals(Predictive):
         return sum(values.nbytes for values in self._arrays().values())
 
     @property
-    def interval_levels(self) -> NDArray[np.float64]:
+    def interval_levels(self) -> Values:
         return self.levels
 
     def states(self, part: Part) -> bool:
         return part in ("interval", "coverage") or (part == "point" and self.point is not None)
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+    def take(self, rows: Indices | slice) -> Self:
         return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
 
     def join(self, others: list[Self]) -> Self:
@@ -209,7 +206,7 @@ class Intervals(Predictive):
         joined = {name: concat_columns([getattr(part, name) for part in parts], name) for name in self._arrays()}
         return replace(self, **joined)
 
-    def equals(self, other: Self) -> NDArray[np.bool_]:
+    def equals(self, other: Self) -> Mask:
         if not np.array_equal(other.levels, self.levels):
             return np.zeros(len(self), np.bool_)
         return np.asarray(((self.lower == other.lower) & (self.upper == other.upper)).all(axis=1))
@@ -231,7 +228,7 @@ class Intervals(Predictive):
             raise DataError(msg)
         return place
 
-    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return the limits of the interval at a level, (n,) each; it need not be central.
 
         Raises
@@ -242,20 +239,18 @@ class Intervals(Predictive):
         place = self.place(level)
         return self.lower[:, place], self.upper[:, place]
 
-    def interval_width(self, level: float) -> NDArray[np.float64]:
+    def interval_width(self, level: float) -> Values:
         place = self.place(level)
         return self.upper[:, place] - self.lower[:, place]
 
-    def central_mass(self, level: float) -> NDArray[np.float64]:
+    def central_mass(self, level: float) -> Values:
         return np.full(len(self), self.levels[self.place(level)])
 
-    def interval_mass_error(
-        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
         """Return 1 if the target is at a limit, and 0 otherwise: the probability of a limit itself is unknown, (n,)."""
         return np.asarray((y == low) | (y == high), dtype=np.float64)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         """Return the point predictions, (n,).
 
         Raises
@@ -267,12 +262,10 @@ class Intervals(Predictive):
             raise DataError(NOT_STATED)
         return self.point
 
-    def median(self) -> NDArray[np.float64]:
+    def median(self) -> Values:
         return self.mean()
 
-    def replicates(
-        self, y: NDArray[np.float64], rng: RowRandom, numbers: range
-    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
+    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         drawn = rng.for_replicate(numbers.start).random((len(self), len(numbers)))
         for uniform in drawn.T:
             inside = uniform[:, None] <= self.levels
@@ -289,15 +282,15 @@ class Intervals(Predictive):
 class Replicate(Intervals):
     """Intervals of a replicate: its targets are inside, or outside, as drawn."""
 
-    inside: NDArray[np.bool_] = field(kw_only=True)  # (n, k), whether the target is inside each interval
+    inside: Mask = field(kw_only=True)  # (n, k), whether the target is inside each interval
 
     def __post_init__(self) -> None:
         """Check nothing: the intervals are those of valid rows."""
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, AnyArray]:
         return {**super()._arrays(), "inside": self.inside}
 
-    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return an interval that contains every number where the target is inside, and none elsewhere, (n,) each."""
         inside = self.inside[:, self.place(level)]
         return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)

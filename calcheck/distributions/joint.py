@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -12,16 +12,10 @@ from calcheck.core.validation import LEAST, UNIT, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.formatting import format_plain
-from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.special import joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random, Words
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +34,7 @@ class Independent(Predictive):
     family: ClassVar[str] = "independent"
     marginals: tuple[Predictive, ...]
 
-    def validate_targets(self, y: NDArray[np.float64]) -> None:
+    def validate_targets(self, y: Values) -> None:
         for marginal, column in zip(self.marginals, y.T, strict=True):
             marginal.validate_targets(column)
 
@@ -66,7 +60,7 @@ class Independent(Predictive):
     def nbytes(self) -> int:
         return sum(marginal.nbytes for marginal in self.marginals)
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+    def take(self, rows: Indices | slice) -> Self:
         return replace(self, marginals=tuple(marginal.take(rows) for marginal in self.marginals))
 
     def join(self, others: list[Self]) -> Self:
@@ -76,44 +70,44 @@ class Independent(Predictive):
     def hashes(self, key: int) -> Words:
         return hash_rows([marginal.hashes(key) for marginal in self.marginals], key)
 
-    def equals(self, other: Self) -> NDArray[np.bool_]:
+    def equals(self, other: Self) -> Mask:
         pairs = zip(self.marginals, other.marginals, strict=True)
         return np.asarray(np.logical_and.reduce([mine.equals(theirs) for mine, theirs in pairs]))
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         return np.stack([marginal.mean() for marginal in self.marginals], axis=1)
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         return np.stack([marginal.std() for marginal in self.marginals], axis=1)
 
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf(self, y: Values) -> Values:
         columns = zip(self.marginals, y.T, strict=True)
         return np.stack([marginal.cdf(column) for marginal, column in columns], axis=1)
 
-    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf_left(self, y: Values) -> Values:
         columns = zip(self.marginals, y.T, strict=True)
         return np.stack([marginal.cdf_left(column) for marginal, column in columns], axis=1)
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_prob(self, y: Values) -> Values:
         columns = zip(self.marginals, y.T, strict=True)
         return np.stack([marginal.log_prob(column) for marginal, column in columns], axis=1)
 
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         columns = zip(self.marginals, y.T, strict=True)
         return np.stack([marginal.crps(column) for marginal, column in columns], axis=1)
 
-    def quantile(self, p: float) -> NDArray[np.float64]:
+    def quantile(self, p: float) -> Values:
         return np.stack([marginal.quantile(p) for marginal in self.marginals], axis=1)
 
-    def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def support_interval(self, tail: float) -> tuple[Values, Values]:
         low, high = zip(*(marginal.support_interval(tail) for marginal in self.marginals), strict=True)
         return np.stack(low, axis=1), np.stack(high, axis=1)
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         """Return draws of the target vectors, (n, size, t)."""
         return np.stack([marginal.sample(rng, size) for marginal in self.marginals], axis=2)
 
-    def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def normal(self) -> tuple[Values, Values] | None:
         columns = [marginal.normal() for marginal in self.marginals]
         known = [column for column in columns if column is not None]
         if len(known) < len(columns):
@@ -121,11 +115,11 @@ class Independent(Predictive):
         means, stds = zip(*known, strict=True)
         return np.concatenate(means, axis=1), np.concatenate(stds, axis=1)
 
-    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+    def mixed_moments(self, exponents: Indices) -> Values:
         of_columns = zip(self.marginals, exponents.T, strict=True)
         return np.asarray(np.prod([each.mixed_moments(powers[:, None]) for each, powers in of_columns], axis=0))
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         product = np.ones((len(self), len(points)))
         for column, marginal in enumerate(self.marginals):
             if not np.any(gamma[..., column]):
@@ -133,7 +127,7 @@ class Independent(Predictive):
             product *= marginal.kernel_mean(points[:, column, None], gamma[..., column, None])
         return product
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         pairs = zip(gamma[:, None], self.marginals, strict=True)
         norms = [marginal.kernel_norm(each) for each, marginal in pairs if each[0]]
         return np.asarray(np.prod(norms, axis=0))
@@ -240,7 +234,7 @@ class JointGaussian(Predictive):
                 drawn[:, :, row] += self.cholesky[:, row, column, None] * normal[column]
         return drawn
 
-    def mixed_moments(self, exponents: NDArray[np.intp]) -> Values:
+    def mixed_moments(self, exponents: Indices) -> Values:
         """Return the moments by E Y_c f(Y) = loc_c E f(Y) + sum_d cov_cd E df/dy_d (Stein's lemma)."""
         covariance = self.cholesky @ np.swapaxes(self.cholesky, 1, 2)
         known = {(0,) * self.targets: np.ones(len(self))}

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calcheck.distributions.base import REPEATED, Predictive
-from calcheck.distributions.row_random import RowRandom
+from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random, Words
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Indices, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +68,7 @@ class LazyPredictive(Predictive):
     def load(self) -> Predictive:
         return self.take(slice(None))
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Predictive:  # type: ignore[override]
+    def take(self, rows: Indices | slice) -> Predictive:  # type: ignore[override]
         """Return the distributions of the selected rows in memory, in the given order."""
         wanted = np.arange(self.count)[rows]
         order = np.argsort(wanted, kind="stable")
@@ -151,7 +144,7 @@ class LazyPredictive(Predictive):
         for number in numbers:
             yield self._swapped(y, rng.for_replicate(number).integers(0, self.n_draws + 1, self.count))
 
-    def _swapped(self, y: Values, chosen: NDArray[np.intp]) -> tuple[Values, Predictive]:
+    def _swapped(self, y: Values, chosen: Indices) -> tuple[Values, Predictive]:
         """Return the results of :meth:`Samples.exchange`, with draws that are exchanged on each read."""
 
         def read() -> Iterator[tuple[Values, Predictive]]:
@@ -163,7 +156,7 @@ class LazyPredictive(Predictive):
         targets = np.concatenate([targets for targets, _ in read()])
         return targets, replace(self, read=lambda: (batch for _, batch in read()))
 
-    def mixed_moments(self, exponents: NDArray[np.intp]) -> Values:
+    def mixed_moments(self, exponents: Indices) -> Values:
         return self._each(lambda batch, _: batch.mixed_moments(exponents))
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:

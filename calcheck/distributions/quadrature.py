@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.distributions.continuous import Continuous
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    Refinement = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Refinement = Callable[[Values], Values]
 
 NEGLIGIBLE = 1e-11  # Probability neglected above the last node, and treated as a point mass below the first
 POINT = 1e-12  # Relative width in log y below which a distribution is treated as a point mass
@@ -54,16 +50,16 @@ class Positive(Continuous):
         return 1e-10
 
     @abstractmethod
-    def log_density(self, y: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def log_density(self, y: Values, rows: Indices) -> Values:
         """Return the log densities of selected rows (b,) at y > 0, (b, w)."""
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_prob(self, y: Values) -> Values:
         log_density = np.full(len(self), -np.inf)
         possible = np.flatnonzero(y > 0)
         log_density[possible] = self.log_density(y[possible, None], possible)[:, 0]
         return log_density
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         gammas = np.broadcast_to(gamma[..., 0], len(points))
         mean = np.empty((len(self), len(points)))
         for one in np.unique(gammas):
@@ -72,7 +68,7 @@ class Positive(Continuous):
                 mean[:, columns] = _Quadrature(self, float(one)).mean(points[columns, 0])
         return mean
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         with np.errstate(over="ignore", divide="ignore"):
             return _Quadrature(self, float(gamma[0])).norm()
 
@@ -103,7 +99,7 @@ class _Quadrature:
         self.point = self.high - self.low <= POINT * np.maximum(np.abs(self.low), 1)
         self.switch = np.where(narrow.any(axis=1) & ~self.point, first, np.inf)
 
-    def mean(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, points: Values) -> Values:
         """Return E k(p_j, Y_i), (n, r)."""
         mean = np.empty((len(self.low), len(points)))
         for rows, y, mass in self._dense():
@@ -115,7 +111,7 @@ class _Quadrature:
         mean[row, column] = self._narrow(points[column, None], row)[:, 0]
         return mean
 
-    def norm(self) -> NDArray[np.float64]:
+    def norm(self) -> Values:
         """Return E k(Y_i, Y_i'), (n,)."""
         norm = np.zeros(len(self.low))
         for rows, y, mass in self._dense():
@@ -131,9 +127,7 @@ class _Quadrature:
             norm[block] += np.sum(mass[:, 1:] * self._narrow(y[:, 1:], block), axis=1)
         return norm
 
-    def _sums(
-        self, points: NDArray[np.float64], y: NDArray[np.float64], mass: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _sums(self, points: Values, y: Values, mass: Values) -> Values:
         """Return the weighted sums of the kernel between points (b, r) and nodes (b, w), (b, r)."""
         kernel = points[:, :, None] - y[:, None, :]
         kernel *= kernel
@@ -141,14 +135,14 @@ class _Quadrature:
         np.exp(kernel, out=kernel)
         return np.asarray((kernel @ mass[:, :, None])[:, :, 0])
 
-    def _narrow(self, points: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _narrow(self, points: Values, rows: Indices) -> Values:
         """Return the mean of a narrow kernel at points (b, w) of rows (b,), (b, w)."""
         density = np.zeros_like(points)
         for node, weight in zip(NARROW_NODES, NARROW_WEIGHTS, strict=True):
             density += weight * np.exp(self.family.log_density(points + self.length * node, rows))
         return np.asarray(density * np.sqrt(np.pi / self.gamma))
 
-    def _dense(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+    def _dense(self) -> Iterator[tuple[Indices, Values, Values]]:
         """Yield blocks of rows with their nodes and weights (:meth:`_nodes`), up to the kernel's range beyond y*."""
         until = np.minimum(np.log(np.exp(self.switch) + REACH * self.length), self.high)
         panels = self._layout(np.arange(len(until)), self.low, until, self._lengths)[1][:, -1]
@@ -160,14 +154,12 @@ class _Quadrature:
             yield rows, y, mass
             start += len(rows)
 
-    def _lengths(self, log_y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _lengths(self, log_y: Values) -> Values:
         """Return cumulative panel counts: 4 wide in log y where the kernel is flat, else 1.5 length scales wide."""
         lengths = np.exp(log_y) / self.length
         return np.asarray(log_y / PANEL_FLAT + np.log1p(lengths / NEAR) + lengths / PANEL_LENGTH)
 
-    def _layout(
-        self, rows: NDArray[np.intp], low: NDArray[np.float64], high: NDArray[np.float64], also: Refinement
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _layout(self, rows: Indices, low: Values, high: Values, also: Refinement) -> tuple[Values, Values]:
         """Return points in log y from low to high, and the cumulative number of panels at each, (b, w)."""
         between = np.arange(self.subdivisions) / self.subdivisions
         fine = (self.logs[rows, :-1, None] + np.diff(self.logs[rows], axis=1)[:, :, None] * between).reshape(
@@ -180,9 +172,7 @@ class _Quadrature:
         panels = np.cumsum(shares / self.subdivisions + np.diff(also(log_y), axis=1), axis=1)
         return log_y, np.pad(panels, ((0, 0), (1, 0)))
 
-    def _nodes(
-        self, rows: NDArray[np.intp], low: NDArray[np.float64], high: NDArray[np.float64], also: Refinement
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _nodes(self, rows: Indices, low: Values, high: Values, also: Refinement) -> tuple[Values, Values]:
         """Return nodes y and their probability weights, (b, w); the first has the probability below it."""
         log_y, panels = self._layout(rows, low, high, also)
         share = np.linspace(0, 1, 1 + max(1, int(np.ceil(panels[:, -1].max()))))

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import fill
-from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random, Words
+from calcheck.typing import Indices, Mask, Values
 
 MIN_LEVELS = 2  # Minimum number of levels: location and width
 OUTERMOST = 0.05  # Maximum tail probability for which means and standard deviations are defined
@@ -56,8 +51,8 @@ class Quantiles(Predictive):
     """
 
     family: ClassVar[str] = "quantiles"
-    levels: NDArray[np.float64]
-    values: NDArray[np.float64]
+    levels: Values
+    values: Values
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -79,7 +74,7 @@ class Quantiles(Predictive):
         return len(self.values)
 
     @property
-    def quantile_levels(self) -> NDArray[np.float64]:
+    def quantile_levels(self) -> Values:
         return self.levels
 
     @property
@@ -93,13 +88,13 @@ class Quantiles(Predictive):
     def kernel_error(self) -> float:
         return 1e-10
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+    def take(self, rows: Indices | slice) -> Self:
         return replace(self, values=self.values[rows])
 
     def hashes(self, key: int) -> Words:
         return hash_rows([self.values], key)
 
-    def equals(self, other: Self) -> NDArray[np.bool_]:
+    def equals(self, other: Self) -> Mask:
         same = np.array_equal(self.levels, other.levels)
         return np.asarray((self.values == other.values).all(axis=1) if same else np.zeros(len(self), np.bool_))
 
@@ -120,7 +115,7 @@ class Quantiles(Predictive):
         return replace(self, values=concat_columns(parts, "quantiles"))
 
     @property
-    def _tails(self) -> tuple[float, NDArray[np.float64], float, NDArray[np.float64]]:
+    def _tails(self) -> tuple[float, Values, float, Values]:
         """Probability and scale (n,) of the left tail, and of the right tail."""
         below, above = float(self.levels[0]), float(1 - self.levels[-1])
         gaps = np.diff(self.levels)
@@ -138,7 +133,7 @@ class Quantiles(Predictive):
             )
             raise DataError(msg)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         """Return the means.
 
         Raises
@@ -152,7 +147,7 @@ class Quantiles(Predictive):
         tails = below * (self.values[:, 0] - left) + above * (self.values[:, -1] + right)
         return np.asarray(middles @ np.diff(self.levels) + tails)
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         """Return the standard deviations.
 
         Raises
@@ -167,7 +162,7 @@ class Quantiles(Predictive):
         tails = below * ((away[:, 0] - left) ** 2 + left**2) + above * ((away[:, -1] + right) ** 2 + right**2)
         return np.asarray(np.sqrt(squares @ np.diff(self.levels) + tails))
 
-    def raw_moments(self, order: int) -> NDArray[np.float64]:
+    def raw_moments(self, order: int) -> Values:
         """Return the moments: sums over uniform pieces and exponential tails, (n, order + 1).
 
         Raises
@@ -185,13 +180,13 @@ class Quantiles(Predictive):
             moments[:, k] += of_pieces @ np.diff(self.levels)
         return moments
 
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf(self, y: Values) -> Values:
         return self._below(y, np.sum(self.values <= y[:, None], axis=1))
 
-    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf_left(self, y: Values) -> Values:
         return self._below(y, np.sum(self.values < y[:, None], axis=1))
 
-    def _below(self, y: NDArray[np.float64], passed: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _below(self, y: Values, passed: Indices) -> Values:
         """Return the probability below y_i, (n,), given the number of quantiles below it."""
         below, left, above, right = self._tails
         last = len(self.levels) - 1
@@ -203,7 +198,7 @@ class Quantiles(Predictive):
         beyond = 1 - above * np.exp(-_ratio(y - self.values[:, -1], right, np.inf).clip(0))
         return np.where(passed == 0, before, np.where(passed > last, beyond, inside))
 
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         below, left, above, right = self._tails
         low, high = self.values[:, :-1], self.values[:, 1:]
         at = np.clip(y[:, None], low, high)
@@ -214,7 +209,7 @@ class Quantiles(Predictive):
             score + _tail_crps(self.values[:, 0] - y, below, left) + _tail_crps(y - self.values[:, -1], above, right)
         )
 
-    def quantile(self, p: float) -> NDArray[np.float64]:
+    def quantile(self, p: float) -> Values:
         """Return the quantiles; at the given levels, they are exactly the given values.
 
         Raises
@@ -233,7 +228,7 @@ class Quantiles(Predictive):
             raise DataError(msg)
         return self._inverse(np.full((len(self), 1), p))[:, 0]
 
-    def central_mass(self, level: float) -> NDArray[np.float64]:
+    def central_mass(self, level: float) -> Values:
         """Return the level where the limits are given, even if they are tied; else the mass between interpolated ones.
 
         With the given limits l and u, only P(l < Y < u) <= level <= P(l <= Y <= u) is stated.
@@ -241,9 +236,7 @@ class Quantiles(Predictive):
         nearest = np.abs(self.levels[:, None] - [(1 - level) / 2, (1 + level) / 2]).min(axis=0)
         return np.full(len(self), level) if (nearest <= LEVEL_TOLERANCE).all() else super().central_mass(level)
 
-    def interval_mass_error(
-        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
         """Return the sum over both limits of the probability between the adjacent quantiles.
 
         At a given quantile, it is 1 if the target is equal to it, and 0 otherwise: the probability of a quantile itself
@@ -257,11 +250,11 @@ class Quantiles(Predictive):
             error += np.where(known, y == end, padded[passed + 1] - padded[passed])
         return error
 
-    def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def support_interval(self, tail: float) -> tuple[Values, Values]:
         low, high = self._inverse(np.tile([tail, 1 - tail], (len(self), 1))).T
         return low, high
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         """Return draws, of which those in the tails are beyond the outermost quantiles, even where these are tied.
 
         Ties between levels state the probability of a quantile, but nothing states it for the tail beyond them.
@@ -272,7 +265,7 @@ class Quantiles(Predictive):
         drawn = np.where(p < self.levels[0], np.minimum(drawn, lowest), drawn)
         return np.where(p > self.levels[-1], np.maximum(drawn, highest), drawn)
 
-    def _inverse(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _inverse(self, p: Values) -> Values:
         """Return the quantiles at levels p, (n, s), including those in the tails."""
         below, left, above, right = self._tails
         piece = np.clip(np.searchsorted(self.levels, p) - 1, 0, len(self.levels) - 2)
@@ -284,10 +277,10 @@ class Quantiles(Predictive):
         beyond = self.values[:, -1:] - right[:, None] * np.log(np.clip((1 - p) / above, tiny, 1))
         return np.where(p < self.levels[0], before, np.where(p > self.levels[-1], beyond, inside))
 
-    def kinks(self) -> NDArray[np.float64]:
+    def kinks(self) -> Values:
         return self.values
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         mean = np.empty((len(self), len(points)))
         size = max(1, BLOCK_VALUES // len(points))
         for start in range(0, len(self), size):
@@ -296,7 +289,7 @@ class Quantiles(Predictive):
             mean[start : start + size] = part.pieces_at(at, gamma[..., 0]) + part.tails_at(at, gamma[..., 0])
         return mean
 
-    def pieces_at(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def pieces_at(self, points: Values, gamma: Values) -> Values:
         """Return the part of E k(p_ij, Y_i) between the outermost quantiles, (n, r), at points (n, r) or (1, r)."""
         mean = np.zeros(np.broadcast_shapes((len(self), 1), points.shape))
         root = np.sqrt(gamma)
@@ -305,14 +298,14 @@ class Quantiles(Predictive):
             mean += mass * _interval_mean(distance, (high - low)[:, None] * root)
         return mean
 
-    def tails_at(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def tails_at(self, points: Values, gamma: Values) -> Values:
         """Return the part of E k(p_ij, Y_i) beyond the outermost quantiles, (n, r), at points (n, r) or (1, r)."""
         below, left, above, right = self._tails
         before = exponential_kernel_mean(self.values[:, :1] - points, left[:, None], gamma)
         beyond = exponential_kernel_mean(points - self.values[:, -1:], right[:, None], gamma)
         return below * before + above * beyond
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         """Return the squared norms: terms between tails in closed form, the others by Gauss-Legendre quadrature."""
         below, left, above, right = self._tails
         gap = self.values[:, 0] - self.values[:, -1]
@@ -326,9 +319,7 @@ class Quantiles(Predictive):
                 norm[rows] += mass * np.sum(weight * means, axis=1)
         return norm
 
-    def _nodes(
-        self, piece: int, length: float
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+    def _nodes(self, piece: int, length: float) -> Iterator[tuple[Indices, Values, Values]]:
         """Yield blocks of rows with nodes (b, w) in one piece, and weights that sum to 1.
 
         Kernel means are smooth at the length scale of the kernel, and vary only near the ends of a piece.
@@ -357,24 +348,24 @@ class Quantiles(Predictive):
         return [fill(template, row) for row in self.values[:, shown]]
 
 
-def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64], without: float) -> NDArray[np.float64]:
+def _ratio(part: Values, whole: Values, without: float) -> Values:
     """Return part / whole, or the value ``without`` where the whole is 0."""
     full = np.full(np.broadcast_shapes(part.shape, whole.shape), without)
     return np.asarray(np.divide(part, whole, out=full, where=whole > 0))
 
 
-def _squares(width: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+def _squares(width: Values, start: Values, end: Values) -> Values:
     """Return the integral of the square of a linear function from start to end over an interval."""
     return width * (start**2 + start * end + end**2) / 3
 
 
-def _tail_crps(beyond: NDArray[np.float64], mass: float, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tail_crps(beyond: Values, mass: float, scale: Values) -> Values:
     """Return the contribution of a tail to the CRPS, for targets at a distance beyond the outermost quantile."""
     passed = np.maximum(beyond, 0)
     return mass**2 * scale / 2 + passed + 2 * mass * scale * np.expm1(-_ratio(passed, scale, 0.0))
 
 
-def _interval_mean(center: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
+def _interval_mean(center: Values, width: Values) -> Values:
     """Return the mean of exp(-x^2) over intervals with a center >= 0; its value at the center if the width is 0."""
     from scipy.special import erfc
 
@@ -384,9 +375,7 @@ def _interval_mean(center: NDArray[np.float64], width: NDArray[np.float64]) -> N
     return np.where(width < NARROW, narrow, wide)
 
 
-def _sum_kernel_mean(
-    distance: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64], gamma: np.float64
-) -> NDArray[np.float64]:
+def _sum_kernel_mean(distance: Values, first: Values, second: Values, gamma: np.float64) -> Values:
     """Return E exp(-gamma (d - E - E')^2), (n,), for independent exponential E and E' with the given means."""
     middle, half = (first + second) / 2, np.abs(first - second) / 2
     half = np.maximum(half, APART * middle)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Continuous, LocationScale
-from calcheck.distributions.counts import Counts
+from calcheck.distributions.counts import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
-from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
+from calcheck.typing import Indices, Mask, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.base import Predictive
-    from calcheck.distributions.counts import Block
-    from calcheck.distributions.row_random import Random, Words
-
-    Values = NDArray[np.float64]
-    Places = NDArray[np.intp]
-    Maps = tuple["Recalibrator", ...]
+Maps = tuple["Recalibrator", ...]
 
 BELOW_ONE = 1 - 2.0**-53  # The largest number below 1, at which no quantile is infinite
 MIN_KNOTS = 2  # The ends, 0 and 1
@@ -87,8 +79,8 @@ class Recalibrator:
 
 
 def join_maps(
-    parts: Sequence[tuple[tuple[Recalibrator, ...], NDArray[np.intp]]],
-) -> tuple[tuple[Recalibrator, ...], NDArray[np.intp]]:
+    parts: Sequence[tuple[tuple[Recalibrator, ...], Indices]],
+) -> tuple[tuple[Recalibrator, ...], Indices]:
     """Return the maps of several batches of rows as one tuple, and the index of the map of each row."""
     maps = tuple({id(each): each for found, _ in parts for each in found}.values())
     places = {id(each): place for place, each in enumerate(maps)}
@@ -192,7 +184,7 @@ class _Recalibrated:
 
     base: Any  # The n distributions F_i before the recalibration
     maps: Maps
-    which: Places  # (n,), index of each row's map
+    which: Indices  # (n,), index of each row's map
 
     @classmethod
     def from_map(cls, base: Predictive, recalibrator: Recalibrator) -> Self:
@@ -210,14 +202,14 @@ class _Recalibrated:
     def nbytes(self) -> int:
         return int(self.base.nbytes + self.which.nbytes)
 
-    def take(self, rows: Places | slice) -> Self:
+    def take(self, rows: Indices | slice) -> Self:
         return type(self)(self.base.take(rows), self.maps, self.which[rows])
 
     def join(self, others: list[Self]) -> Self:
         maps, which = join_maps([(each.maps, each.which) for each in (self, *others)])
         return type(self)(self.base.join([each.base for each in others]), maps, which)
 
-    def equals(self, other: Self) -> NDArray[np.bool_]:
+    def equals(self, other: Self) -> Mask:
         same = [mine is theirs for mine, theirs in zip(self._maps_of_rows(), other._maps_of_rows(), strict=True)]
         return np.asarray(self.base.equals(other.base) & np.array(same))
 
@@ -230,7 +222,7 @@ class _Recalibrated:
     def describe(self) -> list[str]:
         return [f"{text}, recalibrated" for text in self.base.describe()]
 
-    def by_map(self, of: Callable[[Recalibrator, Any, Places], Values]) -> Values:
+    def by_map(self, of: Callable[[Recalibrator, Any, Indices], Values]) -> Values:
         """Return a function of each map, the distributions that it recalibrates and their rows, (n, …)."""
         used = np.unique(self.which)
         if len(used) == 1:
@@ -241,7 +233,7 @@ class _Recalibrated:
             values[rows] = part
         return values
 
-    def _rows_of(self, used: Places) -> Iterator[tuple[int, Places]]:
+    def _rows_of(self, used: Indices) -> Iterator[tuple[int, Indices]]:
         return ((int(place), np.flatnonzero(self.which == place)) for place in used)
 
     def quantile(self, p: float) -> Values:
@@ -268,7 +260,7 @@ class RecalibratedScale(_Recalibrated, Continuous):
         standard = replace(self.base.take(slice(0, 1)), loc=np.zeros(1), scale=np.ones(1))
         return [StandardForm(standard, each) for each in self.maps]
 
-    def _by_form(self, of: Callable[[StandardForm, LocationScale, Places], Values]) -> Values:
+    def _by_form(self, of: Callable[[StandardForm, LocationScale, Indices], Values]) -> Values:
         forms = dict(zip(map(id, self.maps), self._forms, strict=True))
         return self.by_map(lambda recalibrator, base, rows: of(forms[id(recalibrator)], base, rows))
 
@@ -322,7 +314,7 @@ class RecalibratedCounts(_Recalibrated, Counts):
     family: ClassVar[str] = "recalibrated counts"
     base: Counts
 
-    def log_weight(self, k: Values, rows: Places) -> Values:
+    def log_weight(self, k: Values, rows: Indices) -> Values:
         at = np.broadcast_to(k, (len(rows), np.shape(k)[-1]))
         return np.stack([self.take(rows).log_prob(column) for column in at.T], axis=1)
 
@@ -335,10 +327,10 @@ class RecalibratedCounts(_Recalibrated, Counts):
     def spread(self) -> Values:
         return self.base.spread()
 
-    def smooth(self) -> NDArray[np.bool_]:
+    def smooth(self) -> Mask:
         return np.zeros(len(self), np.bool_)
 
-    def _block(self, rows: Places, k: Values) -> Block:
+    def _block(self, rows: Indices, k: Values) -> Block:
         _, _, mass, total = self.base._block(rows, k)  # noqa: SLF001 - the same family of classes
         below = np.minimum(np.cumsum(mass, axis=1), 1.0)
         below[:, -1] = 1.0

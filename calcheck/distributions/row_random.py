@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    Words = NDArray[np.uint64]
-    Values = NDArray[np.float64]
-    Size = int | tuple[int, int]
-    Random: TypeAlias = "Generator | RowRandom"
+Words = NDArray[np.uint64]
+Size = int | tuple[int, int]
+Random: TypeAlias = "Generator | RowRandom"
 
 PART = 1 << 15  # Rows per batch: 0.25 MB per array, which fits in the cache
 DROPPED_BITS = np.uint64(12)  # Dropped of 64 bits; the other 52 bits plus 1/2 are an exact float
@@ -41,7 +41,7 @@ def mix(words: Words) -> Words:
     return hashed
 
 
-def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
+def hash_rows(columns: list[AnyArray], key: int) -> Words:
     """Return a hash of each row, (n,); rows with equal numbers have equal hashes at any position.
 
     Shapes: columns (n, ...) each.
@@ -55,7 +55,7 @@ def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
     return hashed
 
 
-def _words(values: NDArray[Any]) -> Words:
+def _words(values: AnyArray) -> Words:
     """Return numbers as 64-bit words without their last digits, in which computations differ between machines."""
     if values.dtype == np.uint64:
         return values
@@ -95,7 +95,7 @@ class RowRandom:
         """Return uniform numbers in (0, 1)."""
         return self._draw_batches(size, lambda numbers: numbers.uniform(0))
 
-    def integers(self, low: int, high: int, size: Size) -> NDArray[np.intp]:
+    def integers(self, low: int, high: int, size: Size) -> Indices:
         """Return uniform whole numbers from low to high - 1."""
         return np.asarray(low + np.floor((high - low) * self.random(size)), dtype=np.intp)
 
@@ -162,7 +162,7 @@ class _Numbers:
     keys: Words  # (k,), keys of the rows
     offset: int  # Offset of the replicate and the call
 
-    def take(self, rows: NDArray[np.intp]) -> _Numbers:
+    def take(self, rows: Indices) -> _Numbers:
         """Return the random numbers of the selected rows."""
         return _Numbers(self.keys[rows], self.offset)
 
@@ -195,7 +195,7 @@ def _gamma(numbers: _Numbers, shape: Values) -> Values:
     """Return gamma numbers of scale 1; for shapes < 1, those of shape + 1 times a power of a uniform number."""
     raised = np.where(shape < 1, shape + 1, shape) - 1 / 3
 
-    def propose(numbers: _Numbers, rows: NDArray[np.intp]) -> tuple[Values, NDArray[np.bool_]]:
+    def propose(numbers: _Numbers, rows: Indices) -> tuple[Values, Mask]:
         most = raised[rows]
         normal = numbers.normal_pair()[0]
         step = normal / (3 * np.sqrt(most))
@@ -233,7 +233,7 @@ def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
     b = 0.931 + 2.53 * np.sqrt(rate)
     a, inverse_alpha, v_r = -0.059 + 0.02483 * b, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
 
-    def propose(numbers: _Numbers, rows: NDArray[np.intp]) -> tuple[Values, NDArray[np.bool_]]:
+    def propose(numbers: _Numbers, rows: Indices) -> tuple[Values, Mask]:
         near, v = numbers.uniform(0) - 0.5, numbers.uniform(1)
         left = 0.5 - np.abs(near)
         count = np.floor((2 * a[rows] / left + b[rows]) * near + rate[rows] + 0.43)
@@ -257,9 +257,7 @@ def _log_mass(count: Values, rate: Values) -> Values:
     return np.where(count > 0, log_mass, -rate)
 
 
-def _rejection_sample(
-    numbers: _Numbers, propose: Callable[[_Numbers, NDArray[np.intp]], tuple[Values, NDArray[np.bool_]]]
-) -> Values:
+def _rejection_sample(numbers: _Numbers, propose: Callable[[_Numbers, Indices], tuple[Values, Mask]]) -> Values:
     """Return the first accepted proposal of each row, by rejection sampling."""
     result, rows = np.empty(len(numbers.keys)), np.arange(len(numbers.keys))
     for attempt in range(MAX_ATTEMPTS):

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.core.validation import require_moderate
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import describe_parameters
+from calcheck.distributions.row_random import Random, RowRandom
 from calcheck.distributions.special import monomials, rbf
 from calcheck.errors import DataError, OptionError
+from calcheck.typing import AnyArray, Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random, RowRandom
-
-    Values = NDArray[np.float64]
-    Places = NDArray[np.integer[Any]]
+Places = NDArray[np.integer[Any]]
 
 ROUNDING = 1e-9  # Tolerance for rounding of a number of draws
 PLAIN_AXES = 2  # Number of axes for one target column: rows and draws
@@ -44,7 +40,7 @@ class Samples(Predictive):
     """
 
     family: ClassVar[str] = "samples"
-    draws: NDArray[np.float64]
+    draws: Values
 
     def __post_init__(self) -> None:
         self.hold_in_double()
@@ -61,10 +57,10 @@ class Samples(Predictive):
     def n_draws(self) -> int:
         return int(self.draws.shape[1])
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         return np.asarray(self.draws.mean(axis=1))
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         """Return the standard deviations of the draws, with denominator m - 1.
 
         Raises
@@ -78,17 +74,17 @@ class Samples(Predictive):
         away = self.draws - self.draws[:, :1]  # exactly 0 for equal draws
         return np.asarray(away.std(axis=1, ddof=1))
 
-    def rescale(self, shift: NDArray[np.float64], factor: NDArray[np.float64]) -> Samples:
+    def rescale(self, shift: Values, factor: Values) -> Samples:
         """Return the draws moved and stretched about their means, member by member; ranks do not change."""
         if self.targets > 1:
             return super().rescale(shift, factor)  # type: ignore[return-value]
         center = self.mean()[:, None]
         return replace(self, draws=center + shift[:, None] + factor[:, None] * (self.draws - center))
 
-    def median(self) -> NDArray[np.float64]:
+    def median(self) -> Values:
         return np.asarray(np.median(self.draws, axis=1))
 
-    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def central_interval(self, level: float) -> tuple[Values, Values]:
         """Return the closest draws of opposite ranks that contain another draw with probability >= ``level``.
 
         If no pair is wide enough, these are the smallest and the largest draw.
@@ -98,15 +94,15 @@ class Samples(Predictive):
         ordered = np.sort(self.draws, axis=1)
         return ordered[:, outside - 1], ordered[:, draws - outside]
 
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf(self, y: Values) -> Values:
         """Return (r + 1) / (m + 1) with r draws <= y_i, (n,): uniform over ranks for a perfect ensemble."""
         return np.asarray((np.sum(self.draws <= y[:, None], axis=1) + 1) / (self.draws.shape[1] + 1))
 
-    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cdf_left(self, y: Values) -> Values:
         """Return r / (m + 1) with r draws < y_i, (n,)."""
         return np.asarray(np.sum(self.draws < y[:, None], axis=1) / (self.draws.shape[1] + 1))
 
-    def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    def interval_mass(self, low: Values, high: Values) -> Values:
         """Return the probability that another draw falls between two of the draws, (n,).
 
         The m draws have m + 1 gaps; those between the two draws are counted. (:meth:`cdf` and :meth:`cdf_left` bound
@@ -115,19 +111,17 @@ class Samples(Predictive):
         within = np.sum((self.draws >= low[:, None]) & (self.draws <= high[:, None]), axis=1)
         return np.asarray((within - 1) / (self.draws.shape[1] + 1))
 
-    def interval_mass_error(
-        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
         """Return the probability of one gap per end that is tied with other draws, or may be tied with y."""
         tied = (self.draws == y[:, None]).any(axis=1)
         shared = [tied | (np.sum(self.draws == end[:, None], axis=1) > 1) for end in (low, high)]
         return np.asarray(np.sum(shared, axis=0) / (self.draws.shape[1] + 1))
 
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         """Return the CRPS of the empirical distributions of the draws, (n,)."""
         return self._crps(y, "qd")
 
-    def fair_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def fair_crps(self, y: Values) -> Values:
         """Return unbiased estimates of the CRPS of the distributions that were sampled, (n,); may be negative.
 
         Raises
@@ -140,17 +134,17 @@ class Samples(Predictive):
             raise DataError(msg)
         return self._crps(y, "pwm")
 
-    def _crps(self, y: NDArray[np.float64], estimator: str) -> NDArray[np.float64]:
+    def _crps(self, y: Values, estimator: str) -> Values:
         from scoringrules import crps_ensemble
 
         return np.asarray(
             crps_ensemble(np.zeros(len(y)), self.draws - y[:, None], estimator=estimator, backend="numpy")
         )
 
-    def quantile(self, p: float) -> NDArray[np.float64]:
+    def quantile(self, p: float) -> Values:
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))
 
-    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> Values:
         """Return ``size`` of the draws of each row, chosen without replacement.
 
         Raises
@@ -167,9 +161,7 @@ class Samples(Predictive):
             chosen = chosen[:, :, None]
         return np.asarray(np.take_along_axis(self.draws, chosen, axis=1))
 
-    def replicates(
-        self, y: NDArray[np.float64], rng: RowRandom, numbers: range
-    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
+    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         """Yield replicates in which the target of each row is exchanged with one of its m + 1 values.
 
         Under the null hypothesis, the target and the m draws are exchangeable. New targets drawn from the saved draws
@@ -184,7 +176,7 @@ class Samples(Predictive):
         for number in numbers:
             yield exchange(rng.for_replicate(number).integers(0, self.n_draws + 1, len(self)))
 
-    def _shuffled(self, y: NDArray[np.float64], rng: RowRandom, number: int) -> tuple[NDArray[np.float64], Samples]:
+    def _shuffled(self, y: Values, rng: RowRandom, number: int) -> tuple[Values, Samples]:
         """Return a random permutation of the r targets (n, r, t) and m draws of each row."""
         repeats = y.shape[1]
         values = np.concatenate([y, self.draws.reshape(len(y), -1, y.shape[2])], axis=1)
@@ -192,7 +184,7 @@ class Samples(Predictive):
         permuted = np.take_along_axis(values, order, axis=1)
         return permuted[:, :repeats], Samples(permuted[:, repeats:].reshape(self.draws.shape))
 
-    def exchange(self, y: NDArray[np.float64], chosen: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], Samples]:
+    def exchange(self, y: Values, chosen: NDArray[np.integer[Any]]) -> tuple[Values, Samples]:
         """Return draw ``chosen - 1`` of each row as the new target, and the draws with the old target in its place.
 
         Parameters
@@ -209,16 +201,16 @@ class Samples(Predictive):
         draws[rows, places] = y[rows].reshape(draws[rows, places].shape)
         return targets, Samples(draws)
 
-    def mixed_moments(self, exponents: NDArray[np.intp]) -> NDArray[np.float64]:
+    def mixed_moments(self, exponents: Indices) -> Values:
         return np.asarray(sum(monomials(draw, exponents) for draw in self._vectors()) / self.draws.shape[1])
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         total = np.zeros((len(self), len(points)))
         for draw in self._vectors():  # avoids an array (n, m, r)
             total += rbf(draw, points, gamma)
         return np.asarray(total / self.draws.shape[1])
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         draws = [draw * np.sqrt(gamma) for draw in self._vectors()]
         total = np.zeros(len(self))
         for first in draws:
@@ -233,7 +225,7 @@ class Samples(Predictive):
         count = "1 draw" if columns.shape[1] == 1 else f"{columns.shape[1]} draws"
         return [f"{count} {limits}" for limits in ranges]
 
-    def _vectors(self) -> Iterator[NDArray[np.float64]]:
+    def _vectors(self) -> Iterator[Values]:
         """Yield the m draws as vectors, (n, t) each."""
         for draw in range(self.draws.shape[1]):
             yield self.draws[:, draw].reshape(len(self), self.targets)
@@ -324,7 +316,7 @@ class ExchangedSamples(Predictive):
         """The rank of each new target among the values of its row, (n, 1)."""
         return np.take_along_axis(self.pooled.ranked[1], self.swapped_draws[:, None], axis=1)
 
-    def _at(self, table: NDArray[Any]) -> NDArray[Any]:
+    def _at(self, table: AnyArray) -> AnyArray:
         """Return the entries of a table (n, m + 1) at the ranks of the new targets, (n,)."""
         return np.take_along_axis(table, self._rank, axis=1)[:, 0]
 
@@ -346,7 +338,7 @@ class ExchangedSamples(Predictive):
         """Return the same distributions as :class:`Samples`."""
         return self.pooled.samples.exchange(self.pooled.y, self.swapped_draws)[1]
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Samples:  # type: ignore[override]
+    def take(self, rows: Indices | slice) -> Samples:  # type: ignore[override]
         return self.load().take(rows)
 
     def describe(self) -> list[str]:
@@ -418,7 +410,7 @@ class ExchangedSamples(Predictive):
     def sample(self, rng: Random, size: int) -> Values:
         return self.load().sample(rng, size)
 
-    def mixed_moments(self, exponents: NDArray[np.intp]) -> Values:
+    def mixed_moments(self, exponents: Indices) -> Values:
         return self.load().mixed_moments(exponents)
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:

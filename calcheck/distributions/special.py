@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from math import comb, factorial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Indices, Values
 
 STIRLING_FROM = 16.0  # Argument from which five terms of the Stirling series are exact to rounding
 SERIES_BELOW = 0.1  # |d| below which the series up to v^14 is exact to rounding
@@ -20,12 +16,12 @@ TEMME_FROM = 1e5  # Shape from which the first two terms of Temme's expansion ar
 FAR_BELOW = 4.0  # Distance below the mean, in standard deviations, from which scipy's gammainc is inaccurate there
 
 
-def deviance_term(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+def deviance_term(k: Values, mean: Values) -> Values:
     """Return k log(k / mean) - k + mean, the large-deviation rate of a Poisson distribution, without cancellation."""
     return mean * log_ratio_excess((k - mean) / mean)
 
 
-def log_ratio_excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_ratio_excess(d: Values) -> Values:
     """Return (1 + d) log(1 + d) - d for d >= -1.
 
     For small d, it is computed as d (v + (1 + v) (v^2 / 3 + v^4 / 5 + ...)) with v = d / (2 + d), without cancellation.
@@ -39,7 +35,7 @@ def log_ratio_excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.abs(d) < SERIES_BELOW, d * (v + (1 + v) * series), xlog1py(1 + d, d) - d)
 
 
-def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
+def stirling_error(k: Values) -> Values:
     """Return log Gamma(k + 1) - (k + 1/2) log k + k - log(2 pi) / 2 for k > 0, the error of Stirling's formula.
 
     Probabilities computed from it are accurate for large counts (C. Loader, Fast and Accurate Computation of Binomial
@@ -55,7 +51,7 @@ def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(k >= STIRLING_FROM, series, direct)
 
 
-def gamma_below(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def gamma_below(shape: Values, x: Values) -> Values:
     """Return the regularized lower incomplete gamma function, also far below the mean of a large shape.
 
     There, scipy's series of 2,000 terms ends too early: from a shape of 1e6 on, and by a factor of 1.5 for 1e8.
@@ -71,7 +67,7 @@ def gamma_below(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[n
     return known
 
 
-def _temme(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _temme(shape: Values, x: Values) -> Values:
     """Return the lower incomplete gamma function for x < shape, where the shape is large."""
     from scipy.special import erfc
 
@@ -83,7 +79,7 @@ def _temme(shape: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.flo
     return np.asarray(0.5 * erfc(np.sqrt(rate)) - tail)
 
 
-def log_half_step(k: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_half_step(k: Values) -> Values:
     """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) for k > 0, about -1 / (8 k) for large k, without cancellation.
 
     It gives 1 / B(1/2, k) = sqrt(k / pi) exp(log_half_step(k)).
@@ -110,7 +106,7 @@ def exponential_moments(order: int) -> Values:
     return np.array([float(factorial(k)) for k in range(order + 1)])
 
 
-def monomials(points: Values, exponents: NDArray[np.intp]) -> Values:
+def monomials(points: Values, exponents: Indices) -> Values:
     """Return prod_c u_ic^e_jc, (p, q), for points (p, t) and exponents (q, t)."""
     return np.stack([np.prod(points**powers, axis=1) for powers in exponents], axis=1)
 
@@ -132,7 +128,7 @@ STEEPEST = 1e100  # Maximum rate of exponential distributions, in units of sqrt(
 FARTHEST = 1e100  # Maximum distance or scale, in length scales: effectively infinite, but its square is finite
 
 
-def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+def rbf(values: Values, points: Values, gamma: Values) -> Values:
     """Return exp(-sum_c gamma_c (u_c - v_c)^2) between (p, t) values and (r, t) points, (p, r).
 
     ``gamma`` is (t,), or (r, t) with one row per point.
@@ -143,27 +139,23 @@ def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray
         square *= square
         square *= gamma[..., column]
         exponent -= square
-    kernel: NDArray[np.float64] = np.exp(exponent, out=exponent)
+    kernel: Values = np.exp(exponent, out=exponent)
     return kernel
 
 
-def in_lengths(distance: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+def in_lengths(distance: Values, gamma: Values) -> Values:
     """Return distances or scales in units of 1 / sqrt(gamma), clipped so that their squares are finite."""
     with np.errstate(over="ignore"):
         return np.clip(distance * np.sqrt(gamma), -FARTHEST, FARTHEST)
 
 
-def normal_kernel_mean(
-    distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def normal_kernel_mean(distance: Values, scale: Values, gamma: Values) -> Values:
     """Return E exp(-gamma (d - E)^2) for E ~ N(0, scale^2), with broadcasting."""
     spread = 1 + 2 * in_lengths(scale, gamma) ** 2
     return np.asarray(np.exp(-(in_lengths(distance, gamma) ** 2) / spread) / np.sqrt(spread))
 
 
-def joint_normal_kernel_mean(
-    distances: NDArray[np.float64], cholesky: NDArray[np.float64], gamma: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def joint_normal_kernel_mean(distances: Values, cholesky: Values, gamma: Values) -> Values:
     """Return E exp(-sum_c gamma_c (d_c - E_c)^2) for normal vectors E with mean 0 and covariance L L^T, (n, r).
 
     With G = diag(gamma)^(1/2) and M = I + 2 G L L^T G, the value is det(M)^(-1/2) exp(-(G d)^T M^(-1) (G d)), computed
@@ -189,14 +181,12 @@ def joint_normal_kernel_mean(
     return np.asarray(np.exp(exponent - determinant / 2))
 
 
-def _product(first: list[NDArray[np.float64]], second: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _product(first: list[Values], second: list[Values]) -> Values:
     """Return the product of two vectors, whose missing last entries are 0."""
     return np.asarray(sum(one * other for one, other in zip(first, second, strict=False)))
 
 
-def exponential_kernel_mean(
-    distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def exponential_kernel_mean(distance: Values, scale: Values, gamma: Values) -> Values:
     """Return E exp(-gamma (d - E)^2) for E exponential with mean ``scale`` >= 0 and any d, with broadcasting.
 
     With A = 1 / (2 scale sqrt(gamma)) and D = d sqrt(gamma), the value is sqrt(pi) A exp(A^2 - 2 A D) erfc(A - D). It

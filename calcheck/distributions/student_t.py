@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import fill
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import FARTHEST, in_lengths, log_half_step, stirling_error
 from calcheck.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions.row_random import Random
+from calcheck.typing import Indices, Values
 
 NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
 DF_RANGE = 1e-13, 1e11  # Range of df in kernel means; values outside are clipped, with an error below 1e-11
@@ -46,7 +42,7 @@ class StudentT(LocationScale):
     family: ClassVar[str] = "student-t"
     df_label: ClassVar[str] = "df"
     """Name of the degrees of freedom in messages."""
-    df: NDArray[np.float64]  # (n,), degrees of freedom, > 0
+    df: Values  # (n,), degrees of freedom, > 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,11 +61,11 @@ class StudentT(LocationScale):
             )
             raise DataError(msg)
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Values:
         self._require_df_above(1, "mean")
         return self.loc
 
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Values:
         self._require_df_above(2, "finite standard deviation")
         return np.asarray(self.scale * np.sqrt(self.df / (self.df - 2)))
 
@@ -77,21 +73,21 @@ class StudentT(LocationScale):
     def has_standard_form(self) -> bool:
         return bool(self.df[0] > 1 and (self.df == self.df[0]).all())
 
-    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def standard_cdf(self, z: Values) -> Values:
         from scipy.special import stdtr
 
         return np.asarray(stdtr(self.df, z))
 
-    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def standard_log_density(self, z: Values) -> Values:
         log_power = np.log1p(z**2 / self.df)
         return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + log_half_step(self.df / 2))
 
-    def standard_quantile(self, p: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    def standard_quantile(self, p: Values | float) -> Values:
         from scipy.special import stdtrit
 
         return np.asarray(stdtrit(self.df, p))
 
-    def standard_moments(self, order: int) -> NDArray[np.float64]:
+    def standard_moments(self, order: int) -> Values:
         """Return E Z^k = E Z^(k - 2) (k - 1) df / (df - k) for even k and 0 for odd k, (n, order + 1)."""
         self._require_df_above(order, f"finite moment of order {order}")
         moments = np.zeros((len(self), order + 1))
@@ -100,16 +96,16 @@ class StudentT(LocationScale):
             moments[:, k] = moments[:, k - 2] * (k - 1) * self.df / (self.df - k)
         return moments
 
-    def standard_partial_mean(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def standard_partial_mean(self, z: Values) -> Values:
         """Return the integral of x f(x) up to z, (n,): -(df + z^2) / (df - 1) f(z)."""
         self._require_df_above(1, "mean")
         near = np.clip(z, -FARTHEST, FARTHEST)
         return np.asarray(-(self.df + near**2) / (self.df - 1) * np.exp(self.standard_log_density(near)))
 
-    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
+    def standard_draws(self, rng: Random, size: int) -> Values:
         return rng.standard_t(self.df[:, None], (len(self), size))
 
-    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crps(self, y: Values) -> Values:
         """Return the closed form of Jordan, Krueger and Lerch (2019), rearranged to avoid cancellation.
 
         In units of the scale, it is z (2 F(z) - 1) + E|Z - Z'| / 2 (exp(u) - 1) with
@@ -124,7 +120,7 @@ class StudentT(LocationScale):
         rest = np.expm1(ratio - (df - 1) / 2 * np.log1p(z**2 / df))
         return np.asarray(self.scale * (z * (2 * self.standard_cdf(z) - 1) + pairs * rest))
 
-    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_mean(self, points: Values, gamma: Values) -> Values:
         gamma = np.broadcast_to(gamma[..., 0], len(points))  # (r,)
         mean = np.empty((len(self), len(points)))
         for rows, mixing, weight in self._mixtures(float(gamma.min()), max(1, BLOCK_VALUES // len(points))):
@@ -137,7 +133,7 @@ class StudentT(LocationScale):
             mean[rows] = total
         return mean
 
-    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    def kernel_norm(self, gamma: Values) -> Values:
         norm = np.empty(len(self))
         for rows, mixing, weight in self._mixtures(float(gamma[0]), BLOCK_VALUES // 64):
             width = 2 * in_lengths(self.scale[rows, None], gamma[0]) ** 2 / mixing
@@ -148,9 +144,7 @@ class StudentT(LocationScale):
             norm[rows] = total
         return norm
 
-    def _mixtures(
-        self, gamma: float, size: int
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+    def _mixtures(self, gamma: float, size: int) -> Iterator[tuple[Indices, Values, Values]]:
         """Yield blocks of up to ``size`` rows with the quadrature rule for means over s, valid for kernels >= gamma."""
         low, high, step = self._mixing_range(gamma)
         order = np.argsort((high - low) / step)
@@ -163,7 +157,7 @@ class StudentT(LocationScale):
             log_density = shape * (t - np.expm1(t)) + np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)
             yield rows, np.exp(t), spacing[:, None] * np.exp(log_density)
 
-    def _mixing_range(self, gamma: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _mixing_range(self, gamma: float) -> tuple[Values, Values, Values]:
         """Return the limits in log s and the step of the trapezoidal rule, (n,) each.
 
         The lower limit neglects values of s that have little probability, or for which the normal distributions are so
@@ -187,7 +181,7 @@ class StudentT(LocationScale):
         step = 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
         return low, np.maximum(high, low + step), step
 
-    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, Values]]:
         return "student-t", {"df": self.df, "loc": self.loc, "scale": self.scale}
 
     def describe(self) -> list[str]:
@@ -200,7 +194,7 @@ class StudentT(LocationScale):
         return described
 
 
-def _log_beta_ratio(df: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_beta_ratio(df: Values) -> Values:
     """Return log(B(1/2, df / 2) / B(1/2, df - 1/2)) for df in [1, 1.5], as the integral of its derivative."""
     from scipy.special import digamma
 
@@ -217,9 +211,7 @@ class NormalInverseGamma(StudentT):
     df_label: ClassVar[str] = "2 alpha"
 
 
-def from_evidential(
-    gamma: NDArray[np.float64], v: NDArray[np.float64], alpha: NDArray[np.float64], beta: NDArray[np.float64]
-) -> NormalInverseGamma:
+def from_evidential(gamma: Values, v: Values, alpha: Values, beta: Values) -> NormalInverseGamma:
     """Return the distributions that evidential regression predicts by the four parameters."""
     require_moderate("gamma", gamma)
     for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):

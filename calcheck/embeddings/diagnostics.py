@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.landmark_selection import flops
+from calcheck.embeddings.distance import Distances
+from calcheck.embeddings.exact_features import ExactFeatures
+from calcheck.embeddings.landmark_selection import LandmarkOptions, flops
+from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
+from calcheck.embeddings.output_features import FeatureError
+from calcheck.embeddings.weighted_features import WeightedError
 from calcheck.errors import Message
+from calcheck.execution.run import Run
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.distance import Distances
-    from calcheck.embeddings.exact_features import ExactFeatures
-    from calcheck.embeddings.landmark_selection import LandmarkOptions
-    from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
-    from calcheck.embeddings.output_features import FeatureError
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.embeddings.weighted_features import WeightedError
-    from calcheck.execution.run import Run
 
     FeatureBounds = FeatureError | PooledOutputs | ExactFeatures | WeightedError
 
@@ -33,13 +30,13 @@ MAX_ROUNDING_ERROR = {"float64": 1e-7, "float32": 1e-4}  # Relative rounding err
 ROUNDING = 1e-14  # Minimum reported residual: smaller values are rounding errors and differ between processors
 
 
-def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
+def quantiles(values: Values) -> dict[str, float]:
     """Return quantiles of the values over inputs."""
     levels = {"min": 0.0, "q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
     return dict(zip(levels, np.quantile(values, list(levels.values())).tolist(), strict=True))
 
 
-def trial_statistics(means: NDArray[np.float64]) -> dict[str, Any]:
+def trial_statistics(means: Values) -> dict[str, Any]:
     """Return the standard deviation and the values of the mean distance over trials; empty for one trial."""
     if len(means) == 1:
         return {}

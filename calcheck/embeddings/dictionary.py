@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import rbf
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
 
 TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # Tail mass outside the pool on each side; the first that fits is used
@@ -39,15 +38,15 @@ class Fineness:
 class GaussianAtoms:
     """Elements of the feature space: mean embeddings of normal distributions, or points where the std is 0."""
 
-    mean: NDArray[np.float64]  # (p, t)
-    std: NDArray[np.float64]  # (p, t), standard deviations, >= 0
+    mean: Values  # (p, t)
+    std: Values  # (p, t), standard deviations, >= 0
     # (t,), parameters of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2
-    gamma: NDArray[np.float64]
+    gamma: Values
 
     def __len__(self) -> int:
         return len(self.mean)
 
-    def take(self, rows: NDArray[np.intp]) -> GaussianAtoms:
+    def take(self, rows: Indices) -> GaussianAtoms:
         """Return the selected elements, in the given order."""
         return GaussianAtoms(self.mean[rows], self.std[rows], self.gamma)
 
@@ -57,31 +56,29 @@ class GaussianAtoms:
         return GaussianAtoms(mean, std, self.gamma)
 
     @property
-    def kernels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def kernels(self) -> tuple[Values, Values]:
         """Return the kernel of each element with points: factor_j exp(-sum_c gamma_jc (u_c - mean_jc)^2), (p, t)."""
         flattened = 1 / (1 + 2 * self.gamma * self.std**2)
         return self.gamma * flattened, np.sqrt(np.prod(flattened, axis=1))
 
-    def products(self, one: int) -> NDArray[np.float64]:
+    def products(self, one: int) -> Values:
         """Return the inner products of one element with all, (p,)."""
         both = GaussianAtoms(self.mean, np.sqrt(self.std**2 + self.std[one] ** 2), self.gamma)
         gamma, factor = both.kernels
         return np.asarray(rbf(self.mean[one, None], self.mean, gamma)[0] * factor)
 
-    def all_products(self) -> NDArray[np.float64]:
+    def all_products(self) -> Values:
         """Return the inner products of all elements with each other, (p, p)."""
         spread = 1 + 2 * self.gamma * (self.std[:, None] ** 2 + self.std**2)  # (p, p, t)
         apart = (self.mean[:, None] - self.mean) ** 2
         return np.asarray(np.exp(-np.sum(self.gamma * apart / spread, axis=2)) / np.sqrt(np.prod(spread, axis=2)))
 
-    def norms(self) -> NDArray[np.float64]:
+    def norms(self) -> Values:
         """Return the squared norms, (p,)."""
         return np.asarray(np.prod(1 + 4 * self.gamma * self.std**2, axis=1) ** -0.5)
 
 
-def grid_over_all(
-    y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], fineness: Fineness
-) -> GaussianAtoms | None:
+def grid_over_all(y: Values, predictive: Predictive, gamma: Values, fineness: Fineness) -> GaussianAtoms | None:
     """Return a grid over scalar targets, draws and distributions up to a tail mass; None if it is too large."""
     if isinstance(predictive, Samples):
         others = _spans(predictive.draws.ravel(), gamma)
@@ -92,7 +89,7 @@ def grid_over_all(
 
 
 def near_targets(
-    y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
+    y: Values, predictive: Predictive, gamma: Values, rng: Generator, most: int = POOL_POINTS
 ) -> GaussianAtoms:
     """Return the targets as elements, or a grid over them if there are more than ``most``."""
     grid = None
@@ -101,9 +98,7 @@ def near_targets(
     return _points(y, gamma, rng, most) if grid is None else grid
 
 
-def near_distributions(
-    predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
-) -> GaussianAtoms:
+def near_distributions(predictive: Predictive, gamma: Values, rng: Generator, most: int = POOL_POINTS) -> GaussianAtoms:
     """Return at most ``most`` elements near the distributions: draws, their embeddings, or a grid."""
     if isinstance(predictive, Samples):
         return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng, most)
@@ -120,7 +115,7 @@ def near_distributions(
     return _points(draws.reshape(-1, len(gamma)), gamma, rng, most)
 
 
-def _far_tails(grid: GaussianAtoms, low: NDArray[np.float64], high: NDArray[np.float64]) -> GaussianAtoms:
+def _far_tails(grid: GaussianAtoms, low: Values, high: Values) -> GaussianAtoms:
     """Return normal elements beyond the ends of a grid, for heavy tails; their std grows with the distance."""
     length = float(1 / np.sqrt(2 * grid.gamma[0]))
     means, widths = [], []
@@ -133,7 +128,7 @@ def _far_tails(grid: GaussianAtoms, low: NDArray[np.float64], high: NDArray[np.f
     return GaussianAtoms(np.concatenate(means)[:, None], np.concatenate(widths)[:, None], grid.gamma)
 
 
-def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> GaussianAtoms:
+def _points(points: Values, gamma: Values, rng: Generator, most: int) -> GaussianAtoms:
     """Return the distinct points (p, t) as elements, or a random subset of ``most`` of them."""
     points = np.unique(points, axis=0)
     if len(points) > most:
@@ -141,9 +136,7 @@ def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Genera
     return GaussianAtoms(points, np.zeros_like(points), gamma)
 
 
-def _grid(
-    intervals: NDArray[np.float64], gamma: NDArray[np.float64], most: int, *, lattice: bool
-) -> GaussianAtoms | None:
+def _grid(intervals: Values, gamma: Values, most: int, *, lattice: bool) -> GaussianAtoms | None:
     """Return a grid over the union of intervals (i, 2) with a margin; None if it has more than ``most`` points.
 
     On a lattice, the grid consists of integers: all of them if the length scale is small.
@@ -166,12 +159,12 @@ def _grid(
     return GaussianAtoms(points, np.zeros_like(points), gamma)
 
 
-def _spans(points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spans(points: Values, gamma: Values) -> Values:
     """Return intervals (i, 2) that cover points (p,), split at gaps above a length scale so outliers are cheap."""
     return _as_intervals(np.unique(points), float(1 / np.sqrt(2 * gamma[0])))
 
 
-def _as_intervals(points: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+def _as_intervals(points: Values, gap: float) -> Values:
     """Return intervals (i, 2) that cover sorted points, split where consecutive points differ by more than the gap."""
     breaks = np.flatnonzero(np.diff(points) > gap)
     starts = points[np.concatenate([[0], breaks + 1])]
@@ -179,7 +172,7 @@ def _as_intervals(points: NDArray[np.float64], gap: float) -> NDArray[np.float64
     return np.stack([starts, ends], axis=1)
 
 
-def _merged(intervals: NDArray[np.float64]) -> NDArray[np.float64]:
+def _merged(intervals: Values) -> Values:
     """Return the union of intervals (i, 2) as disjoint intervals."""
     intervals = intervals[np.argsort(intervals[:, 0])]
     reach = np.maximum.accumulate(intervals[:, 1])

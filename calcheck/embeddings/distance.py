@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +10,14 @@ import numpy as np
 
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.execution.run import RandomStream
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.linalg.cholesky import truncated_eigenbasis
+from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
     from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.input_kernel import Scaling
 
-    Values = NDArray[np.float64]
 
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve
 SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean
@@ -30,11 +27,11 @@ SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 
 class Distances:
     """Distances between two embeddings."""
 
-    values: NDArray[np.float64]  # (trials, m), |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, per trial
+    values: Values  # (trials, m), |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, per trial
     dof: Dof  # Effective degrees of freedom of the data's embedding
     iterations: int  # Total number of products with the Gram matrix
     residual: float  # Largest relative residual of the regressions
-    sizes: NDArray[np.float64]  # (n,), |psi(y_i) - E psi(Y'_i)|^2, averaged over trials
+    sizes: Values  # (n,), |psi(y_i) - E psi(Y'_i)|^2, averaged over trials
     # Root mean square of the regression outputs over rows: a residual changes a value by about residual * rms
     rms: float
     preconditioner: int  # Largest rank of a preconditioner; 0 if none was used
@@ -42,12 +39,12 @@ class Distances:
 
 def distances(
     ridge: KernelRidge,
-    observed: NDArray[np.float64],  # (n, r)
-    predicted: Iterable[NDArray[np.float64]],  # (n, r) each
+    observed: Values,  # (n, r)
+    predicted: Iterable[Values],  # (n, r) each
     *,
     lambda_: float,
     lambda_model: float,
-    points: NDArray[np.float64] | None,  # (m, d)
+    points: Values | None,  # (m, d)
 ) -> Distances:
     """Return the distances between the embeddings of the data and of the model, in one or several trials.
 
@@ -57,7 +54,7 @@ def distances(
     done: list[Regression] = []
     values, sizes, apart_by = [], [], []
 
-    def regressed(outputs: NDArray[np.float64], lambda_: float, trials: int = 1) -> Iterator[NDArray[np.float64]]:
+    def regressed(outputs: Values, lambda_: float, trials: int = 1) -> Iterator[Values]:
         """Yield blocks (b, c) of the regression of outputs (n, c) at the points."""
         regression = ridge.solve(outputs, lambda_, measure_dof=not done)
         done.append(regression)
@@ -91,9 +88,7 @@ def distances(
     )
 
 
-def noise(
-    ridge: KernelRidge, sizes: NDArray[np.float64], lambda_: float, points: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], float]:
+def noise(ridge: KernelRidge, sizes: Values, lambda_: float, points: Values | None) -> tuple[Values, float]:
     """Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
 
     Exact if K + n_lambda I is factorized. Otherwise the mean of (sum_i a_i(x) e_i sqrt(s_i))^2 over random signs e.
@@ -112,9 +107,9 @@ def noise(
     return squares.mean(axis=1), float(squares.mean(axis=0).std(ddof=1) / np.sqrt(SIGNS))
 
 
-def _groups(items: Iterable[NDArray[np.float64]], size: int) -> Iterator[list[NDArray[np.float64]]]:
+def _groups(items: Iterable[Values], size: int) -> Iterator[list[Values]]:
     """Yield groups of ``size`` items; the last group may be smaller."""
-    group: list[NDArray[np.float64]] = []
+    group: list[Values] = []
     for item in items:
         group.append(item)
         if len(group) == size:
@@ -161,7 +156,7 @@ SHARE = 0.9  # Share of the squared weights within the reach
 ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
 
 
-def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda_: float) -> dict[str, Any]:
+def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[str, Any]:
     """Return the distance within which an embedding smooths over inputs.
 
     On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where

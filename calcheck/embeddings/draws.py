@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import Literal
 
-from calcheck.distributions import Samples
+from calcheck.distributions import Predictive, Samples
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-
-    Draws = int | Literal["exact", "all"] | None
+Draws = int | Literal["exact", "all"] | None
 
 COPIES = 4  # Number of arrays of draws in memory during sampling
 

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.embeddings.distance import kish
+from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, Landmarks, NystroemNorms, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowNorms, RowProducts, principal_directions
 from calcheck.embeddings.output_features import FeatureError
 from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sample
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import GIB, RandomStream
+from calcheck.execution.run import GIB, Limits, RandomStream, Run
+from calcheck.kernels.kernel_options import LandmarkSampling
 from calcheck.linalg.nystroem import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.run import Limits, Run
-    from calcheck.kernels.kernel_options import LandmarkSampling
-
-    Inputs = NDArray[np.floating[Any]]
-    Values = NDArray[np.float64]
+from calcheck.typing import Floats, Indices, Values
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
@@ -101,7 +93,7 @@ class NystroemEmbedding:
         landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.is_accurate(found[1]))
         return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
 
-    def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
+    def _scaled(self, rows: Predictions) -> Floats:
         return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
 
     def _bounds(self, pilot: Predictions) -> FeatureError:
@@ -127,7 +119,7 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
-    def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Inputs, Inputs]:
+    def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Floats, Floats]:
         """Return output directions, landmarks and validation inputs; the source is a sample of n rows.
 
         The number of landmarks is determined on the sample.
@@ -147,17 +139,17 @@ class NystroemEmbedding:
             self._validation_inputs(x, self._limits.n_validation(n, count)),
         )
 
-    def _landmarks(self, x: Inputs, count: int, n_validated: int, lambda_: float, n: int) -> Landmarks:
+    def _landmarks(self, x: Floats, count: int, n_validated: int, lambda_: float, n: int) -> Landmarks:
         """Return landmarks and validation inputs sampled from the evaluated inputs (E, d), a sample of n rows."""
         landmarks = self._landmark_inputs(x, count, lambda_)
         chosen, weights = weighted_leverage_sample(self.settings.kernel, x, landmarks, n_validated, lambda_, self.run)
         return Landmarks(landmarks, x, x[chosen], weights * (n / len(x)), n)
 
-    def _validation_inputs(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
+    def _validation_inputs(self, x: Floats, size: int) -> Floats:
         """Return a uniform sample of the evaluated inputs."""
         return x[np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[:size])]
 
-    def _landmark_inputs(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
+    def _landmark_inputs(self, x: Floats, count: int, lambda_: float) -> Floats:
         if self.options.by == "leverage":
             return leverage_sample(self.settings.kernel, x, count, lambda_, self.run)
         return x[:count]
@@ -218,7 +210,7 @@ class NystroemFit:
     by: NystroemEmbedding  # The embedding that was fitted
     measured: NystroemNorms  # Mean norms with errors, the data first
     landmarks: Landmarks  # Landmarks, evaluated inputs and validation inputs
-    places: NDArray[np.intp]  # (E,), row numbers of the evaluated rows
+    places: Indices  # (E,), row numbers of the evaluated rows
     groups: tuple[int, int]  # Number of outputs of the data, and of each replicate
     bounds: FeatureError  # Residuals of the output features
 

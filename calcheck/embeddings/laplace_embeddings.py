@@ -9,26 +9,22 @@ h follows from the distribution function F, as h(s) = F(s) - gamma int exp(-gamm
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Independent, Samples
+from calcheck.distributions import Independent, Predictive, Samples
 from calcheck.errors import DataError
 from calcheck.kernels.functions import Laplace
 from calcheck.statistics.cache import cached
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from calcheck.distributions import Predictive
-
-    Values = NDArray[np.float64]
 
 TAIL = 1e-12  # Probability neglected on each side
 TOLERANCE = 1e-13  # Maximum error of the distribution function in a panel, times the length of the panel
@@ -216,7 +212,7 @@ class AtomEmbeddings(ScalarEmbeddings):
         below, above, left, right = self._near(points[:, :, 0])
         return np.asarray(self._below[at, below] * left + self._above[at, above] * right)
 
-    def _near(self, points: Values) -> tuple[NDArray[np.intp], NDArray[np.intp], Values, Values]:
+    def _near(self, points: Values) -> tuple[Indices, Indices, Values, Values]:
         """Return the last atom at or below points and the first above, and the kernel at them; 0 if there is none."""
         above = np.searchsorted(self._atoms, points, side="right")
         last = len(self._atoms) - 1
@@ -376,7 +372,7 @@ class SmoothEmbeddings(ScalarEmbeddings):
         panel, values = self._interpolation(points[:, :, 0])
         return np.asarray(np.sum(self._means[np.arange(len(points))[:, None], panel] * values, axis=-1))
 
-    def _interpolation(self, points: Values) -> tuple[NDArray[np.intp], Values]:
+    def _interpolation(self, points: Values) -> tuple[Indices, Values]:
         """Return the panels of points (…), and the weights of their nodes, (…, q); the kernel decays outside."""
         inside = np.clip(points, self._edges[0], self._edges[-1])
         panel = np.clip(np.searchsorted(self._edges, inside, side="right") - 1, 0, len(self._edges) - 2)

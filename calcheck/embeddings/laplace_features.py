@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Samples
+from calcheck.distributions import Predictive, Samples
 from calcheck.embeddings.exact_features import ExactFeatures
 from calcheck.embeddings.laplace_embeddings import (
+    LaplaceEmbeddings,
     ScalarEmbeddings,
     laplace_embeddings,
     norms_of_points,
     point_embeddings,
 )
-from calcheck.embeddings.rescaled_features import OfDistributions, SwappedDraw, by_row
-from calcheck.embeddings.smoother import row_forms
+from calcheck.embeddings.rescaled_features import DataSet, OfDistributions, SwappedDraw, by_row
+from calcheck.embeddings.smoother import SmootherMatrix, row_forms
+from calcheck.execution.run import Run
 from calcheck.kernels.functions import Laplace
 from calcheck.linalg.cholesky import gram_factor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings
-    from calcheck.embeddings.rescaled_features import DataSet
-    from calcheck.embeddings.smoother import SmootherMatrix
-    from calcheck.execution.run import Run
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Values
 
 TOLERANCE = 1e-12  # Largest residual of a squared norm
 ERROR = 1e-11  # Error of the mean embeddings

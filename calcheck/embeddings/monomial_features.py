@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.special import monomials
 from calcheck.embeddings.exact_features import ExactFeatures
-from calcheck.embeddings.rescaled_features import OfDistributions, by_row, draws_of, mean_after_swap
+from calcheck.embeddings.rescaled_features import DataSet, OfDistributions, by_row, draws_of, mean_after_swap
 from calcheck.errors import DataError, OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.embeddings.rescaled_features import DataSet
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Indices, Values
 
 MAX_FEATURES = 1500  # Maximum number of monomials
 
@@ -49,7 +41,7 @@ class MonomialFeatures:
         return comb(len(self.gamma) + self.degree, self.degree)
 
     @property
-    def exponents(self) -> NDArray[np.intp]:
+    def exponents(self) -> Indices:
         """Exponents of the monomials, (r, t)."""
         columns = range(len(self.gamma))
         chosen = (each for total in range(self.degree + 1) for each in combinations_with_replacement(columns, total))

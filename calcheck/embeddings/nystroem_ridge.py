@@ -19,27 +19,21 @@ of the distance between the two. With w = 1, a row represents only itself: the r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
-from calcheck.kernels.functions import OVERFLOW_MESSAGE
+from calcheck.execution.run import Run
+from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.nystroem import Nystroem
+from calcheck.typing import Floats, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Groups = tuple[int, int]
 
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.nystroem_sums import RowSums
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-
-    Groups = tuple[int, int]
-    Values = NDArray[np.float64]
 
 MIN_EIGENVALUE = {"float64": 1e-13, "float32": 1e-9}  # Eigenvalues of K_MM below this share of the largest are dropped
 ROUNDING_FACTOR = 1.0  # Relative rounding error of a value, in units of machine epsilon times the condition number
@@ -55,17 +49,17 @@ class Landmarks:
     """Landmarks, evaluated inputs and validation inputs, all normalized."""
 
     # (M, d), landmarks c: regression functions are linear combinations of the k(c, .)
-    landmarks: NDArray[np.floating[Any]]
+    landmarks: Floats
     # (E, d), inputs of a uniform sample of the rows that means are computed over; all rows if they are few
-    evaluated: NDArray[np.floating[Any]]
+    evaluated: Floats
     # (S, d), validation inputs, on which the error is estimated; may be a subset of the evaluated inputs
-    validation: NDArray[np.floating[Any]]
-    weights: NDArray[np.float64]  # (S,), number of rows that each validation input represents; the sum is n
+    validation: Floats
+    weights: Values  # (S,), number of rows that each validation input represents; the sum is n
     rows: int  # Number of rows n
     validation_from_rows: bool = True  # Whether the validation inputs are from these rows
 
     @property
-    def inclusion_probabilities(self) -> NDArray[np.float64]:
+    def inclusion_probabilities(self) -> Values:
         """Inclusion probability of each validation input, (S,); 0 if the validation inputs are not from these rows."""
         return np.minimum(1 / self.weights, 1) if self.validation_from_rows else np.zeros(len(self.weights))
 
@@ -152,13 +146,13 @@ class NystroemRidge:
         lower = min(max(landmark_dof, float(leverage.sum())), upper)
         return (lower + upper) / 2, (upper - lower) / 2
 
-    def residual(self, x: NDArray[np.floating[Any]]) -> Values:
+    def residual(self, x: Floats) -> Values:
         """Return the Nyström residual k(x, x) - z(x) . z(x) of inputs (p, d), (p,)."""
         x = x.astype(np.float64)
         features = self._nystroem(x)
         return np.asarray(np.maximum(self._kernel.diagonal(x) - np.einsum("ij,ij->i", features, features), 0))
 
-    def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Iterator[Values]:
+    def _at(self, x: Floats, coefficients: Values) -> Iterator[Values]:
         """Yield the regressions at inputs (p, d) in blocks (b, c), because all replicates together take gigabytes."""
         array = self._run.backend()
         landmarks, weights = array.asarray(self._landmarks.landmarks), array.asarray(coefficients)

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.embeddings.diagnostics import feature_warnings, nystroem_details, nystroem_warnings, quantiles
-from calcheck.embeddings.landmark_selection import NystroemEmbedding, as_precise
-from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemRidge
-from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
-from calcheck.embeddings.output_features import ROUNDING
+from calcheck.embeddings.fitted_settings import KernelSettings
+from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
+from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms, NystroemRidge
+from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts, RowSums
+from calcheck.embeddings.output_features import ROUNDING, OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, RowSampleSums
 from calcheck.errors import Message
+from calcheck.execution.backend import Precision
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
-from calcheck.predictions import InMemory
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.embeddings.landmark_selection import LandmarkOptions
-    from calcheck.embeddings.nystroem_ridge import NystroemNorms
-    from calcheck.embeddings.nystroem_sums import RowSums
-    from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.execution.backend import Precision
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.input_kernel import Scaling
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-    Inputs = NDArray[np.floating[Any]]
+from calcheck.execution.run import Run
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.input_kernel import Scaling
+from calcheck.predictions import InMemory, Predictions
+from calcheck.typing import Floats, Values
 
 REASON = "rows are processed in batches, which requires a Nyström approximation"
 LEVERAGE_SHARE = 0.5  # Share of the unexplained leverage added to the error if no data row is a validation row
@@ -52,8 +41,8 @@ class StreamedLandmarks:
     features: OutputFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
     directions: Values  # (r, q), orthonormal principal directions of the regression outputs
     # landmarks, validation: (M, d), (S, d), normalized inputs
-    landmarks: Inputs
-    validation: Inputs
+    landmarks: Floats
+    validation: Floats
     key: int  # Seed of the hashes that rows are sampled by
     precision: Precision  # Precision of kernel values
     details: dict[str, Any]  # The same settings as reported in JSON
@@ -185,7 +174,7 @@ class StreamedFit:
         return bool(is_larger and new.mean() - old.mean() > MOVED_STANDARD_ERRORS * error)
 
 
-def _some_among(some: Inputs, others: Inputs) -> bool:
+def _some_among(some: Floats, others: Floats) -> bool:
     """Return whether any of some inputs are among others."""
     return not {each.tobytes() for each in some}.isdisjoint(each.tobytes() for each in others)
 

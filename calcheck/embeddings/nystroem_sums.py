@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
+from calcheck.embeddings.output_features import OutputFeatures
+from calcheck.execution.backend import Backend
 from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
 from calcheck.execution.reduce import one_blas_thread
+from calcheck.execution.run import Run
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.linalg.cholesky import RESIDUAL_TOLERANCE, eigenvectors, leading
+from calcheck.predictions import Predictions
+from calcheck.typing import Array, Floats, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.execution.backend import Array, Backend
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.input_kernel import Scaling
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-    Groups = tuple[int, int]
+Groups = tuple[int, int]
 
 
 @dataclass(eq=False)
@@ -95,8 +89,8 @@ class RowProducts:
     kernel: Kernel  # k_X on normalized inputs
     scaling: Scaling  # Normalization of the inputs
     # landmarks, validation: (M, d), (S, d), normalized inputs
-    landmarks: NDArray[np.floating[Any]]
-    validation: NDArray[np.floating[Any]]
+    landmarks: Floats
+    validation: Floats
     outputs: RegressionTargets
     run: Run  # Device and precision
 
@@ -153,7 +147,7 @@ class RowNorms:
     # kernel, scaling, landmarks, run: as in `RowProducts`
     kernel: Kernel
     scaling: Scaling
-    landmarks: NDArray[np.floating[Any]]
+    landmarks: Floats
     coefficients: Values  # (M, q), coefficients of the regression
     run: Run
 

@@ -6,24 +6,22 @@ mean embedding is then a short vector, and no Gram matrix of targets is needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import rbf
 from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
 from calcheck.linalg.cholesky import PivotedCholesky
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
 
 FIRST_TOLERANCE = 1e-6  # Tolerance of the first pass, over targets only; smaller values make the factor inaccurate
 ROUNDING = 1e-12  # Minimum reported residual, because of rounding in float64
@@ -41,14 +39,14 @@ class OutputFeatures:
     """
 
     pivots: GaussianAtoms  # Pivots: r elements of the feature space
-    factor: NDArray[np.float64]  # (r, r), L, lower triangular
+    factor: Values  # (r, r), L, lower triangular
 
     @property
     def rank(self) -> int:
         """Number of features r."""
         return len(self.pivots)
 
-    def of_points(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_points(self, points: Values) -> Values:
         """Return psi(u) for (p, t) points, (p, r)."""
         gamma, factor = self.pivots.kernels
         features = np.empty((len(points), self.rank))
@@ -56,7 +54,7 @@ class OutputFeatures:
             features[rows] = self._project(rbf(points[rows], self.pivots.mean, gamma) * factor)
         return features
 
-    def of_distributions(self, predictive: Predictive) -> NDArray[np.float64]:
+    def of_distributions(self, predictive: Predictive) -> Values:
         """Return E psi(Y_i), (n, r)."""
         gamma, factor = self.pivots.kernels
         features = np.empty((len(predictive), self.rank))
@@ -64,24 +62,22 @@ class OutputFeatures:
             features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.mean, gamma) * factor)
         return features
 
-    def embed(
-        self, points: NDArray[np.float64], models: Iterable[Predictive]
-    ) -> tuple[NDArray[np.float64], Iterator[NDArray[np.float64]], FeatureError]:
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureError]:
         """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
         observed = self.of_points(points)
         bounds = FeatureError(self, observed)
         return observed, map(bounds.embed, models), bounds
 
     @property
-    def gamma(self) -> NDArray[np.float64]:
+    def gamma(self) -> Values:
         """Gamma of the kernel on targets, (t,)."""
         return self.pivots.gamma
 
-    def mean_norms(self, points: NDArray[np.float64]) -> float:  # noqa: ARG002 - equal for all points
+    def mean_norms(self, points: Values) -> float:  # noqa: ARG002 - equal for all points
         """Return the mean of k(u, u) over points: 1."""
         return 1.0
 
-    def extend(self, points: NDArray[np.float64], tolerance: float) -> OutputFeatures:
+    def extend(self, points: Values, tolerance: float) -> OutputFeatures:
         """Return features with some of (p, t) points as additional pivots, so that all residuals meet the tolerance."""
         gamma = self.pivots.gamma
         known = self.of_points(points)
@@ -99,9 +95,9 @@ class OutputFeatures:
 
     def complete(
         self,
-        features: NDArray[np.float64],
-        kernel_mean: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
-    ) -> NDArray[np.float64]:
+        features: Values,
+        kernel_mean: Callable[[Values, Values], Values],
+    ) -> Values:
         """Return features for all pivots, (n, r), given those for the first s pivots, (n, s), and the kernel mean."""
         from scipy.linalg import solve_triangular
 
@@ -112,9 +108,7 @@ class OutputFeatures:
         rest = solve_triangular(self.factor[known:, known:], values.T, lower=True, check_finite=False).T
         return np.concatenate([features, rest], axis=1)
 
-    def gram_of_represented(
-        self, products: NDArray[np.float64], along: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def gram_of_represented(self, products: Values, along: Values | None = None) -> Values:
         """Return M, (r, r), with psi(u)^T M psi(v) the inner product of the projections of u and v in another kernel.
 
         Shapes: products (r, r), along (r, q).
@@ -127,7 +121,7 @@ class OutputFeatures:
         turned = solve_triangular(self.factor, along, lower=True, trans="T", check_finite=False)
         return np.asarray(turned.T @ products @ turned)
 
-    def residual_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
+    def residual_of_draws(self, draws: Values) -> tuple[float, float]:
         """Return the largest residuals of draws (n, m) or (n, m, t) and of rows."""
         worst = worst_row = ROUNDING
         for rows in self._blocks(len(draws), each=draws.shape[1]):
@@ -139,7 +133,7 @@ class OutputFeatures:
             )
         return worst, worst_row
 
-    def residual_of_distributions(self, predictive: Predictive, features: NDArray[np.float64]) -> float:
+    def residual_of_distributions(self, predictive: Predictive, features: Values) -> float:
         """Return max_i E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
         residuals = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
         return max(ROUNDING, float(np.max(residuals)))
@@ -148,22 +142,22 @@ class OutputFeatures:
         rows = max(1, BLOCK_VALUES // (self.rank * each))
         return (slice(start, start + rows) for start in range(0, n, rows))
 
-    def _project(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _project(self, values: Values) -> Values:
         from scipy.linalg import solve_triangular
 
         projected = solve_triangular(self.factor, values.T, lower=True, check_finite=False)
         return np.asarray(projected.T)
 
 
-def residual_of_points(features: NDArray[np.float64]) -> float:
+def residual_of_points(features: Values) -> float:
     """Return the largest residual 1 - |psi(u)|^2 over the features (p, r) of points."""
     return max(ROUNDING, 1 - float(np.min(np.einsum("ij,ij->i", features, features))))
 
 
 def output_features(
-    y: NDArray[np.float64],  # (n, t)
+    y: Values,  # (n, t)
     predictive: Predictive,
-    gamma: NDArray[np.float64],  # (t,)
+    gamma: Values,  # (t,)
     rng: Generator,
     fineness: Fineness = FINE,
 ) -> OutputFeatures:
@@ -198,7 +192,7 @@ def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> Outpu
 class FeatureError:
     """Largest residuals of the features; each call of :meth:`embed` updates them."""
 
-    def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
+    def __init__(self, features: OutputFeatures, observed: Values) -> None:
         """Compute the residuals of the targets from their features (n, r)."""
         self.features = features
         self.quadrature = 0.0  # Maximum quadrature error of the mean embeddings
@@ -211,7 +205,7 @@ class FeatureError:
             raise DataError(msg)
         self.rows = 0.0  # Largest residual of the squared norm of a predictive distribution
 
-    def embed(self, predictive: Predictive) -> NDArray[np.float64]:
+    def embed(self, predictive: Predictive) -> Values:
         """Return E psi(Y_i), (n, r)."""
         embedded = self.features.of_distributions(predictive)
         self.quadrature = max(self.quadrature, predictive.kernel_error)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from calcheck.errors import Message
 from calcheck.execution.reduce import one_blas_thread
+from calcheck.execution.run import Run
+from calcheck.kernels.functions import Kernel
 from calcheck.linalg.cholesky import PivotedCholesky
+from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
     from calcheck.embeddings.pooled_outputs import Outputs
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
 
-    Values = NDArray[np.float64]
-    Labels = NDArray[np.bool_]
 
 GROUP = 6  # Rows per group: larger groups reject too often for strongly shifted inputs, smaller groups lose power
 MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
@@ -42,8 +38,8 @@ MAX_STEPS, STEP_TOLERANCE = 50, 1e-8  # Newton's method: maximum iterations, and
 class Strata:
     """Groups of rows within which labels are permuted."""
 
-    group: NDArray[np.intp]  # (n,), group number of each row
-    labels: Labels  # (n,), whether a row is from the first sample
+    group: Indices  # (n,), group number of each row
+    labels: Mask  # (n,), whether a row is from the first sample
     # How groups are formed: equal inputs, consecutive inputs, or similar propensity scores; or all rows
     by: Literal["equal inputs", "input", "propensity", "all rows"]
 
@@ -58,7 +54,7 @@ class Strata:
         both = np.bincount(self.group, self.labels) * np.bincount(self.group, ~self.labels)
         return int((both[self.group] > 0).sum())
 
-    def permuted(self, rng: Generator, count: int) -> Iterator[Labels]:
+    def permuted(self, rng: Generator, count: int) -> Iterator[Mask]:
         """Yield permuted labels, (n,); the number of rows of each sample in each group is unchanged."""
         ordered = np.argsort(self.group, kind="stable")
         for _ in range(count):
@@ -67,7 +63,7 @@ class Strata:
             yield labels
 
 
-def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
+def strata(x: Values, labels: Mask, features: Callable[[], Values]) -> Strata:
     """Return groups of rows of two samples within which labels are permuted.
 
     If every input occurs in both samples, rows with equal inputs are grouped, and the permutation test is exact.
@@ -83,7 +79,7 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
     return Strata(_neighbors(propensity(features(), labels)), labels, "propensity")
 
 
-def joint_strata(x: Values, labels: Labels) -> Strata:
+def joint_strata(x: Values, labels: Mask) -> Strata:
     """Return groups of rows of two samples, for comparing inputs and targets together.
 
     A single group of all rows is exact if rows are independent and the joint distributions are equal. If each input is
@@ -98,12 +94,12 @@ def joint_strata(x: Values, labels: Labels) -> Strata:
     return one_stratum(labels)
 
 
-def one_stratum(labels: Labels) -> Strata:
+def one_stratum(labels: Mask) -> Strata:
     """Return a single group of all rows."""
     return Strata(np.zeros(len(labels), dtype=np.intp), labels, "all rows")
 
 
-def _equal_inputs(x: Values, labels: Labels) -> tuple[NDArray[np.intp], Values, Values]:
+def _equal_inputs(x: Values, labels: Mask) -> tuple[Indices, Values, Values]:
     """Return the number of the distinct input of each row, (n,), and the rows of each sample per distinct input."""
     _, same = np.unique(x, axis=0, return_inverse=True)
     same = np.asarray(same.ravel(), dtype=np.intp)
@@ -111,7 +107,7 @@ def _equal_inputs(x: Values, labels: Labels) -> tuple[NDArray[np.intp], Values, 
     return same, first, second
 
 
-def _neighbors(score: Values) -> NDArray[np.intp]:
+def _neighbors(score: Values) -> Indices:
     """Return the group numbers of rows grouped by consecutive scores; ties are never split."""
     _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
     start = np.cumsum(counts) - counts
@@ -119,7 +115,7 @@ def _neighbors(score: Values) -> NDArray[np.intp]:
     return np.asarray(group[place])
 
 
-def propensity(features: Values, labels: Labels) -> Values:
+def propensity(features: Values, labels: Mask) -> Values:
     """Return the log odds of the first sample at each row, (n,), by logistic regression with the prior w ~ N(0, I).
 
     Z is scaled to a mean squared norm of 1. The influence of the prior decreases with the number of rows, because an
@@ -167,12 +163,12 @@ class InputKernel(ABC):
 
     def __init__(
         self,
-        same: NDArray[np.intp],  # (n,), number of the distinct input of each row
+        same: Indices,  # (n,), number of the distinct input of each row
     ) -> None:
         self.same = same
         self._factors: dict[tuple[float, bytes], Any] = {}
 
-    def regressed(self, rows: NDArray[np.intp], outputs: Values, lambda_: float) -> Values:
+    def regressed(self, rows: Indices, outputs: Values, lambda_: float) -> Values:
         """Return the regression of outputs (n, c) on the inputs of n rows, evaluated at the points, (m, c)."""
         from scipy.linalg import cho_factor
 
@@ -186,11 +182,11 @@ class InputKernel(ABC):
         return self._solved(self._factors[key], rows, outputs)
 
     @abstractmethod
-    def _system(self, rows: NDArray[np.intp]) -> Values:
+    def _system(self, rows: Indices) -> Values:
         """Return the matrix of the linear system without n_lambda on its diagonal."""
 
     @abstractmethod
-    def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
+    def _solved(self, factor: Any, rows: Indices, outputs: Values) -> Values:
         """Return the regression at the points, given the Cholesky factor of the system."""
 
     @property
@@ -206,17 +202,17 @@ class FullKernel(InputKernel):
 
     def __init__(
         self,
-        same: NDArray[np.intp],  # (n,), as in `InputKernel`
+        same: Indices,  # (n,), as in `InputKernel`
         gram: Values,  # (n, n), K of all rows
         at: Values,  # (m, n), k(points, x)
     ) -> None:
         super().__init__(same)
         self.gram, self.at = gram, at
 
-    def _system(self, rows: NDArray[np.intp]) -> Values:
+    def _system(self, rows: Indices) -> Values:
         return self.gram[rows].take(rows, axis=1)  # several times faster than indexing both axes at once
 
-    def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
+    def _solved(self, factor: Any, rows: Indices, outputs: Values) -> Values:
         from scipy.linalg import cho_solve
 
         coefficients = np.zeros((len(self.gram), outputs.shape[1]))
@@ -231,7 +227,7 @@ class LowRankKernel(InputKernel):
 
     def __init__(
         self,
-        same: NDArray[np.intp],  # (n,), as in `InputKernel`
+        same: Indices,  # (n,), as in `InputKernel`
         rows: Values,  # (n, q), Z
         at: Values,  # (m, q), Z(points)
         missed: float,  # Largest residual of Z Z^T, relative to the kernel's diagonal
@@ -239,10 +235,10 @@ class LowRankKernel(InputKernel):
         super().__init__(same)
         self.rows, self.at, self.missed = rows, at, missed
 
-    def _system(self, rows: NDArray[np.intp]) -> Values:
+    def _system(self, rows: Indices) -> Values:
         return np.asarray(self.rows[rows].T @ self.rows[rows])
 
-    def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
+    def _solved(self, factor: Any, rows: Indices, outputs: Values) -> Values:
         from scipy.linalg import cho_solve
 
         return np.asarray(self.at @ cho_solve(factor, self.rows[rows].T @ outputs, check_finite=False))

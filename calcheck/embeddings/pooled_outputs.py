@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,20 +10,14 @@ import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.linalg.cholesky import PivotedCholesky
+from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
 
-    Values = NDArray[np.float64]
-    Labels = NDArray[np.bool_]
-    Embedded = tuple[Values, Values | None, Values | None]
+Embedded = tuple[Values, Values | None, Values | None]
 
 TOLERANCE = 1e-13  # Maximum residual of a squared norm, relative to it
 MAX_FEATURES = 4096  # Maximum rank; a Laplace kernel needs one feature for each different target
@@ -31,7 +26,7 @@ MAX_FEATURES = 4096  # Maximum rank; a Laplace kernel needs one feature for each
 class Outputs(Protocol):
     """Features of the targets of both samples."""
 
-    def of_division(self, first: NDArray[np.intp]) -> Embedded | None:
+    def of_division(self, first: Indices) -> Embedded | None:
         """Return features for a division of the rows; None if the kernel is undefined for it, (n + m, r).
 
         Shapes: first (n,).
@@ -70,7 +65,7 @@ class PooledOutputs:
         """The features, as those of :class:`calcheck.embeddings.output_features.FeatureError`."""
         return self
 
-    def of_division(self, first: NDArray[np.intp]) -> Embedded:  # noqa: ARG002 - one kernel for all divisions
+    def of_division(self, first: Indices) -> Embedded:  # noqa: ARG002 - one kernel for all divisions
         return self.values, None, None
 
 
@@ -80,7 +75,7 @@ class RescaledOutputs:
     def __init__(
         self,
         y: Values,  # (n, t), targets of both samples
-        labels: Labels,  # (n,), whether a row is from the first sample of the data
+        labels: Mask,  # (n,), whether a row is from the first sample of the data
         # Returns gamma, (t,), for the targets of the first sample, or None
         bandwidths: Callable[[Values], Values | None],
         run: Run,  # Seed
@@ -89,7 +84,7 @@ class RescaledOutputs:
         data = DataSet(y, bandwidths(y[labels]), [])
         self._shared = SharedFeatures(data, Samples(y[:, None]), lambda: run.rng(RandomStream.FEATURES))
 
-    def of_division(self, first: NDArray[np.intp]) -> Embedded | None:
+    def of_division(self, first: Indices) -> Embedded | None:
         each = DataSet(self._y, self._bandwidths(self._y[first]), [])
         if each.gamma is None:
             return None

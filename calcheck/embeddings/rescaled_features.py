@@ -7,25 +7,22 @@ inner products of these elements in the kernel of a data set give its norm.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.embeddings.dictionary import POOL_POINTS, Fineness
 from calcheck.embeddings.output_features import OutputFeatures, output_features
 from calcheck.errors import DataError
 from calcheck.linalg.cholesky import psd_root
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    from calcheck.distributions import Predictive
-
-    Values = NDArray[np.float64]
 
 ResultT = TypeVar("ResultT")
 

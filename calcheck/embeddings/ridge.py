@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
-from calcheck.execution.run import GIB, RandomStream
+from calcheck.execution.run import GIB, RandomStream, Run
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.kernel_options import Solver
 from calcheck.linalg.gram import Gram, evaluate
 from calcheck.linalg.nystroem import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.backend import Array
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Solver
+from calcheck.typing import Array, Floats, Values
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error
@@ -64,7 +57,7 @@ class KernelRidge:
     def __init__(
         self,
         kernel: Kernel,  # Kernel k on inputs
-        x: NDArray[np.floating[Any]],  # (n, d), normalized inputs
+        x: Floats,  # (n, d), normalized inputs
         run: Run,  # Device, precision, memory, progress, and the seed of the random directions for dof
         *,
         # "cholesky", "cg" or "auto": Cholesky for at most 2,048 rows in float64 if it fits in memory
@@ -108,7 +101,7 @@ class KernelRidge:
         """Whether the Gram matrix is cached in memory; otherwise it is recomputed at every use."""
         return self.gram.kept or self.solver == "cholesky"
 
-    def solve(self, outputs: NDArray[np.float64], lambda_: float, *, measure_dof: bool = True) -> Regression:
+    def solve(self, outputs: Values, lambda_: float, *, measure_dof: bool = True) -> Regression:
         """Return the regression of outputs on the inputs. Shapes: outputs (n, c).
 
         Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
@@ -152,7 +145,7 @@ class KernelRidge:
             self._factors[n_lambda] = Cholesky(self.gram, n_lambda, self.run.progress)
         return self._factors[n_lambda]
 
-    def smoothed(self, outputs: NDArray[np.float64], lambda_: float) -> NDArray[np.float64]:
+    def smoothed(self, outputs: Values, lambda_: float) -> Values:
         """Return the regression of outputs (n, c) at the fitted inputs, (n, c)."""
         return self.fitted(outputs, self.solve(outputs, lambda_, measure_dof=False).coefficients, lambda_)
 
@@ -222,11 +215,11 @@ class KernelRidge:
         main, _ = xp.linalg.qr(self.gram @ sketch)  # (n, p)
         return xp.concat([main, probes - main @ (main.T @ probes)], axis=1)
 
-    def fitted(self, outputs: NDArray[np.float64], coefficients: Array, lambda_: float) -> NDArray[np.float64]:
+    def fitted(self, outputs: Values, coefficients: Array, lambda_: float) -> Values:
         """Return F at the fitted inputs, (n, c): R - n_lambda B."""
         return outputs - self.n * lambda_ * self.backend.to_numpy(coefficients)
 
-    def predict(self, x: NDArray[np.floating[Any]], coefficients: Array) -> Iterator[NDArray[np.float64]]:
+    def predict(self, x: Floats, coefficients: Array) -> Iterator[Values]:
         """Yield blocks (b, c) of F at other normalized inputs, in order."""
         points = self.backend.asarray(x)
         done = 0

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.errors import NumericalError
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
-from calcheck.execution.run import RandomStream
-from calcheck.kernels.functions import OVERFLOW_MESSAGE
-from calcheck.predictions import concat
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
+from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
+from calcheck.predictions import Predictions, concat
+from calcheck.typing import AnyArray, Floats, Indices, Values
 
 SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
 
@@ -30,7 +22,7 @@ class RowSample:
     """Columns of a uniform sample of rows; all rows if they are few."""
 
     hashes: NDArray[np.uint64]  # (k,), hashes of the rows, in ascending order
-    columns: dict[str, NDArray[Any]]  # Arrays (k, …) by name
+    columns: dict[str, AnyArray]  # Arrays (k, …) by name
 
     def add(self, other: RowSample) -> None:
         """Merge a sample of other rows into this sample, in place."""
@@ -75,9 +67,7 @@ LANDMARK_REFERENCE_ROWS = 256  # Inputs used to approximate leverage scores for 
 VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage scores for validation inputs
 
 
-def leverage_sample(
-    kernel: Kernel, x: NDArray[np.floating[Any]], count: int, lambda_: float, run: Run
-) -> NDArray[np.floating[Any]]:
+def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: Run) -> Floats:
     """Return inputs sampled by approximate ridge leverage scores, (count, d).
 
     Sampled without replacement, by the smallest weighted exponential keys (Efraimidis, Spirakis 2006).
@@ -89,12 +79,12 @@ def leverage_sample(
 
 def weighted_leverage_sample(
     kernel: Kernel,
-    x: NDArray[np.floating[Any]],
-    landmarks: NDArray[np.floating[Any]],
+    x: Floats,
+    landmarks: Floats,
     size: int,
     lambda_: float,
     run: Run,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+) -> tuple[Indices, Values]:
     """Return a sample of (n, d) inputs with unequal inclusion probabilities, and its weights.
 
     The inclusion probability of an input is proportional to the sum of three terms: its approximate leverage score, its
@@ -114,9 +104,7 @@ def weighted_leverage_sample(
     return chosen, weights
 
 
-def _residuals(
-    kernel: Kernel, x: NDArray[np.floating[Any]], some: NDArray[np.floating[Any]], lambdas: tuple[float, ...]
-) -> Values:
+def _residuals(kernel: Kernel, x: Floats, some: Floats, lambdas: tuple[float, ...]) -> Values:
     """Return the residuals k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x) of (n, d) inputs, (l, n).
 
     The residual is k(x, x) for an input far from all M inputs s. It is proportional to the approximate ridge leverage

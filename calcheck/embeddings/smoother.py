@@ -7,6 +7,7 @@ computed once. A low-rank approximation of K is cheaper still; it is used where 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,16 +19,11 @@ from calcheck.execution.run import RandomStream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Nystroem, first_sufficient
 from calcheck.linalg.solvers import Cholesky
+from calcheck.typing import Array, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.execution.backend import Array
 
-    Values = NDArray[np.float64]
 
 MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
 MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from calcheck.distributions import Samples
+from calcheck.distributions import Predictive, Samples
 from calcheck.embeddings.laplace_features import LaplaceFeatures, SharedLaplace
 from calcheck.embeddings.monomial_features import MonomialFeatures, SharedMonomials
-from calcheck.embeddings.output_features import output_features
-from calcheck.embeddings.rescaled_features import SharedFeatures
+from calcheck.embeddings.output_features import OutputFeatures, output_features
+from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.embeddings.weighted_features import SharedWeighted, WeightedFeatures
 from calcheck.errors import DataError
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
+from calcheck.kernels.kernel_options import KernelName
+from calcheck.typing import Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.embeddings.rescaled_features import DataSet
-    from calcheck.execution.run import Run
-    from calcheck.kernels.kernel_options import KernelName
-
-    Values = NDArray[np.float64]
-    TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures | WeightedFeatures
+TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures | WeightedFeatures
 
 
 class SharedOutputs(Protocol):

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from types import ModuleType
+from typing import Any, Literal
 
 import numpy as np
 
 from calcheck.errors import OptionError
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from numpy.typing import NDArray
+from calcheck.typing import AnyArray, Array, Indices, Values
 
 MAX_REASON = 80  # Maximum number of characters of torch's message in errors
-Array = Any  # An array of the backend's library; the array API standard does not define a type yet
 Precision = Literal["float32", "float64"]
 
 
@@ -45,17 +41,17 @@ class Backend:
     dtype: Any  # The floating-point type of that namespace
     device: str | None = None  # The device; None for numpy
 
-    def asarray(self, values: NDArray[Any]) -> Array:
+    def asarray(self, values: AnyArray) -> Array:
         """Return numpy values as an array on the device, in the backend's precision."""
         if self.device is None:
             return np.asarray(values, dtype=self.dtype)
         return self.xp.asarray(np.ascontiguousarray(values), dtype=self.dtype, device=self.device)
 
-    def indices(self, rows: NDArray[np.intp]) -> Array:
+    def indices(self, rows: Indices) -> Array:
         """Return row numbers as an array on the device."""
         return rows if self.device is None else self.xp.asarray(rows, device=self.device)
 
-    def to_numpy(self, array: Array) -> NDArray[np.float64]:
+    def to_numpy(self, array: Array) -> Values:
         """Return an array as a float64 numpy array."""
         if self.device is None:
             return np.asarray(array, dtype=np.float64)

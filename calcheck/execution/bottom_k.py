@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calcheck.core.lazy_inputs import LazyInputs, blocks, load, take
+from calcheck.core.lazy_inputs import Inputs, LazyInputs, blocks, load, take
 from calcheck.distributions.row_random import hash_rows, mix
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
+from calcheck.predictions import Predictions
+from calcheck.typing import AnyArray, Floats, Indices, Values
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.core.lazy_inputs import Inputs
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions
-
-    Words = NDArray[np.uint64]
-
-    Values = NDArray[np.float64]
+Words = NDArray[np.uint64]
 
 
-def hash_order(y: NDArray[Any]) -> int:
+def hash_order(y: AnyArray) -> int:
     """Return a hash of the sort order of the targets, which does not depend on their unit."""
     order = np.argsort(y, axis=None, kind="stable").astype("<i8", copy=False)
     return int.from_bytes(blake2b(order.data, digest_size=8).digest())
@@ -63,21 +56,21 @@ def _row_hashes(rows: Predictions, seed: int) -> Words:
     return hash_rows([rows.targets(), rows.distributions().hashes(seed)], seed)
 
 
-def _tied(hashes: Words) -> NDArray[np.intp]:
+def _tied(hashes: Words) -> Indices:
     """Return the positions of hashes that occur more than once."""
     order = np.argsort(hashes, kind="stable")
     equal = np.diff(hashes[order]) == 0
     return np.asarray(order[np.concatenate([equal, [False]]) | np.concatenate([[False], equal])])
 
 
-def _others(rows: Predictions, chosen: NDArray[np.intp]) -> list[NDArray[Any]]:
+def _others(rows: Predictions, chosen: Indices) -> list[AnyArray]:
     """Return further data of the chosen rows: inputs in memory, and ranks of columns and ids."""
     columns = [*rows.columns.values(), *([] if rows.id is None else [rows.id])]
     inputs = [] if rows.x is None or isinstance(rows.x, LazyInputs) else [rows.x[chosen]]
     return [*inputs, *(_key_ranks(column[chosen]) for column in columns)]
 
 
-def _key_ranks(values: NDArray[Any]) -> NDArray[np.intp]:
+def _key_ranks(values: AnyArray) -> Indices:
     return np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
 
 
@@ -94,7 +87,7 @@ def occurrences(values: Words) -> Words:
 BLOCK_ROWS = 4096  # Rows whose inputs are hashed at a time
 
 
-def sample_rows(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
+def sample_rows(rows: Predictions, size: int, run: Run) -> Indices:
     """Return a uniform random sample of rows: those with the smallest hashes of targets and predicted means.
 
     The hashes are of ranks among all rows, so they do not depend on units. Rows with equal targets and means have
@@ -107,7 +100,7 @@ def sample_rows(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     return bottom_k(hashed, size)
 
 
-def sample_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
+def sample_inputs(x: Inputs, size: int) -> Floats:
     """Return at most ``size`` of (n, d) inputs: all, or a uniform sample of those with the smallest hashes.
 
     The sample depends on the inputs only, not on a seed or on the order of rows. Rows with equal inputs have different
@@ -124,7 +117,7 @@ def hash_key(run: Run) -> int:
     return int(run.rng(RandomStream.LANDMARKS).integers(1 << 63, dtype=np.uint64))
 
 
-def bottom_k(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
+def bottom_k(hashes: NDArray[np.uint64], size: int) -> Indices:
     """Return the positions of the smallest of (n,) hashes, in ascending order of hashes, (min(n, size),)."""
     if size >= len(hashes):
         return np.argsort(hashes, kind="stable")
@@ -144,7 +137,7 @@ def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
     return hashed
 
 
-def _ranks(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _ranks(values: AnyArray) -> NDArray[np.uint64]:
     """Return the dense rank of each value, (n,), from 0."""
     return np.unique(values, return_inverse=True)[1].astype(np.uint64)
 
@@ -157,7 +150,7 @@ def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
     return hashed
 
 
-def _hashes_of_inputs(x: NDArray[np.floating[Any]], key: int) -> NDArray[np.uint64]:
+def _hashes_of_inputs(x: Floats, key: int) -> NDArray[np.uint64]:
     """Return hashes of (n, d) inputs, (n,): integer dot products, which are free of rounding."""
     factors = np.random.default_rng(key).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * np.uint64(2)
     factors += np.uint64(1)
@@ -170,5 +163,5 @@ def _hashes_of_inputs(x: NDArray[np.floating[Any]], key: int) -> NDArray[np.uint
     return hashed
 
 
-def _columns(values: Values) -> NDArray[np.float64]:
+def _columns(values: Values) -> Values:
     return np.asarray(values.reshape(len(values), -1).T)

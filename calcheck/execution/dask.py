@@ -9,21 +9,18 @@ import multiprocessing
 import os
 import socket
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.reduce import reduce_locally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from calcheck.execution.run import SumT
-    from calcheck.predictions import Predictions, Source
+from calcheck.execution.run import SumT
+from calcheck.predictions import Predictions, Source
 
 LOCAL = "local:"
 TIMEOUT_SECONDS = 15  # Timeout for connecting to a scheduler, and for its first answer

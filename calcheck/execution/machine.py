@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KIB = 1 << 10
 NEEDED_BYTES = 1_900_000 * KIB  # of addresses, for libraries and their threads; most of it is never used

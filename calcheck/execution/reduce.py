@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from calcheck.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from calcheck.execution.run import Run, SumT
-    from calcheck.predictions import Predictions, Source
-
+from calcheck.execution.run import Run, SumT
+from calcheck.predictions import Predictions, Source
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")

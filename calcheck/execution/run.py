@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -10,14 +11,12 @@ from calcheck.errors import OptionError
 from calcheck.options import option, require_share_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.random import Generator
 
     from calcheck.execution.backend import Backend, Precision
     from calcheck.predictions import Predictions, Source
 
-    Progress = Callable[[str, float], None]
+Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

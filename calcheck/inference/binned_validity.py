@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from calcheck.details import ValidBin, ValidBinsDetails
 from calcheck.errors import DataError
+from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import (
+    Bca,
     Moments,
     abc,
     abc_limits,
@@ -33,20 +37,12 @@ from calcheck.inference.verdicts import (
     no_interval,
     too_few_effective_rows,
 )
+from calcheck.statistics.bins import Bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.details import ValidBin, ValidBinsDetails
-    from calcheck.execution.run import Run
-    from calcheck.inference.intervals import Bca
-    from calcheck.statistics.bins import Bins
-
-    Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
+Function = Callable[[Mapping[str, Values]], Values]
 
 MANY_ROWS = 500  # Minimum rows per bin for ABC limits: they differ from exact bootstrap limits by < 0.6 % of the width
 MIN_BINS = 5  # Minimum number of different bins for a verdict: of one bin, the interval misses 1 at 5 %
@@ -77,7 +73,7 @@ class BinInterval(NamedTuple):
 
 def share_of_valid_bins(
     bins: Bins,
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Values],
     function: Function,
     reference: float,
     run: Run,
@@ -144,7 +140,7 @@ def _details(
 
 def share_by_abc(
     bins: Bins,
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Values],
     function: Function,
     reference: float,
     confidence: float,
@@ -156,8 +152,8 @@ def share_by_abc(
 
 
 def limits_by_abc(
-    bins: Bins, columns: Mapping[str, NDArray[np.float64]], function: Function, confidence: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    bins: Bins, columns: Mapping[str, Values], function: Function, confidence: float
+) -> tuple[Values, Values]:
     """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal."""
     rows, share, ends = _members(bins)
     names, of_means = list(columns), function
@@ -174,7 +170,7 @@ def limits_by_abc(
 
 
 @cached
-def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
+def _members(bins: Bins) -> tuple[Indices, Values, Indices]:
     """Return the row numbers of all bins, concatenated, the share of each row in its bin, and the offsets of bins."""
     shares = bins.membership()
     label = np.asarray(bins.label)
@@ -188,7 +184,7 @@ def _overall_progress(run: Run, place: int, bins: int, stage: str, share: float)
     run.progress(stage, (place + share) / bins)
 
 
-def _sorted_rows(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
+def _sorted_rows(rows: Indices, columns: Mapping[str, Values]) -> Indices:
     """Return the rows sorted by their values, so that resamples do not depend on the order of the file."""
     return rows[np.lexsort([column[rows] for column in columns.values()])]
 
@@ -224,9 +220,9 @@ def _no_verdict_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
 
 
 def _bin(
-    share: NDArray[np.float64],
+    share: Values,
     rows: float,
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Values],
     function: Function,
     run: Run,
     place: int,
@@ -258,15 +254,13 @@ def _within(found: BinInterval, limits: Bca) -> BinInterval:
     return found._replace(low=limits.low, high=limits.high) if finite else found
 
 
-def _of_weighted_means(
-    function: Function, names: Sequence[str], means: Mapping[str, NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def _of_weighted_means(function: Function, names: Sequence[str], means: Mapping[str, Values]) -> Values:
     """Return a function of the means of columns weighted by the share of each row in a bin."""
     return function({name: means[name] / means["share"] for name in names})
 
 
 def _binomial_inference(
-    bins: Bins, found: Sequence[BinInterval], defined: NDArray[np.float64], run: Run, too_few: str
+    bins: Bins, found: Sequence[BinInterval], defined: Values, run: Run, too_few: str
 ) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     from scipy.special import bdtr

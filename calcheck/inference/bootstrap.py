@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.dependence.clusters import Clusters
 from calcheck.errors import NumericalError
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import RandomStream
-from calcheck.statistics.groups import Averages, Means, MeanTerm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
-    from calcheck.statistics.groups import Groups
-
-    Values = NDArray[np.float64]
+from calcheck.execution.run import RandomStream, Run
+from calcheck.statistics.groups import Averages, Groups, Means, MeanTerm
+from calcheck.typing import Indices, Values
 
 BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
 BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the weights repeatedly: 2 MiB fit the cache
@@ -35,21 +26,21 @@ class Statistic:
     """A function of the means of n rows."""
 
     averages: Averages  # The terms that are averaged
-    function: Callable[[Means], NDArray[np.float64]]  # Takes the means; leading axes index resamples
+    function: Callable[[Means], Values]  # Takes the means; leading axes index resamples
     # Further arguments of the function that are not means, by name
-    fixed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    fixed: Mapping[str, Values] = field(default_factory=dict)
 
     @classmethod
     def from_terms(
         cls,
         terms: Mapping[str, MeanTerm],
         n: int,
-        function: Callable[[Means], NDArray[np.float64]],
+        function: Callable[[Means], Values],
     ) -> Statistic:
         """Return a statistic of n rows from the terms that it averages."""
         return cls(Averages(terms, n), function)
 
-    def of_means(self, means: Means) -> NDArray[np.float64]:
+    def of_means(self, means: Means) -> Values:
         """Return the statistic at the given means."""
         with np.errstate(all="ignore"):  # Empty groups have no mean; callers count non-finite values
             return np.asarray(self.function(means.with_values(self.fixed)))
@@ -58,7 +49,7 @@ class Statistic:
         """Return the statistic of the original rows."""
         return float(self.of_means(self.averages.means()))
 
-    def leave_one_out(self) -> NDArray[np.float64]:
+    def leave_one_out(self) -> Values:
         """Return the leave-one-out values of the statistic, (n,)."""
         return self.of_means(self.averages.leave_one_out())
 
@@ -95,7 +86,7 @@ class Replicates:
                 self._run.progress(self._stage, (have - first) / (resamples - first))
         self.values = np.concatenate(parts, axis=1)
 
-    def _block(self, size: int) -> NDArray[np.float64]:
+    def _block(self, size: int) -> Values:
         rng = self._run.rng(RandomStream.RESAMPLES, self._blocks)
         self._blocks += 1
         found = self._averages.resampled(size, rng)
@@ -160,9 +151,7 @@ def sums_of(term: MeanTerm, clusters: Clusters) -> Values:
     return np.concatenate(parts)
 
 
-def _block_sums(
-    groups: Groups, values: Values | None, rows: NDArray[np.intp], label: NDArray[np.intp], count: int
-) -> Values:
+def _block_sums(groups: Groups, values: Values | None, rows: Indices, label: Indices, count: int) -> Values:
     """Return the sums by group of the rows of some clusters, (count, k)."""
     classes = rows if groups.label is None else groups.label[rows].astype(np.intp)
     cells = label * groups.classes + classes

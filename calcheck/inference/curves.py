@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calcheck.inference.p_values import TIED, cannot_reject
 from calcheck.linalg.gram import principal_components
+from calcheck.predictions import Predictions
+from calcheck.report import Alternative, Curve, CurveName
 from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Predictions
-    from calcheck.report import Alternative, Curve, CurveName
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Values
 
 
 class Envelope(NamedTuple):
@@ -117,7 +111,7 @@ class CurveBands:
     limit: int  # Maximum number of replicates; further ones, which the open verdict of a metric needs, are ignored
     # Values that are evidence against a model; the band is where other values of whole curves are
     alternative: Alternative = "two-sided"
-    _replicates: list[dict[CurveName, NDArray[np.float64]]] = field(default_factory=list)
+    _replicates: list[dict[CurveName, Values]] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -140,9 +134,7 @@ class CurveBands:
         )
 
 
-def with_band(
-    curve: Curve, replicates: NDArray[np.float64], confidence: float, alternative: Alternative = "two-sided"
-) -> Curve:
+def with_band(curve: Curve, replicates: Values, confidence: float, alternative: Alternative = "two-sided") -> Curve:
     """Return a curve with the band of its replicates, (R, k); unchanged if they are equal, or too few for a band."""
     statistics = np.vstack([_numbers(curve), replicates]).T
     equal = (statistics == statistics[:, :1]) | np.isnan(statistics)
@@ -163,7 +155,7 @@ def with_band(
     )
 
 
-def _numbers(curve: Curve) -> NDArray[np.float64]:
+def _numbers(curve: Curve) -> Values:
     """Return the values of a curve, (k,); NaN where undefined."""
     return np.array(curve.y, dtype=np.float64)
 

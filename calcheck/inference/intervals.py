@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.inference.bootstrap import Statistic
 from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.inference.bootstrap import Statistic
-
-    Values = NDArray[np.float64]
-
-    Function = Callable[[Mapping[str, Values]], Values]
+Function = Callable[[Mapping[str, Values]], Values]
 
 
 STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a row

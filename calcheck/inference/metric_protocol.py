@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.core.metric_info import MetricInfo
-    from calcheck.execution.run import Run
-    from calcheck.inference.results import RowResults
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve
-    from calcheck.statistics.groups import Means
+from calcheck.core.metric_info import MetricInfo
+from calcheck.execution.run import Run
+from calcheck.inference.results import RowResults
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Alternative, Curve
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 FitT = TypeVar("FitT")
 
@@ -34,13 +31,13 @@ class InferableMetric(Protocol):
 
     def columns(self) -> tuple[str, ...]: ...
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool: ...
+    def interpolates(self, levels: Values) -> bool: ...
 
     def fit(self, source: Source, run: Run) -> Any: ...
 
     def evaluate(self, fit: Any, source: Source, run: Run) -> RowResults: ...
 
-    def value(self, means: Means) -> NDArray[np.float64]: ...
+    def value(self, means: Means) -> Values: ...
 
 
 @runtime_checkable
@@ -65,7 +62,7 @@ class HasQuickStatistic(Protocol):
 class HasNullStatistic(Protocol):
     """A metric whose value is not what is compared with replicates."""
 
-    def null_statistic(self, means: Means) -> NDArray[np.float64]:
+    def null_statistic(self, means: Means) -> Values:
         """Return the statistic of the data or of a replicate, as a function of the means that ``value`` takes."""
         ...
 
@@ -106,7 +103,7 @@ class HasCurves(Protocol):
 class HasInfluences(Protocol):
     """A metric whose difference between two models is a sum of contributions of the rows."""
 
-    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
+    def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the second model's squared value minus the first model's.
 
         Parameters

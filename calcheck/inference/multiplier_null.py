@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
-from calcheck.dependence.clusters import FEWEST, degrees_of_freedom, t_scales
+from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.run import RandomStream
-from calcheck.inference.bootstrap import sums_of
-from calcheck.inference.metric_protocol import HasFixedLevels, RefitsReplicates, implements
-from calcheck.inference.results import NullDistribution
+from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.bootstrap import Statistic, sums_of
+from calcheck.inference.metric_protocol import HasFixedLevels, InferableMetric, RefitsReplicates, implements
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
-from calcheck.predictions import InMemory
+from calcheck.predictions import InMemory, Source
 from calcheck.statistics.bins import Bins
 from calcheck.statistics.groups import Means, MeanTerm
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
-    from calcheck.inference.bootstrap import Statistic
-    from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.null_distribution import FittedMetric, NullSimulator
-    from calcheck.inference.results import RowResults
-    from calcheck.predictions import Source
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Values
 
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
 TINY = 1e-300  # Rows of an empty group

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError, Message, NumericalError
 from calcheck.execution.bottom_k import batch_row_keys, hash_order, replicate_seed, row_keys
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import Limits, RandomStream, Run
+from calcheck.inference.curves import CurveBands
 from calcheck.inference.metric_protocol import (
     CurveData,
     HasCurves,
@@ -24,26 +29,12 @@ from calcheck.inference.metric_protocol import (
     implements,
 )
 from calcheck.inference.p_values import cannot_reject, has_p_value, is_at_atom, is_open, p_value, p_value_error, rejects
-from calcheck.inference.results import NullDistribution
-from calcheck.inference.verdicts import null_statistic_of
-from calcheck.predictions import InMemory
+from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
+from calcheck.inference.verdicts import Basis, null_statistic_of
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.report import Alternative, Direction, Inference
 from calcheck.statistics.cache import cached
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Limits, Run
-    from calcheck.inference.curves import CurveBands
-    from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.results import IntervalInference, RowResults
-    from calcheck.inference.verdicts import Basis
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Direction, Inference
-
+from calcheck.typing import Indices, Values
 
 REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
@@ -87,7 +78,7 @@ class NullSimulator:
         rows = self.rows if y is None else self.rows.with_targets(y, predictive)
         return NullSimulator(rows, self.run, inputs=self._inputs, numbers=self.numbers, keys=self._own_keys)
 
-    def take(self, chosen: NDArray[np.intp]) -> NullSimulator:
+    def take(self, chosen: Indices) -> NullSimulator:
         """Return the same replicates of some of the rows only, given by their numbers."""
         return NullSimulator(self.rows.take(chosen), self.run, numbers=self.numbers, keys=self._keys[chosen])
 
@@ -363,7 +354,7 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInf
 
 
 def _null_limits(
-    known: NDArray[np.float64], alternative: Alternative, confidence: float
+    known: Values, alternative: Alternative, confidence: float
 ) -> tuple[float, float | None, float | None]:
     """Return the mean of the null distribution, and its limits on the sides that are evidence against a model."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.inference.results import NullDistribution
-    from calcheck.report import Alternative
-
-    Values = NDArray[np.float64]
-
+from calcheck.inference.results import NullDistribution
+from calcheck.report import Alternative
+from calcheck.typing import AnyArray, Mask, Values
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
 
 
-def p_value(values: NDArray[np.float64], own: float, alternative: Alternative) -> float:
+def p_value(values: Values, own: float, alternative: Alternative) -> float:
     """Return the Monte Carlo p-value, in (0, 1]: the probability that a perfect model has a value at least as extreme.
 
     It is (1 + #{T* >= T}) / (R + 1) for a one-sided test, and twice the smaller tail for a two-sided test. It is exact,
@@ -50,7 +45,7 @@ def is_open(p: float, error: float, confidence: float) -> bool:
     return abs(p - (1 - confidence)) < ERRORS * error
 
 
-def is_at_atom(values: NDArray[np.float64], own: float, alternative: Alternative) -> bool:
+def is_at_atom(values: Values, own: float, alternative: Alternative) -> bool:
     """Return whether most of a p-value is the probability of the value itself, which more replicates do not change.
 
     The arguments are those of :func:`p_value`.
@@ -79,7 +74,7 @@ EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is r
 APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
 
 
-def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
 
     The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
@@ -122,7 +117,7 @@ def _gamma_tail(simulated: NullDistribution, observed: Values, replicates: Value
     return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
 
 
-def benjamini_hochberg(p: Values, fdr: float) -> NDArray[np.bool_]:
+def benjamini_hochberg(p: Values, fdr: float) -> Mask:
     """Return which hypotheses, (m,), are rejected by the step-up procedure of Benjamini and Hochberg (1995)."""
     ordered = np.sort(p)  # false_discovery_control decides the same, but scipy.stats loads in 0.4 s
     passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))

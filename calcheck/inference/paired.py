@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 import numpy as np
 
 from calcheck.core.lazy_inputs import same_inputs
+from calcheck.dependence.clusters import Clusters
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, Message
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
 from calcheck.inference.multiplier_null import dependence_reason
+from calcheck.inference.results import RowResults
 from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
@@ -33,17 +36,7 @@ from calcheck.inference.verdicts import (
 from calcheck.predictions import Predictions
 from calcheck.report import Inference
 from calcheck.statistics.groups import Averages, Means, MeanTerm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
-    from calcheck.inference.results import RowResults
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Mask, Values
 
 SWAPS = 9_999  # Default number of swaps for the permutation test
 SPREAD_ONLY = Message(
@@ -399,7 +392,7 @@ def _slope(statistic: Statistic) -> Statistic:
     return replace(statistic, function=change)
 
 
-def _swap_masks(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
+def _swap_masks(n: int, swaps: int, run: Run, stage: str) -> Iterator[Mask]:
     """Yield random masks of swapped rows, (b, n) each; they depend on the seed and the number of rows only."""
     size = max(1, run.limits.block_swaps // n)
     for block, start in enumerate(range(0, swaps, size)):

@@ -4,19 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from calcheck.errors import Message
 from calcheck.report import Inference
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.errors import Message
-    from calcheck.statistics.groups import MeanTerm
+from calcheck.statistics.groups import MeanTerm
+from calcheck.typing import AnyArray, Indices, Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +26,15 @@ class IntervalInference(Inference):
 class NullDistribution:
     """The null distribution of a metric: its values for R replicates of the targets drawn from the predictions."""
 
-    values: NDArray[np.float64]  # (R,), value of the metric for each replicate; NaN where it is undefined
+    values: Values  # (R,), value of the metric for each replicate; NaN where it is undefined
     # Value for the data computed like those of the replicates, if that differs from the reported value
     data_value: float | None = None
     # (1 + R, m), values at each of m inputs: of the data in row 0, then of the replicates
-    at_inputs: NDArray[np.float64] | None = None
+    at_inputs: Values | None = None
     # (1 + R, e), the same at a sample of the inputs, for pictures, if there are no values at all of them
-    at_sample: NDArray[np.float64] | None = None
+    at_sample: Values | None = None
     # (m,), smallest possible value at each input; None if `at_inputs` holds distances
-    floor: NDArray[np.float64] | None = None
+    floor: Values | None = None
     details: Mapping[str, Any] = field(default_factory=dict)  # Settings and diagnostics of the simulation
     warnings: tuple[Message, ...] = ()  # Reasons to doubt the null distribution
     no_verdict: str = ""  # Reason if no verdict can be derived; empty otherwise
@@ -56,18 +51,18 @@ class RowResults:
     """Results of a metric for each row."""
 
     # Results per row by name, (n,) each: written to pointwise output; the value is a function of their means
-    columns: dict[str, NDArray[Any]]
+    columns: dict[str, AnyArray]
     # Other means that the value depends on, by name: means over groups of rows
     terms: dict[str, MeanTerm] = field(default_factory=dict)
     # Other arrays that the value depends on, by name; row weights do not affect them
-    fixed: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    fixed: dict[str, Values] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)  # Settings and diagnostics of the computation
     warnings: tuple[Message, ...] = ()  # Reasons to doubt the value
     reference: float | None = None  # Mean score of a perfect model, if it is known for distributions of any shape
     # Result of an inference method specific to the metric, which replaces the bootstrap of its means
     inference: IntervalInference | None = None
     no_verdict: str = ""  # Reason if no test gives a verdict; empty otherwise
-    numbers: NDArray[np.intp] | None = None  # (n,), row numbers of the results, if these are of a sample of the rows
+    numbers: Indices | None = None  # (n,), row numbers of the results, if these are of a sample of the rows
     count: int = 1  # Number of rows if there are no columns: 1 for a result for all rows together
 
     @property

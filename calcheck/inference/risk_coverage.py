@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
+from calcheck.inference.metric_protocol import InferableMetric
+from calcheck.inference.results import RowResults
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.results import RowResults
-
-    Values = NDArray[np.float64]
-    MetricRows = tuple[InferableMetric, RowResults]
-    Curves = dict[tuple[str, str], Values]
+MetricRows = tuple[InferableMetric, RowResults]
+Curves = dict[tuple[str, str], Values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +29,7 @@ class RejectionCurves:
 
     row_results: Sequence[MetricRows]  # Metrics that are functions of column means, with their results for the n rows
     criteria: Mapping[str, Values]  # The criteria, (n,) each, by name
-    retained: NDArray[np.intp]  # (s,), the numbers of retained rows, >= 1, in descending order
+    retained: Indices  # (s,), the numbers of retained rows, >= 1, in descending order
 
     @property
     def n(self) -> int:

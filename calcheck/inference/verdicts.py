@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from calcheck.dependence.clusters import Clusters
+from calcheck.details import Bootstrap
+from calcheck.distributions import Predictive
 from calcheck.errors import Message
+from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates, Statistic, clustered
 from calcheck.inference.intervals import Bca, abc, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, implements
-from calcheck.inference.results import IntervalInference
+from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, InferableMetric, implements
+from calcheck.inference.results import IntervalInference, RowResults
 from calcheck.statistics.groups import Averages, MeanTerm
+from calcheck.typing import Values
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.details import Bootstrap
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.results import RowResults
-
-    MetricRows = tuple[InferableMetric, RowResults, "Basis"]
+MetricRows = tuple[InferableMetric, RowResults, "Basis"]
 
 
 NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"
@@ -240,7 +234,7 @@ def _percentile_intervals(
 
 
 def _percentile_interval(
-    metric: InferableMetric, statistic: Statistic, resampled: NDArray[np.float64], run: Run
+    metric: InferableMetric, statistic: Statistic, resampled: Values, run: Run
 ) -> IntervalInference:
     values, bootstrap, reason = check_replicates(resampled, statistic.estimate())
     if metric.info.conditional_on:
@@ -274,7 +268,7 @@ class MeanInterval:
         self.rows, self.statistic, self.clusters = rows, statistic, clusters
         self.estimate = statistic.estimate()
         # (b,), the statistic of each resample, if the bootstrap is needed
-        self.replicates: NDArray[np.float64] = np.empty(0)
+        self.replicates: Values = np.empty(0)
         left = statistic.leave_one_out()
         self.acceleration, self.effective_rows = acceleration(left), effective_rows(left)
         self.run = confidence_run(run, clusters, self.effective_rows)
@@ -317,7 +311,7 @@ class MeanInterval:
         reference = self.rows.reference
         return float("nan") if reference is None else zeta(self.estimate, reference, limits.low, limits.high)
 
-    def _settled(self, values: NDArray[np.float64], *, decides: bool) -> tuple[Bca, float, Bootstrap]:
+    def _settled(self, values: Values, *, decides: bool) -> tuple[Bca, float, Bootstrap]:
         """Return the limits and the Monte Carlo error of zeta; draw more resamples while a verdict is undecided."""
         more, resampled = None, len(values)
         bootstrap: Bootstrap = {}
@@ -401,8 +395,8 @@ def too_few_effective_rows(effective: float, n: float) -> str:
 
 
 def check_replicates(
-    replicates: NDArray[np.float64], estimate: float, *, kind: str = "resamples", rounding: float = 0.0
-) -> tuple[NDArray[np.float64], Bootstrap, str]:
+    replicates: Values, estimate: float, *, kind: str = "resamples", rounding: float = 0.0
+) -> tuple[Values, Bootstrap, str]:
     """Return the finite replicates, their description, and why they give no interval, or "".
 
     ``kind`` names the replicates, and ``rounding`` is the size of rounding errors if they are not relative to them.

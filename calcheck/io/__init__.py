@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
 from calcheck.errors import DataError, keyword_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from calcheck.io.arguments import ColumnArguments
     from calcheck.io.source import FileSource
 

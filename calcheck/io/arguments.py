@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from calcheck.errors import OptionError, named_some, with_suggestion
 from calcheck.io.arrays import column_name, frame_columns, is_frame
 from calcheck.io.columns.names import level_name
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.options import options_of
-
-if TYPE_CHECKING:
-    from typing import Literal
 
 Names: TypeAlias = "str | list[str]"
 ArrayLike: TypeAlias = Any

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError
+from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import TypeGuard
-
-    from numpy.typing import NDArray
     from pandas import DataFrame, Index, Series
 
-    Columns = dict[str, pa.Array]
+Columns = dict[str, pa.Array]
 
 LIBRARY_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
 
@@ -83,7 +81,7 @@ def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
     return {name: _plain(columns[name]) for name in columns.schema.names}
 
 
-def to_numpy(values: Any, name: str) -> NDArray[Any]:
+def to_numpy(values: Any, name: str) -> AnyArray:
     """Return an array-like as an array of NumPy (n, …): tensors without gradient, masked numbers as NaN."""
     array = _array_of(values)
     if not array.ndim:
@@ -97,7 +95,7 @@ def to_numpy(values: Any, name: str) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def matrix_of(values: Any, name: str) -> NDArray[Any]:
+def matrix_of(values: Any, name: str) -> AnyArray:
     """Return an array-like as a matrix (n, d); one value per row is a column."""
     array = to_numpy(values, name)
     return array[:, None] if array.ndim == 1 else array
@@ -109,7 +107,7 @@ def common_length(arrays: Iterable[Any]) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
-def rows_first(name: str, values: NDArray[Any], rows: int | None) -> tuple[NDArray[Any], str]:
+def rows_first(name: str, values: AnyArray, rows: int | None) -> tuple[AnyArray, str]:
     """Return an array with rows along its first axis, and a note if its first two axes were swapped.
 
     They are swapped if the second axis, and not the first, has the length of the rows: draws by rows become rows by
@@ -128,7 +126,7 @@ def rows_first(name: str, values: NDArray[Any], rows: int | None) -> tuple[NDArr
     return values.swapaxes(0, 1), note
 
 
-def _frame_values(frame: DataFrame) -> NDArray[Any]:
+def _frame_values(frame: DataFrame) -> AnyArray:
     """Return a frame as a matrix; missing numbers of nullable columns are NaN."""
     values = np.asarray(frame.to_numpy())
     if values.dtype.kind != "O":
@@ -139,7 +137,7 @@ def _frame_values(frame: DataFrame) -> NDArray[Any]:
         return values
 
 
-def _array_of(values: Any) -> NDArray[Any]:
+def _array_of(values: Any) -> AnyArray:
     if hasattr(values, "detach"):
         return _from_tensor(values)
     if isinstance(values, np.ma.MaskedArray):
@@ -157,7 +155,7 @@ def _array_of(values: Any) -> NDArray[Any]:
         return objects
 
 
-def _from_tensor(tensor: Any) -> NDArray[Any]:
+def _from_tensor(tensor: Any) -> AnyArray:
     """Return a tensor of torch, also one on a device, with a gradient, or in bfloat16."""
     tensor = tensor.detach().cpu()
     try:
@@ -166,7 +164,7 @@ def _from_tensor(tensor: Any) -> NDArray[Any]:
         return np.asarray(tensor.float().numpy())
 
 
-def _nested(values: NDArray[Any], name: str) -> pa.Array:
+def _nested(values: AnyArray, name: str) -> pa.Array:
     """Return numbers (n, …) as an Arrow column; further axes are lists of fixed size."""
     if not all(values.shape[1:]):
         msg = f"{name} has no values per row: its shape is {values.shape}"
@@ -174,7 +172,7 @@ def _nested(values: NDArray[Any], name: str) -> pa.Array:
     return list_column(values)
 
 
-def list_column(values: NDArray[Any]) -> pa.Array:
+def list_column(values: AnyArray) -> pa.Array:
     """Return an array (n, …) as an Arrow column (n,); further axes are lists of fixed size."""
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):

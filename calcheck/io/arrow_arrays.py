@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,7 @@ import pyarrow as pa
 from calcheck.core.validation import finite_rows, require
 from calcheck.errors import DataError, ValuesError
 from calcheck.io import compute as pc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from calcheck.typing import AnyArray, Floats, Mask, Values
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ def is_scalar(kind: pa.DataType) -> bool:
     return is_number(kind) or is_text(kind) or bool(shown or pa.types.is_dictionary(kind))
 
 
-def to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+def to_numpy(column: pa.ChunkedArray | pa.Array) -> AnyArray:
     """Return a column as an array (n,), with its type if there are no nulls.
 
     Numbers are taken from their buffers: pyarrow's own conversion imports pandas, which takes longer than a small file.
@@ -126,13 +122,13 @@ def to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *arrays])
 
 
-def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> NDArray[np.floating[Any]]:
+def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> Floats:
     """Return numbers with a floating type; nulls become NaN."""
     floats = column if column.type == kind else column.cast(kind, safe=False)  # a cast imports pyarrow.compute
     return to_numpy(pc.fill_null(floats, np.nan) if floats.null_count else floats)
 
 
-def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+def to_floats(column: pa.ChunkedArray, name: str) -> Values:
     """Return a column as floats (n,); nulls become NaN.
 
     Text and categories of texts are converted too: the CSV reader leaves columns with leading zeros as text.
@@ -158,7 +154,7 @@ def _contents(column: pa.ChunkedArray) -> str:
     return f"{what} (first value: {first[1:-1][:40]!r})"
 
 
-def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+def _numbers_of_text(column: pa.ChunkedArray, name: str) -> Values:
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     text = pc.if_else(pc.is_in(text, value_set=pa.array(ABSENT)), None, text)
     try:
@@ -184,7 +180,7 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
+def to_scalars(column: pa.ChunkedArray) -> AnyArray:
     """Return a scalar column (n,) with its type: integers stay integers, text stays text, nulls become None."""
     column = _decoded(column)
     if pa.types.is_time(column.type):
@@ -196,7 +192,7 @@ def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
     return to_numpy(column)
 
 
-def sort_keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+def sort_keys(column: pa.ChunkedArray, name: str) -> AnyArray:
     """Return a column to sort or group rows by, (n,): numbers, times, booleans or texts.
 
     Missing values are NaN, NaT or None; a missing text may be empty.
@@ -212,7 +208,7 @@ def sort_keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     return to_floats(column, name)
 
 
-def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+def keys(column: pa.ChunkedArray, name: str) -> AnyArray:
     """Return a column of row keys, (n,)."""
     if not is_scalar(column.type):
         msg = (
@@ -270,7 +266,7 @@ def times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return _decoded(column).cast(pa.timestamp("us"), safe=False)
 
 
-def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
+def to_matrix(column: pa.ChunkedArray, name: str) -> Floats:
     """Return a column of vectors (n, d), float32 if stored in single precision; null rows become NaN."""
     if is_text(column.type):
         return _parsed(column, name)
@@ -306,7 +302,7 @@ def inner_length(column: pa.ChunkedArray) -> int:
     return int(lengths[0].as_py()) if len(lengths) else 1
 
 
-def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
+def _flattened(array: pa.Array, name: str) -> Floats:
     """Return the flattened numbers of an array of non-null vectors."""
     while is_vector(array.type):
         if isinstance(array, pa.ExtensionArray):
@@ -326,7 +322,7 @@ def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
     return _floats(array, pa.float32() if is_narrow(array.type) else pa.float64())
 
 
-def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+def _parsed(column: pa.ChunkedArray, name: str) -> Values:
     """Parse vectors written as text: ``[1.0, 2.0]``, or as NumPy prints them."""
     rows: list[list[float] | None] = []
     for number, text in enumerate(column.to_pylist()):
@@ -368,7 +364,7 @@ def _values(text: str) -> list[float]:
     return [float(value) for value in values]
 
 
-def without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+def without_gaps(parts: Sequence[AnyArray]) -> Mask:
     """Return which rows have no missing number in any array, (n,)."""
-    complete: NDArray[Any] = np.logical_and.reduce([finite_rows(values) for values in parts])
+    complete: AnyArray = np.logical_and.reduce([finite_rows(values) for values in parts])
     return complete

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.files import STDIN, resolve
+from calcheck.io.files import STDIN, AnyFile, resolve
 from calcheck.io.join import names_a_file, split_column
 from calcheck.io.source import FileSource
 from calcheck.io.tables.arrays import ArrayTable
 from calcheck.io.tables.formats import open_table
-
-if TYPE_CHECKING:
-    from calcheck.io.files import AnyFile
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:

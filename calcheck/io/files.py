@@ -8,6 +8,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -19,19 +20,15 @@ from urllib.parse import unquote
 from calcheck.core.conditions import parse_all
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
 from calcheck.io.arrow_arrays import ReadLimits
+from calcheck.io.frames import TableInMemory
 from calcheck.io.object_store import MAGIC as COMPRESSIONS
 from calcheck.io.object_store import SUFFIXES as COMPRESSED
-from calcheck.io.object_store import compression_errors, decompressed, open_object, read_pipe
+from calcheck.io.object_store import StoreObject, compression_errors, decompressed, open_object, read_pipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import pyarrow as pa
 
-    from calcheck.io.frames import TableInMemory
-    from calcheck.io.object_store import StoreObject
-
-    AnyFile: TypeAlias = "File | Files | TableInMemory"
+AnyFile: TypeAlias = "File | Files | TableInMemory"
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 ANY_JSON = ".json"  # also of reports and of metadata, so it is no extension of tables alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,11 +25,9 @@ from calcheck.io.arrays import (
 from calcheck.io.arrow_arrays import ReadLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pandas import DataFrame, Index
 
-    Columns = dict[str, pa.Array | pa.ChunkedArray]
+Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,22 +13,12 @@ from calcheck.core.validation import concat_columns
 from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
-from calcheck.io.columns.options import TARGETS
-from calcheck.io.files import SUFFIXES, is_uri, kind_of, resolve, suffix_of
-from calcheck.io.rows import as_index
-from calcheck.io.tables.formats import open_table, read_batches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.columns.roles import Roles
-    from calcheck.io.files import AnyFile
-    from calcheck.io.rows import Places, TableLayout
-    from calcheck.io.tables.formats import Table
-
+from calcheck.io.columns.options import TARGETS, ColumnOptions
+from calcheck.io.columns.roles import Roles
+from calcheck.io.files import SUFFIXES, AnyFile, is_uri, kind_of, resolve, suffix_of
+from calcheck.io.rows import Places, TableLayout, as_index
+from calcheck.io.tables.formats import Table, open_table, read_batches
+from calcheck.typing import Floats, Indices
 
 SEPARATOR = "\x1f"  # Separates the parts of a composite key
 # Arrow matches keys as text, because their types may differ. For a million keys, pandas.merge on the same text takes up
@@ -57,7 +48,7 @@ class KeyIndex:
             raise DataError(msg)
         return cls(name, pairs, keys)
 
-    def row_numbers(self, table: pa.Table) -> NDArray[np.intp]:
+    def row_numbers(self, table: pa.Table) -> Indices:
         """Return the row number in this file of each row of a table, (n,); -1 without a match."""
         found = pc.index_in(composite_key(table, [here for here, _ in self.pairs]), value_set=self.keys)
         return np.asarray(pc.fill_null(found, -1), dtype=np.intp)
@@ -68,7 +59,7 @@ class KeyIndex:
             return ""
         return ",".join(here if here == there else f"{here}={there}" for here, there in self.pairs)
 
-    def missing(self, table: pa.Table, places: NDArray[np.intp]) -> str:
+    def missing(self, table: pa.Table, places: Indices) -> str:
         """Return a message with the number of rows without a match, one such key, and a key of this file."""
         lost = np.flatnonzero(places < 0)
         here, there = [here for here, _ in self.pairs], [there for _, there in self.pairs]
@@ -127,7 +118,7 @@ class JoinedColumn:
 
     file: AnyFile  # The other file
     column: str
-    values: NDArray[np.floating[Any]]  # (m, ...), the values of its rows
+    values: Floats  # (m, ...), the values of its rows
     key_index: KeyIndex | None  # The index of its keys; None to join by row number
 
     @property
@@ -146,7 +137,7 @@ class JoinedColumn:
         """Key columns of the predictions."""
         return tuple(here for here, _ in self.key_index.pairs) if self.key_index else ()
 
-    def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> NDArray[np.floating[Any]]:
+    def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> Floats:
         """Return the values for a batch of rows, (b, ...). Shapes: places (b,)."""
         if self.key_index is None:
             if places[-1] >= len(self.values):
@@ -233,7 +224,7 @@ def _read(
     file: AnyFile,
     table: Table,
     column: str,
-    reader: Callable[[pa.ChunkedArray, str], NDArray[np.floating[Any]]],
+    reader: Callable[[pa.ChunkedArray, str], Floats],
     pairs: tuple[tuple[str, str], ...],
     kind: str | None = None,
 ) -> JoinedColumn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,19 +10,13 @@ import pyarrow as pa
 from calcheck.errors import DataError
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import inner_length, is_scalar, key_text, natural, to_floats, to_matrix
-from calcheck.io.columns.names import Nested, level_name, level_of
-from calcheck.io.rows import TableLayout, require_one
-from calcheck.io.tables.formats import read_batches
+from calcheck.io.columns.names import Long, Nested, level_name, level_of
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.files import AnyFile
+from calcheck.io.rows import Filters, TableLayout, require_one
+from calcheck.io.tables.formats import Table, read_batches
 from calcheck.io.tables.memory import MemoryTable
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.io.columns.names import Long
-    from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.files import AnyFile
-    from calcheck.io.rows import Filters
-    from calcheck.io.tables.formats import Table
+from calcheck.typing import Floats, Indices, Mask
 
 POINTS = frozenset({"point", "mean", "median"})
 UNSUPPORTED = frozenset({"pmf", "cdf"})
@@ -72,7 +65,7 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
     )
 
 
-def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, NDArray[np.intp], int]:
+def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, Indices, int]:
     """Return the rows that pass the filters, their row numbers, and the number of all rows."""
     batches, places, read = [], [], 0
     for batch in read_batches(file, table, table.schema.names):
@@ -91,9 +84,7 @@ def _different(column: pa.ChunkedArray) -> list[str]:
     return list(dict.fromkeys(value or "" for value in pc.unique(key_text(column)).to_pylist()))
 
 
-def _of_one_kind(
-    layout: Long, rows: pa.Table, places: NDArray[np.intp]
-) -> tuple[str, pa.Table, NDArray[np.intp], tuple[str, ...]]:
+def _of_one_kind(layout: Long, rows: pa.Table, places: Indices) -> tuple[str, pa.Table, Indices, tuple[str, ...]]:
     """Return the output type, quantile or sample, its rows and their numbers, and notes."""
     if not layout.typed:
         return layout.kind, *_with_index(layout, rows, places)
@@ -117,9 +108,7 @@ def _of_one_kind(
     return kind, rows, places, notes
 
 
-def _with_index(
-    layout: Long, rows: pa.Table, places: NDArray[np.intp]
-) -> tuple[pa.Table, NDArray[np.intp], tuple[str, ...]]:
+def _with_index(layout: Long, rows: pa.Table, places: Indices) -> tuple[pa.Table, Indices, tuple[str, ...]]:
     """Return the rows that hold a quantile or draw: others are targets without a forecast, or point forecasts."""
     mask = np.logical_and.reduce([np.asarray(rows[name].is_valid()) for name in layout.index])
     if mask.all():
@@ -143,7 +132,7 @@ def _with_horizons(rows: pa.Table) -> pa.Table:
     return rows.append_column("horizon", parts.field("horizon").cast(pa.int64()))
 
 
-def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[Indices, Indices]:
     """Return the units, numbered in order of appearance, (n,)."""
     if not keys:
         return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
@@ -152,7 +141,7 @@ def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDA
     return unit.to_numpy(), np.flatnonzero(~unit.duplicated())
 
 
-def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArray[np.intp]) -> pa.Array:
+def _observed(layout: Long, rows: pa.Table, unit: Indices, first: Indices) -> pa.Array:
     """Return the target of each unit."""
     name = layout.observed or ""
     y = to_floats(rows[name], name)
@@ -165,7 +154,7 @@ def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArr
     return pa.array(y[first])
 
 
-def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: ColumnOptions) -> dict[str, pa.Array]:
+def _quantiles(layout: Long, rows: pa.Table, unit: Indices, options: ColumnOptions) -> dict[str, pa.Array]:
     """Return one column of quantiles (u,) per level."""
     name = layout.index[0]
     level = to_floats(rows[name], name)
@@ -182,7 +171,7 @@ def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: Co
     return {level_name(level): pa.array(values[:, column]) for column, level in enumerate(levels)}
 
 
-def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: ColumnOptions) -> dict[str, pa.Array]:
+def _draws(layout: Long, rows: pa.Table, unit: Indices, options: ColumnOptions) -> dict[str, pa.Array]:
     """Return a column of draws (u, m), ordered by id."""
     which = np.zeros(len(rows), dtype=np.intp)
     for name in layout.index:
@@ -203,7 +192,7 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: Column
     return {"samples": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), int(most))}
 
 
-def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp]) -> None:
+def _require_once(layout: Long, rows: pa.Table, cell: Indices) -> None:
     """Raise if several rows have the same unit and the same level or draw."""
     import pandas as pd
 
@@ -219,7 +208,7 @@ def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp]) -> None:
 
 
 def _require_complete(
-    layout: Long, rows: pa.Table, unit: NDArray[np.intp], complete: NDArray[np.bool_], what: str, options: ColumnOptions
+    layout: Long, rows: pa.Table, unit: Indices, complete: Mask, what: str, options: ColumnOptions
 ) -> None:
     """Raise if a unit lacks values, unless incomplete units are dropped."""
     if complete.all() or options.nan_policy == "omit":
@@ -270,7 +259,7 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
     )
 
 
-def _paths(samples: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+def _paths(samples: pa.ChunkedArray) -> Floats:
     """Return the draws (n, h, S) of records with S paths of h steps."""
     paths = to_matrix(samples, "samples")
     return paths.reshape(len(paths), -1, inner_length(samples)).transpose(0, 2, 1)
@@ -281,7 +270,7 @@ def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
     return [field.name for field in quantiles.type if level_of(field.name) is not None]
 
 
-def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+def _levels(quantiles: pa.ChunkedArray) -> Floats:
     """Return the quantiles (n, h, q) of records with one list over h steps per level."""
     names = _level_names(quantiles)
     lists = [to_matrix(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]

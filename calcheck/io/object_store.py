@@ -7,8 +7,10 @@ import math
 import os
 import stat
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from io import BufferedIOBase
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
 
@@ -19,9 +21,6 @@ from calcheck.options import require_positive_option
 if TYPE_CHECKING:
     import bz2
     import lzma
-    from collections.abc import Callable
-    from io import BufferedIOBase
-    from typing import BinaryIO
 
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +13,10 @@ from calcheck.core.conditions import DIFFERENT, EQUAL, Condition, parse_all
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, times, to_floats
+from calcheck.io.tables.formats import Table
+from calcheck.typing import Indices, Mask
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.io.tables.formats import Table
-
-    Places: TypeAlias = (
-        range | NDArray[np.intp]
-    )  # Row numbers: a range for consecutive rows, an array if some are dropped
+Places: TypeAlias = range | Indices  # Row numbers: a range for consecutive rows, an array if some are dropped
 
 
 EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
@@ -37,7 +31,7 @@ class Filter:
 
     condition: Condition
 
-    def mask(self, table: pa.Table) -> NDArray[np.bool_]:
+    def mask(self, table: pa.Table) -> Mask:
         """Return which rows pass, (n,). A missing value meets ``=`` and ``!=`` only."""
         column, condition = table[self.condition.column], self.condition
         if condition.operator in (EQUAL, DIFFERENT):
@@ -47,7 +41,7 @@ class Filter:
         return np.asarray(pc.fill_null(compare(values, limit), fill_value=False))
 
 
-def _equal(column: pa.ChunkedArray, value: str) -> NDArray[np.bool_]:
+def _equal(column: pa.ChunkedArray, value: str) -> Mask:
     """Return which values equal a value given as text, (n,); missing values equal the empty text."""
     text = key_text(column)
     same = np.asarray(pc.fill_null(pc.equal(text, key_text(pa.chunked_array([[value]]))[0]), fill_value=False))
@@ -107,7 +101,7 @@ class Filters:
         named = [*(filter_.condition.column for filter_ in self.conditions), self.model, self.target]
         return tuple(dict.fromkeys(filter(None, named)))
 
-    def mask(self, table: pa.Table) -> NDArray[np.bool_] | None:
+    def mask(self, table: pa.Table) -> Mask | None:
         """Return which rows pass, (n,); None if there are no conditions."""
         masks = [filter_.mask(table) for filter_ in self.conditions]
         return np.logical_and.reduce(masks) if masks else None
@@ -146,7 +140,7 @@ class TableLayout:
     keys: tuple[str, ...] = ()  # Columns that identify units, never targets or predictions
     kind: str | None = None  # The output type of a long layout: quantile or sample
     date_key: str | None = None  # The key that is the date of the observation
-    places: NDArray[np.intp] | None = None  # (n,), the first row in the file of each unit; None if rows are units
+    places: Indices | None = None  # (n,), the first row in the file of each unit; None if rows are units
     read: int | None = None  # The number of rows of the file that were converted
     filters: Filters = field(default_factory=Filters)  # The filters that still apply
     notes: tuple[str, ...] = ()  # Messages about rows that are not used
@@ -156,12 +150,12 @@ class TableLayout:
         return units if self.places is None else self.places[as_index(units)]
 
 
-def as_array(places: Places) -> NDArray[np.intp]:
+def as_array(places: Places) -> Indices:
     """Return row numbers as an array."""
     return np.arange(places.start, places.stop) if isinstance(places, range) else places
 
 
-def as_index(places: Places) -> slice | NDArray[np.intp]:
+def as_index(places: Places) -> slice | Indices:
     """Return row numbers as a slice or an index array."""
     return slice(places.start, places.stop) if isinstance(places, range) else places
 

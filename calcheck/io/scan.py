@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.lazy_inputs import LazyInputs
+from calcheck.core.lazy_inputs import Inputs, LazyInputs
+from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Crossing
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
-from calcheck.io.arrow_arrays import keys, sort_keys, to_scalars, without_gaps
-from calcheck.io.columns.roles import LIMITS, arrays_of, columns_read, predictive_of
-from calcheck.io.files import File, Files, file_named
-from calcheck.io.join import KeyIndex
-from calcheck.io.rows import as_array, as_sequence
+from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
+from calcheck.io.files import AnyFile, File, Files, file_named
+from calcheck.io.join import JoinedColumn, KeyIndex
+from calcheck.io.rows import Places, TableLayout, as_array, as_sequence
 from calcheck.io.tables.columnar import ParquetTable
-from calcheck.io.tables.formats import ConcatTable, read_batches
+from calcheck.io.tables.formats import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.lazy_inputs import Inputs
-    from calcheck.distributions import Predictive
-    from calcheck.io.arrow_arrays import ReadLimits
-    from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.columns.roles import Roles
-    from calcheck.io.files import AnyFile
-    from calcheck.io.join import JoinedColumn
-    from calcheck.io.rows import Places, TableLayout
-    from calcheck.io.tables.formats import Table
+from calcheck.typing import AnyArray, Floats
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
@@ -241,7 +230,7 @@ class Scan:
         """Return the predictions of a batch of rows; None if all rows are dropped."""
         roles, lenient = self.roles, self.lenient
         places = self.layout.with_row_numbers(units)
-        columns: dict[str, NDArray[Any]] = {}
+        columns: dict[str, AnyArray] = {}
         try:
             arrays = arrays_of(table, roles)
             id_ = keys(table[roles.id], roles.id) if roles.id else None
@@ -310,7 +299,7 @@ class Scan:
         return FileError(f"{file.name}: {message([row - self.start - start for row in rows])}")
 
 
-def _gaps_only(arrays: dict[str, NDArray[Any]]) -> Iterator[NDArray[Any]]:
+def _gaps_only(arrays: dict[str, AnyArray]) -> Iterator[AnyArray]:
     """Yield the arrays; limits of intervals may be infinite, which is no gap."""
     for name, values in arrays.items():
         yield np.where(np.isinf(values), 0.0, values) if name in LIMITS else values
@@ -349,7 +338,7 @@ def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
     return lazy if lazy.nbytes > scan.file.limits.input_bytes else lazy.load()
 
 
-def _inputs(scan: Scan) -> Generator[NDArray[np.floating[Any]]]:
+def _inputs(scan: Scan) -> Generator[Floats]:
     """Read the inputs again, in batches."""
     for batch in scan.select_inputs().batches():
         yield batch.inputs()

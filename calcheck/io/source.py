@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from calcheck.distributions.intervals import Crossing
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
@@ -29,29 +31,19 @@ from calcheck.io.columns.roles import (
     Contents,
     ParametersRole,
     ResidualRole,
+    Roles,
     columns_of,
     is_wide,
 )
-from calcheck.io.files import STDIN, Files, file_named, resolve, shown_path
+from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.layouts import convert_layout
 from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.scan import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.tables.arrays import ArrayTable
-from calcheck.io.tables.formats import notes_of, open_table, read_batches
+from calcheck.io.tables.formats import Table, notes_of, open_table, read_batches
 from calcheck.predictions import Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from calcheck.distributions.intervals import Crossing
-    from calcheck.io.columns.roles import Roles
-    from calcheck.io.files import AnyFile
-    from calcheck.io.tables.formats import Table
-    from calcheck.predictions import Predictions
-
 
 MAX_COLUMNS = 3  # Maximum columns to try
 

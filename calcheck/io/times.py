@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, OptionError, named_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Times = NDArray[Any]
+from calcheck.typing import AnyArray, Indices
 
 DATE_UNIT = "datetime64[us]"
 MISSING = ("None", "nan", "NaT", "<NA>", "")
@@ -32,11 +27,11 @@ DURATION = re.compile(rf"(\d{{0,6}})({'|'.join(DURATIONS)})")
 """A duration as pandas writes it."""
 
 
-def parse_times(column: str, raw: NDArray[Any], rows: NDArray[np.intp]) -> Times:
+def parse_times(column: str, raw: AnyArray, rows: Indices) -> AnyArray:
     """Return the times of a column, (n,): datetime64 in UTC, or numbers as float64. Shapes: raw (n,), rows (n,)."""
     raw = np.asarray(raw)
     if raw.dtype.kind in "iuf":
-        found: Times = raw.astype(np.float64)
+        found: AnyArray = raw.astype(np.float64)
         missing = ~np.isfinite(found)
     else:
         found = raw.astype(DATE_UNIT) if raw.dtype.kind == "M" else _dates(raw)
@@ -46,7 +41,7 @@ def parse_times(column: str, raw: NDArray[Any], rows: NDArray[np.intp]) -> Times
     return found
 
 
-def _no_time(column: str, raw: NDArray[Any], places: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
+def _no_time(column: str, raw: AnyArray, places: Indices, rows: Indices) -> str:
     """Return a message about values that are missing, or no times."""
     text = str(raw[places[0]])
     what = "no time" if text in MISSING else f"{text[:SHOWN]!r}, which is no time,"
@@ -54,7 +49,7 @@ def _no_time(column: str, raw: NDArray[Any], places: NDArray[np.intp], rows: NDA
     return f"column {column!r} has {what} in {named_rows(rows[places].tolist())}. {known}"
 
 
-def _dates(raw: NDArray[Any]) -> Times:
+def _dates(raw: AnyArray) -> AnyArray:
     """Return texts or dates as times; NaT for those that are none."""
     import pandas as pd
 
@@ -63,7 +58,7 @@ def _dates(raw: NDArray[Any]) -> Times:
     return np.asarray(found.dt.tz_localize(None).to_numpy(), dtype=DATE_UNIT)
 
 
-def time_texts(times: Times) -> list[str]:
+def time_texts(times: AnyArray) -> list[str]:
     """Return times as texts: dates without a time of day if all are at midnight, and whole numbers without a point.
 
     Examples
@@ -104,7 +99,7 @@ class Window:
         """Return the window as it is written."""
         return self.offset or str(self.count)
 
-    def starts(self, times: Times, column: str) -> Times:
+    def starts(self, times: AnyArray, column: str) -> AnyArray:
         """Return the start of the window of each time, (t,).
 
         Windows of a duration begin at multiples of it from a Monday on, whatever the first time is.
@@ -119,7 +114,7 @@ class Window:
         return _floors(times, self.offset)
 
 
-def _floors(times: Times, offset: str) -> Times:
+def _floors(times: AnyArray, offset: str) -> AnyArray:
     """Return the start of the duration or period of each time."""
     if offset in CALENDAR:
         months = times.astype("datetime64[M]")

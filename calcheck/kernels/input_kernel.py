@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import LazyInputs
+from calcheck.core.lazy_inputs import Inputs, LazyInputs
 from calcheck.core.validation import require
+from calcheck.details import InputKernel
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
+from calcheck.execution.backend import Precision
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.execution.run import GIB
-from calcheck.kernels.functions import KERNELS
+from calcheck.execution.run import GIB, Run
+from calcheck.kernels.functions import KERNELS, Kernel
+from calcheck.predictions import Predictions, Source
+from calcheck.typing import Floats, Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.lazy_inputs import Inputs
-    from calcheck.details import InputKernel
-    from calcheck.distributions import Predictive
-    from calcheck.execution.backend import Precision
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
-    from calcheck.predictions import Predictions, Source
 
-    ColumnIndex = NDArray[np.float64]
-    Values = NDArray[np.float64]
-    Bandwidths = Callable[[Values, Any], Values]
+Bandwidths = Callable[[Values, Any], Values]
 
 BLOCK_VALUES = 1 << 20  # Values per block: 8 MiB in float64
 MIN_BLOCK_COLUMNS = 16  # Minimum columns per block: a cache line
@@ -41,15 +34,15 @@ MAX_PAIR_ROWS = 2000  # Maximum rows for statistics over all pairs (two million 
 class Scaling:
     """A transformation of inputs, fitted on the rows of the metric."""
 
-    shift: NDArray[np.float64]  # (d,), subtracted from each row
-    divisor: NDArray[np.float64]  # (d,), divides the shifted columns
+    shift: Values  # (d,), subtracted from each row
+    divisor: Values  # (d,), divides the shifted columns
     unit_norm: bool  # Whether rows are then divided by their Euclidean norm
 
-    def __call__(self, x: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    def __call__(self, x: Floats) -> Values:
         """Transform (n, d) inputs; see :meth:`rounded`."""
         return np.asarray(self.rounded(x, precision="float64"), dtype=np.float64)
 
-    def rounded(self, x: NDArray[np.floating[Any]], *, precision: Precision) -> NDArray[np.floating[Any]]:
+    def rounded(self, x: Floats, *, precision: Precision) -> Floats:
         """Transform (n, d) inputs in float64, in blocks of rows, and cast them to the given precision."""
         if x.shape[1] != len(self.shift):
             columns = f"{x.shape[1]} column" + "s" * (x.shape[1] != 1)
@@ -71,7 +64,7 @@ class Scaling:
         return scaled
 
 
-def _to_unit_norm(block: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _to_unit_norm(block: Values) -> Mask:
     """Divide nonzero rows by their Euclidean norm in place; return which rows are nonzero, (b,)."""
     # divide by the largest value first, so that squares neither overflow nor underflow
     peak = np.maximum(block.max(axis=1), -block.min(axis=1))
@@ -80,7 +73,7 @@ def _to_unit_norm(block: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(peak > 0)
 
 
-def _blocks(x: NDArray[np.floating[Any]]) -> Iterator[slice]:
+def _blocks(x: Floats) -> Iterator[slice]:
     """Return slices of rows with about BLOCK_VALUES values each."""
     size = max(1, BLOCK_VALUES // x.shape[1])
     return (slice(start, start + size) for start in range(0, len(x), size))
@@ -104,7 +97,7 @@ def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scal
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
 
 
-def _streamed(x: LazyInputs) -> tuple[ColumnIndex, ColumnIndex]:
+def _streamed(x: LazyInputs) -> tuple[Values, Values]:
     """Return mean and standard deviation of columns in two passes over blocks; constant columns get deviation 1."""
     total, low, high = np.zeros(x.shape[1]), np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
     for _, block in x.blocks():
@@ -119,7 +112,7 @@ def _streamed(x: LazyInputs) -> tuple[ColumnIndex, ColumnIndex]:
     return mean, np.where(varies, reach * np.sqrt(squares / (len(x) - 1)), 1.0)
 
 
-def _standard(x: NDArray[np.floating[Any]], mean: ColumnIndex) -> tuple[ColumnIndex, ColumnIndex]:
+def _standard(x: Floats, mean: Values) -> tuple[Values, Values]:
     """Return the shift and the divisor that standardize columns (n, w); the divisor is 1 for a constant column."""
     reach = np.abs(x - mean).max(axis=0)
     varies = (x != x[0]).any(axis=0)  # the computed deviation of a constant column may differ from 0 by rounding
@@ -153,7 +146,7 @@ def bandwidth(
     return 1 / spread
 
 
-def neighbors(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
+def neighbors(kernel: Kernel, x: Floats) -> float:
     """Return the sum of kernel values of an input with all others, averaged over (n, d) inputs or 2,000 of them."""
     n, x = len(x), sample_inputs(x, MAX_PAIR_ROWS)
     off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
@@ -172,7 +165,7 @@ def _variance(x: Inputs, scaling: Scaling) -> float:
     return (squares - float(total @ total) / len(x)) / (len(x) - 1)
 
 
-def _median_distance(x: NDArray[np.floating[Any]], kernel: KernelName) -> float:
+def _median_distance(x: Floats, kernel: KernelName) -> float:
     """Return the median distance (squared Euclidean for RBF, L1 otherwise) over pairs of rows."""
     from scipy.spatial.distance import pdist
 
@@ -193,18 +186,18 @@ class Conditioning:
     details: InputKernel  # The same choices as reported in JSON
 
 
-def target_matrix(rows: Predictions) -> NDArray[np.float64]:
+def target_matrix(rows: Predictions) -> Values:
     """Return the targets, (n, t)."""
     return rows.targets().reshape(len(rows), -1)
 
 
-def require_inputs(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
+def require_inputs(rows: Predictions) -> tuple[Values, Predictive]:
     """Return targets (n, t) and predictive distributions; check that the rows have inputs."""
     rows.lazy_inputs()
     return target_matrix(rows), rows.distributions().load()
 
 
-def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
+def all_inputs(rows: Predictions, run: Run) -> Floats:
     """Return all inputs in memory, (n, d)."""
     needed = COPIES * len(rows) * rows.width * np.dtype(np.float64).itemsize
     if isinstance(rows.x, LazyInputs) and needed > run.memory:
@@ -216,7 +209,7 @@ def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
     return rows.inputs()
 
 
-def evaluation_points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
+def evaluation_points(at: Source, scaling: Scaling) -> Values:
     """Return the normalized inputs of another source, (m, d); errors include the name of the source."""
     with at.error_names():
         return scaling(at.predictions().inputs())
@@ -262,7 +255,7 @@ def bandwidths_or_none(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values 
         return None
 
 
-def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:
+def target_bandwidths(y: Values, gamma: float | None) -> Values:
     """Return gamma for each target column, (t,).
 
     The default is 1 / (2 t s^2), where s^2 is the variance (n - 1) of the column.
@@ -271,13 +264,13 @@ def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np
     return np.full(columns, gamma) if gamma is not None else target_precisions(y) / (2 * columns)
 
 
-def laplace_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:
+def laplace_bandwidths(y: Values, gamma: float | None) -> Values:
     """Return gamma of a Laplace kernel for each target column, (t,); the default is 1 / (t s)."""
     columns = y.shape[1]
     return np.full(columns, gamma) if gamma is not None else np.sqrt(target_precisions(y)) / columns
 
 
-def target_precisions(y: NDArray[np.float64]) -> NDArray[np.float64]:
+def target_precisions(y: Values) -> Values:
     """Return 1 / variance (n - 1) of each target column, (t,)."""
     constant = (y == y[0]).all(axis=0)
     if constant.any():

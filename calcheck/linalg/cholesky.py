@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from calcheck.errors import NumericalError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Mask, Values
 
 
 class PivotedCholesky:
@@ -81,7 +75,7 @@ def eigenvectors(matrix: Values) -> tuple[Values, Values]:
     return eigenvalues, vectors
 
 
-def leading(eigenvalues: Values, tolerance: float = RESIDUAL_TOLERANCE) -> NDArray[np.bool_]:
+def leading(eigenvalues: Values, tolerance: float = RESIDUAL_TOLERANCE) -> Mask:
     """Return which ascending eigenvalues (r,) are needed so that the others sum to at most a share of the trace."""
     cumulative = np.cumsum(np.maximum(eigenvalues, 0))
     return np.asarray(cumulative > tolerance * cumulative[-1])

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import blocks
+from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.execution.backend import is_cpu, namespace
+from calcheck.execution.run import Progress
+from calcheck.typing import Array, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.lazy_inputs import Inputs
-    from calcheck.execution.backend import Array
-    from calcheck.execution.run import Progress
     from calcheck.kernels.functions import Kernel
 
-    Values = NDArray[np.float64]
 
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
 LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32

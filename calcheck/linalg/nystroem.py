@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
 from calcheck.errors import NumericalError
-from calcheck.execution.backend import backend, namespace
-from calcheck.execution.run import RandomStream
-from calcheck.kernels.functions import OVERFLOW_MESSAGE
-from calcheck.linalg.gram import tile_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.backend import Array, Backend
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.linalg.gram import Gram
-
+from calcheck.execution.backend import Backend, backend, namespace
+from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
+from calcheck.linalg.gram import Gram, tile_shape
+from calcheck.typing import Array, Indices, Values
 
 Candidate = TypeVar("Candidate")
 
@@ -115,7 +106,7 @@ class LandmarkSamples:
     def __init__(
         self,
         kernel: Kernel,  # k
-        x: NDArray[np.float64],  # (n, d), normalized inputs
+        x: Values,  # (n, d), normalized inputs
         run: Run,  # Device, seed, progress
     ) -> None:
         self._kernel, self._x, self._run = kernel, x, run
@@ -160,7 +151,7 @@ class Preconditioner:
         self,
         gram: Gram,  # K
         n_lambda: float,  # n * lambda > 0
-        landmarks: NDArray[np.intp],  # (M,), row numbers of the landmarks
+        landmarks: Indices,  # (M,), row numbers of the landmarks
         array: Backend,  # Array library
         *,
         memory: int,  # Maximum bytes of Z; a larger Z is recomputed at every use

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import namespace
+from calcheck.execution.run import Progress
+from calcheck.linalg.gram import Gram
+from calcheck.linalg.nystroem import Preconditioner
+from calcheck.typing import Array
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from calcheck.execution.backend import Array
-    from calcheck.execution.run import Progress
-    from calcheck.linalg.gram import Gram
-    from calcheck.linalg.nystroem import Preconditioner
-
-    Suggest = Callable[[int, float], Preconditioner | None]
+Suggest = Callable[[int, float], Preconditioner | None]
 
 INVERSE_COLUMNS = 256  # Columns of the inverse factor per block
 MAX_ITERATIONS = 1000

@@ -5,7 +5,7 @@ Metrics import NumPy, and modules that import it, inside functions, so that the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import OptionError, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from calcheck.metrics.base import Metric
 
 __all__ = ["ALIASES", "DEFAULT_METRICS", "METRICS", "TWO_SAMPLE_METRICS", "Alias", "canonical_name"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,26 +19,20 @@ from calcheck.embeddings.diagnostics import (
     trial_statistics,
 )
 from calcheck.embeddings.distance import FEW_ROWS, difference_influences, distances, effective_neighbors, noise, reach
+from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
 from calcheck.embeddings.replicate_embeddings import embed_replicates
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
+from calcheck.execution.run import Run
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
-from calcheck.predictions import InMemory
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.metrics._cce_options import CceOptions
-    from calcheck.predictions import Predictions, Source
+from calcheck.metrics._cce_options import CceOptions
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +43,7 @@ class CceExact:
     settings: KernelSettings  # Kernels, scaling, features and distributions
     ridge: KernelRidge  # Kernel ridge regression on the inputs
     # (m, d), scaled inputs at which cce is evaluated; by default the rows' own inputs
-    at: NDArray[np.float64] | None = None
+    at: Values | None = None
 
     @classmethod
     def from_source(cls, options: CceOptions, settings: KernelSettings, source: Source, run: Run) -> CceExact:
@@ -148,7 +142,7 @@ class CceExact:
         )
 
 
-def influences(options: CceOptions, settings: KernelSettings, both: Predictions, run: Run) -> NDArray[np.float64]:
+def influences(options: CceOptions, settings: KernelSettings, both: Predictions, run: Run) -> Values:
     """Return the contribution of each row to the difference of squared values of two models, (n,)."""
     n = len(both) // 2
     first = CceExact.from_source(options, settings, InMemory(both.take(slice(n))), run)

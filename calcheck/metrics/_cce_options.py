@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from calcheck.distributions import Predictive
 from calcheck.errors import OptionError
+from calcheck.execution.run import Run
 from calcheck.kernels.kernel_options import KernelName, SolverOptions
 from calcheck.options import option, require_count_option, require_positive_option
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
-    from calcheck.execution.run import Run
 
 MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 FITTED_OPTIONS = (
@@ -105,7 +102,7 @@ class CceOptions(SolverOptions):
 
         return target_kernel(self.kernel_y, self.degree, self.coef0)
 
-    def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
+    def bandwidths(self, y: Values, predictive: Predictive) -> Values:
         """Return gamma of the kernel on targets (n, t), (t,)."""
         import numpy as np
 
@@ -113,11 +110,11 @@ class CceOptions(SolverOptions):
             return np.full(y.shape[1], self.gamma_y)
         return self.target_kernel.default_gamma(y[:, None], predictive)
 
-    def features(self, y: NDArray[np.float64], predictive: Predictive, run: Run) -> TargetFeatures:
+    def features(self, y: Values, predictive: Predictive, run: Run) -> TargetFeatures:
         """Return features of the kernel on targets for the targets (n, t) and the distributions."""
         return self.target_kernel.features(y, predictive, self.bandwidths(y, predictive), run)
 
-    def replicate_bandwidths(self, gamma: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], Any]:
+    def replicate_bandwidths(self, gamma: Values) -> Callable[[Values], Any]:
         """Return the function of targets (n, t) that returns the gamma of a replicate; None if it is undefined.
 
         Shapes: gamma (t,).

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from calcheck.distributions import Predictive
 from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
-from calcheck.errors import OptionError
+from calcheck.errors import Message, OptionError
+from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import flag_of, option, require_count_option, require_positive_option
+from calcheck.predictions import Predictions, Source
+from calcheck.statistics.groups import Means
+from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
-    from calcheck.errors import Message
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.ridge_norms import RidgeNorms
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
 
 NARROW_KERNEL = "the input kernel is too narrow"
 EPSILON = 0.1  # default weight of the kernel without features
@@ -48,7 +44,7 @@ class GenerativeMetric(Metric[FitT]):
         "Standardize each column of inputs and targets to mean 0 and variance 1 (data), or leave them unchanged.",
     )
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         return means[self.info.name]
 
 
@@ -97,7 +93,7 @@ class KernelMetric(GenerativeMetric[FitT]):
             return FeatureAwareTargets(self.feature_targets, self.epsilon)
         return target_kernel(self.kernel_y)
 
-    def standard_gamma(self, columns: int) -> NDArray[np.float64]:
+    def standard_gamma(self, columns: int) -> Values:
         """Return gamma of the kernel on standardized targets for each of a number of columns, (t,)."""
         import numpy as np
 
@@ -112,16 +108,14 @@ class KernelMetric(GenerativeMetric[FitT]):
         feature = np.arange(columns) >= columns - self.feature_targets
         return np.where(feature, self.gamma_features or gamma, gamma)
 
-    def bandwidths(self, y: NDArray[np.float64], predictive: Predictive) -> NDArray[np.float64]:
+    def bandwidths(self, y: Values, predictive: Predictive) -> Values:
         """Return gamma per column of targets (n, r, t) in their original unit, (t,)."""
         gamma = self.standard_gamma(y.shape[2])
         if self.standardize == "none":
             return gamma
         return gamma * self.target_kernel.unit_gamma(y, predictive)
 
-    def replicate_bandwidths(
-        self, gamma: NDArray[np.float64], predictive: Predictive
-    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64] | None]:
+    def replicate_bandwidths(self, gamma: Values, predictive: Predictive) -> Callable[[Values], Values | None]:
         """Return the function of targets (p, t) that returns the gamma of a replicate; None if it is undefined.
 
         Shapes: gamma (t,).
@@ -132,7 +126,7 @@ class KernelMetric(GenerativeMetric[FitT]):
             return lambda _: gamma
         return lambda y: bandwidths_or_none(self.bandwidths, y[:, None], predictive)
 
-    def describe_targets(self, gamma: NDArray[np.float64], repeats: int) -> dict[str, Any]:
+    def describe_targets(self, gamma: Values, repeats: int) -> dict[str, Any]:
         """Return the description of the kernel on targets, and of the number of targets per input."""
         one_or_more = gamma.tolist() if len(gamma) > 1 else float(gamma[0])
         return {**self.target_kernel.details, "gamma": one_or_more, "repeats": repeats}
@@ -217,7 +211,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         """Return the contribution of each row to the metric, with the details and warnings of the sums."""
 
     @abstractmethod
-    def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> SumsT:
+    def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> SumsT:
         """Return sums over pairs of inputs (n, d)."""
 
     def null_distribution(self, fit: JointFit[SumsT], simulation: NullSimulator, run: Run) -> NullDistribution:
@@ -258,7 +252,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         """Return a warning if the input kernel is too narrow to relate different inputs."""
         return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
-    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
+    def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the difference between two models, (n,)."""
         from calcheck.mmd.joint import embed
         from calcheck.predictions import InMemory
@@ -269,14 +263,14 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         found, _ = embed(features, both, both.distributions().load())
         return self._influences(fit.sums, *found.halves())
 
-    def _features(self, rows: Predictions, gamma: NDArray[np.float64], run: Run) -> TargetFeatures:
+    def _features(self, rows: Predictions, gamma: Values, run: Run) -> TargetFeatures:
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
         return self.target_kernel.features(y.reshape(-1, y.shape[2]), rows.distributions().load(), gamma, run)
 
     @abstractmethod
-    def _influences(self, sums: SumsT, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
+    def _influences(self, sums: SumsT, first: JointEmbedding, second: JointEmbedding) -> Values:
         """Return the contribution of each row to the second model's value minus the first's, (n,).
 
         Values are quadratic forms Q of embeddings. With b the mean of the two models and d half their difference,

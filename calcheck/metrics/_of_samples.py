@@ -6,26 +6,23 @@ from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
+from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.kernels.kernel_options import KernelOptions, Standardize
+from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
 from calcheck.mmd.samples import SAMPLE, first_sample
+from calcheck.predictions import Predictions, Source
+from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.core.metric_info import MetricInfo
     from calcheck.embeddings.permutation_null import Strata
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Conditioning
-    from calcheck.kernels.kernel_options import KernelOptions, Standardize
-    from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
     from calcheck.mmd.joint_samples import SampleDistance
-    from calcheck.predictions import Predictions, Source
 
-    Values = NDArray[np.float64]
 
 OfSamplesT = TypeVar("OfSamplesT", bound="OfSamples")
 
@@ -38,7 +35,7 @@ class SamplesFit:
     """The rows of two samples."""
 
     distance: SampleDistance  # The distance between the samples, for any labels of the rows
-    labels: NDArray[np.bool_]  # (n,), whether a row is from the first sample
+    labels: Mask  # (n,), whether a row is from the first sample
     inputs: Conditioning  # Normalization and kernel of the inputs of both samples
     details: dict[str, Any]  # Description of the settings, for the report
 

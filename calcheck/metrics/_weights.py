@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from calcheck.errors import DataError, Message, OptionError
+from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import Metric, RowMetric
-from calcheck.report import Skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.inference.results import RowResults
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Direction
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Direction, Skipped
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 WEIGHT = "weight"  # Name of the term of the weights
 ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision
@@ -46,8 +40,8 @@ class WeightedMetric(Metric[Any]):
         found = _weighted_rows(found, row_weights(source.predictions(), self.weights), self.weights)
         return replace(found, details=self.details(normalized(_means(found)))) if isinstance(self, RowMetric) else found
 
-    def value(self, means: Means) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = super().value(normalized(means))  # type: ignore[safe-super]
+    def value(self, means: Means) -> Values:
+        found: Values = super().value(normalized(means))  # type: ignore[safe-super]
         return found
 
     def direction_above(self, means: Means) -> Direction | None:
@@ -111,7 +105,7 @@ def normalized(means: Means) -> Means:
     return Means(found, means.n)
 
 
-def row_weights(rows: Predictions, column: str) -> NDArray[np.float64]:
+def row_weights(rows: Predictions, column: str) -> Values:
     """Return the weights of the rows, (n,), with mean 1."""
     import numpy as np
 
@@ -126,12 +120,12 @@ def row_weights(rows: Predictions, column: str) -> NDArray[np.float64]:
     return np.asarray(weights / weights.mean())
 
 
-def effective_count(weights: NDArray[np.float64]) -> float:
+def effective_count(weights: Values) -> float:
     """Return the number of rows with equal weights whose mean is as accurate: (sum w)^2 / sum w^2."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _weighted_rows(found: RowResults, weights: NDArray[np.float64], column: str) -> RowResults:
+def _weighted_rows(found: RowResults, weights: Values, column: str) -> RowResults:
     """Return results whose terms are weighted, without details, which are those of equal weights."""
     import numpy as np
 

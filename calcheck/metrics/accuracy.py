@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LocalMetric, MeanMetric
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Predictions
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class Rmse(LocalMetric):
 
         return RowResults({"squared_error": errors(rows) ** 2})
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         return np.sqrt(means["squared_error"])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
+from calcheck.details import BinnedDetails, StratifiedCoverageDetails
+from calcheck.distributions import Predictive
 from calcheck.errors import OptionError
-from calcheck.inference.metric_protocol import RefitsReplicates
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import CurveData, RefitsReplicates
 from calcheck.inference.results import RowResults
 from calcheck.options import (
     LEVEL_TOLERANCE,
@@ -18,22 +22,11 @@ from calcheck.options import (
     require_levels_option,
     require_share_option,
 )
-from calcheck.report import MetricValue
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve, Direction
-    from calcheck.statistics.bins import Bins
-    from calcheck.statistics.groups import Means, MeanTerm
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Alternative, Curve, Direction, MetricValue
+from calcheck.statistics.bins import Bins
+from calcheck.statistics.groups import Means, MeanTerm
+from calcheck.typing import AnyArray, Values
 
 FitT = TypeVar("FitT")
 LEVEL = 0.9  # Default level of intervals
@@ -114,7 +107,7 @@ class Metric(ABC, Generic[FitT]):
         """Return the names of required columns other than targets, predictions and inputs."""
         return ()
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - used by subclasses
+    def interpolates(self, levels: Values) -> bool:  # noqa: ARG002 - used by subclasses
         """Return whether the value, or that of a perfect model, depends on interpolation between quantiles.
 
         Parameters
@@ -143,7 +136,7 @@ class Metric(ABC, Generic[FitT]):
         """Return the columns of each row."""
 
     @abstractmethod
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         """Return the metric as a function of the column means over ``means.n`` rows.
 
         Parameters
@@ -263,7 +256,7 @@ def stated_levels(predictive: Predictive | None) -> list[float]:
     return [width for width in widths if known is not None and has_interval(known, width)]
 
 
-def has_interval(levels: NDArray[np.float64], level: float) -> bool:
+def has_interval(levels: Values, level: float) -> bool:
     """Return whether both limits of a central interval are quantiles at the given levels (q,)."""
     return all(abs(levels - end).min() <= LEVEL_TOLERANCE for end in ((1 - level) / 2, (1 + level) / 2))
 
@@ -314,7 +307,7 @@ class MeanMetric(LocalMetric):
     column: ClassVar[str]
     """The name of the column."""
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         return means[self.column]
 
 
@@ -323,11 +316,11 @@ class OrderedMetric(RowMetric):
     """Base class of metrics that depend on the rows only through a few sort keys."""
 
     @abstractmethod
-    def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+    def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         """Return the sort keys by name, (n,) each."""
 
     @abstractmethod
-    def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
+    def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
         """Return the columns of each row, given the sort keys."""
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -362,7 +355,7 @@ class BinnedMetric(Metric["Bins"]):
         """Name of the values that rows are sorted by."""
         return self.by or "uncertainties"
 
-    def sort_key(self, rows: Predictions) -> NDArray[Any]:
+    def sort_key(self, rows: Predictions) -> AnyArray:
         """Return the values that rows are sorted by, (n,): predicted standard deviations, or the column."""
         from calcheck.statistics.bins import sort_keys
 
@@ -375,7 +368,7 @@ class BinnedMetric(Metric["Bins"]):
         return spread_by_bin(rows, bins)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDetails | StratifiedCoverageDetails:
+    def bin_details(sums: Mapping[str, Values], bins: Bins) -> BinnedDetails | StratifiedCoverageDetails:
         """Return the details of each bin, given the sums of the terms, (k,) each."""
         from calcheck.statistics.bins import reliability
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -9,22 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CceDetails
 from calcheck.errors import DataError, Message
+from calcheck.execution.run import Run
+from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.metrics._cce_options import CceOptions
 from calcheck.metrics.base import LevelOption, Metric
+from calcheck.predictions import Predictions, Source
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.inference.results import NullDistribution, RowResults
     from calcheck.metrics._cce_fits import CceExact, CceNystroem
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
 
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
 MOMENTS = "0 means equal moments up to the degree of the kernel on targets; there is no upper limit."
@@ -198,7 +195,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         """Return the metric of all replicates, which share the fit."""
         return fit.null_distribution(simulation, run)
 
-    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
+    def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the difference between two models, (n,)."""
         from calcheck.metrics._cce_fits import influences
 
@@ -209,6 +206,6 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
             raise DataError(msg)
         return influences(self, settings, both, run)
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         mean = means[self.column]
         return mean + means["correction"] if "correction" in means else mean

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CmmdDetails, FidDetails
+from calcheck.embeddings.fitted_settings import KernelSettings
+from calcheck.execution.run import Run
 from calcheck.inference.results import RowResults
-from calcheck.kernels.kernel_options import KernelOptions, Solver
+from calcheck.kernels.kernel_options import KernelOptions, Normalization, Solver
 from calcheck.metrics._joint_mmd import GenerativeMetric, JointMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option, require_positive_option
+from calcheck.predictions import Predictions, Source
+from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.laplace_features import PairForm
-    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Normalization
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.mmd.ridge_norms import RidgeNorms
-    from calcheck.predictions import Predictions, Source
-
-    Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         super().__post_init__()
         require_positive_option("lambda_", self.lambda_)
 
-    def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> RidgeNorms:
+    def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> RidgeNorms:
         from calcheck.mmd.ridge_norms import RidgeNorms
 
         x = settings.scaling(x)
@@ -116,7 +110,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         values = iter(sums.norms([each for each in differences if each is not None]))
         return [float("nan") if each is None else next(values) for each in differences]
 
-    def _influences(self, sums: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
+    def _influences(self, sums: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> Values:
         import numpy as np
 
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
@@ -152,7 +146,7 @@ class FidFit:
     """Choices that depend on the data, and moments that depend on inputs only."""
 
     inputs: SharedInputs  # The normalized inputs
-    spread: NDArray[np.float64]  # (t,), scale of each target column; targets are divided by it
+    spread: Values  # (t,), scale of each target column; targets are divided by it
 
 
 @dataclass(frozen=True)
@@ -223,7 +217,7 @@ class Fid(GenerativeMetric[FidFit]):
         """Return the fit to other targets at the same inputs."""
         return replace(fit, spread=self._spread(source.predictions()))
 
-    def _spread(self, rows: Predictions) -> NDArray[np.float64]:
+    def _spread(self, rows: Predictions) -> Values:
         import numpy as np
 
         from calcheck.kernels.input_kernel import target_precisions

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ConfidenceCurveDetails, RemovalPoint
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions
-    from calcheck.report import Curve
-    from calcheck.statistics.groups import Groups, Means
+from calcheck.predictions import Predictions
+from calcheck.report import Curve
+from calcheck.statistics.groups import Groups, Means
+from calcheck.typing import AnyArray, Values
 
 LEVELS = 100  # points of the curve, in percent
 REPORTED_LEVELS = range(0, LEVELS, 10)
@@ -69,7 +65,7 @@ class ConfidenceCurve(OrderedMetric):
         "mae", "Error of the remaining rows: mean absolute error or root mean squared error."
     )
 
-    def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+    def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         import numpy as np
 
         from calcheck.statistics.moments import errors, uncertainties
@@ -82,12 +78,12 @@ class ConfidenceCurve(OrderedMetric):
         by_std = cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
         return self._curve(self.sort_keys(rows), by_std)
 
-    def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
+    def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
         from calcheck.statistics.groups import CutTieGroups
 
         return self._curve(columns, CutTieGroups(columns["std"], self._remaining_shares()))
 
-    def _curve(self, columns: dict[str, NDArray[np.float64]], by_std: Groups) -> RowResults:
+    def _curve(self, columns: dict[str, Values], by_std: Groups) -> RowResults:
         """Return the columns of each row, given its group of equal standard deviations."""
         from calcheck.statistics.groups import Averages, CutTieGroups, MeanTerm
 
@@ -118,20 +114,20 @@ class ConfidenceCurve(OrderedMetric):
         removed = 1 - self._remaining_shares()
         return curve_of("confidence", removed, curve), curve_of("oracle", removed, oracle)
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         curve, oracle = self._curves(means)
         return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
 
     @staticmethod
-    def _remaining_shares() -> NDArray[np.float64]:
+    def _remaining_shares() -> Values:
         """Return the shares of remaining rows."""
         import numpy as np
 
         return 1 - np.arange(LEVELS) / LEVELS
 
-    def _curves(self, means: Means) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _curves(self, means: Means) -> tuple[AnyArray, AnyArray]:
         """Return the errors after removing 0, 1, ..., 99 % of the rows, by uncertainty and by error, (..., 100)."""
         import numpy as np
 

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
+from calcheck.distributions import Predictive
 from calcheck.errors import AT_QUANTILES, Message
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import IntervalInference, RowResults
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve
-    from calcheck.statistics.bins import Bins
-    from calcheck.statistics.groups import Means, MeanTerm
-
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Alternative, Curve
+from calcheck.statistics.bins import Bins
+from calcheck.statistics.groups import Means, MeanTerm
+from calcheck.typing import AnyArray, Values
 
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -102,7 +96,7 @@ class Coverage(LevelOption, MeanMetric):
             return RowResults(columns, details=details, warnings=tuple(warnings))
         return RowResults(columns, details=details, warnings=tuple(warnings), reference=float(expected.mean()))
 
-    def null_statistic(self, means: Means) -> NDArray[np.float64]:
+    def null_statistic(self, means: Means) -> Values:
         import numpy as np
 
         from calcheck.statistics.tails import nearest_share
@@ -142,7 +136,7 @@ class Coverage(LevelOption, MeanMetric):
         y, (low, high) = targets(rows), central_interval(rows.distributions(), level)
         return float((y < low).mean()), float((y > high).mean())
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:
+    def interpolates(self, levels: Values) -> bool:
         return not has_interval(levels, self.level_of(None))
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
@@ -170,9 +164,7 @@ class Coverage(LevelOption, MeanMetric):
             return found
         return replace(found, inference=self._inference_if_constant(covered, found.columns["expected"], run))
 
-    def _inference_if_constant(
-        self, covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run
-    ) -> IntervalInference:
+    def _inference_if_constant(self, covered: Values, expected: Values, run: Run) -> IntervalInference:
         """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
         import numpy as np
 
@@ -194,7 +186,7 @@ class Coverage(LevelOption, MeanMetric):
 
         y = targets(rows)
 
-        def error(part: Predictive, rows: slice) -> NDArray[np.float64]:
+        def error(part: Predictive, rows: slice) -> Values:
             return part.interval_mass_error(y[rows], *central_interval(part, level))
 
         return float(rows.distributions().map_batches(error).mean())
@@ -268,14 +260,14 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         LevelOption.__post_init__(self)
         BinnedMetric.__post_init__(self)
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:
+    def interpolates(self, levels: Values) -> bool:
         return not has_interval(levels, self.level_of(None))
 
     @property
     def sort_key_name(self) -> str:
         return self.by or "widths"
 
-    def sort_key(self, rows: Predictions) -> NDArray[Any]:
+    def sort_key(self, rows: Predictions) -> AnyArray:
         from calcheck.statistics.moments import interval_widths
 
         if self.by is not None:
@@ -316,13 +308,13 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return (curve_by_bin(shown.fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
+    def bin_details(sums: Mapping[str, Values], bins: Bins) -> StratifiedCoverageDetails:
         """Return the range, the rows, the coverage and the expected coverage of each bin."""
         from calcheck.statistics.bins import coverage_table
 
         return coverage_table(sums, bins)
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         from calcheck.statistics.bins import coverage_shares

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
-from calcheck.details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
+from calcheck.details import (
+    CrpsMiscalibrationDetails,
+    MeanMiscalibrationDetails,
+    QuantileMiscalibrationDetails,
+    ScoreParts,
+)
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.details import ScoreParts
-    from calcheck.distributions import Predictive
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions
-    from calcheck.report import Curve
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions
+from calcheck.report import Curve
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 class Scores(NamedTuple):
@@ -31,15 +31,15 @@ class Scores(NamedTuple):
     All three have the same unit; smaller is better.
     """
 
-    predicted: NDArray[np.float64]
-    recalibrated: NDArray[np.float64]
-    constant: NDArray[np.float64]
+    predicted: Values
+    recalibrated: Values
+    constant: Values
 
     def mean(self) -> Scores:
         """Return the mean scores of rows, averaged over levels."""
         return Scores(*(each.reshape(-1, each.shape[-1]).mean(axis=0) for each in self))
 
-    def parts(self) -> dict[str, NDArray[np.float64]]:
+    def parts(self) -> dict[str, Values]:
         """Return the parts by row; the score is miscalibration - discrimination + uncertainty."""
         return {
             "miscalibration": self.predicted - self.recalibrated,
@@ -90,7 +90,7 @@ class MiscalibrationMetric(UnfittedMetric):
         """Return details that only one score has."""
         return {}
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         return means["miscalibration"]
 
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import EceDetails
 from calcheck.errors import AT_QUANTILES, DataError, OptionError
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Curve, Direction
+from calcheck.statistics.groups import Groups, Means
+from calcheck.typing import Values
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Curve, Direction
-    from calcheck.statistics.groups import Groups, Means
 MAX_LEVELS = 10_000  # maximum number of quantile levels
 
 
@@ -116,7 +113,7 @@ class Ece(RowMetric):
         between = "between quantile levels and the share of targets below the predicted quantiles"
         return f"{statistic} {between}. {self.info.interpretation}"
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:
+    def interpolates(self, levels: Values) -> bool:
         return self.levels is not None and any(abs(levels - level).min() > LEVEL_TOLERANCE for level in self.levels)
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -177,7 +174,7 @@ class Ece(RowMetric):
 
         return direction(means["levels"], _observed(means))
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         observed = _observed(means)  # (..., q)
@@ -191,7 +188,7 @@ class Ece(RowMetric):
         return np.asarray(gaps @ np.array(self.level_weights))
 
 
-def _observed(means: Means) -> NDArray[np.float64]:
+def _observed(means: Means) -> Values:
     """Return the share of targets below each quantile, (..., q), nearest to the level if targets are equal to it."""
     import numpy as np
 

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import AmmdDetails, JmmdDetails
+from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.errors import DataError
+from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metrics._joint_mmd import JointMetric, KernelMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Alternative
+from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.laplace_features import PairForm
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.mmd.quadratic_forms import GramSums
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative
 
-    Values = NDArray[np.float64]
-    Bandwidths = NDArray[np.float64]
+Bandwidths = Values
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ class Jmmd(JointMetric["GramSums"]):
     def alternative(self) -> Alternative:
         return "two-sided" if self.statistic == "paper" else "greater"
 
-    def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> GramSums:
+    def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> GramSums:
         from calcheck.mmd.quadratic_forms import GramSums
 
         if len(x) == 1:
@@ -139,7 +135,7 @@ class Jmmd(JointMetric["GramSums"]):
         values = iter(sums.pairs_of_many(known[0]).totals(known) if known else ())
         return [float("nan") if form is None else float(next(values)) for form in forms]
 
-    def _influences(self, sums: GramSums, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
+    def _influences(self, sums: GramSums, first: JointEmbedding, second: JointEmbedding) -> Values:
         import numpy as np
 
         one, other = first.form(self.statistic), second.form(self.statistic)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ValidBinsDetails
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import CurveData
+from calcheck.inference.results import RowResults
 from calcheck.metrics.base import BinnedMetric
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.inference.results import RowResults
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Curve
-    from calcheck.statistics.bins import Bins
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Curve
+from calcheck.statistics.bins import Bins
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 def valid_bins_info(name: str, source: str) -> MetricInfo:
@@ -50,12 +45,12 @@ class ValidBinsMetric(BinnedMetric):
     """Share of bins in which the interval of a statistic contains its reference value."""
 
     @abstractmethod
-    def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
         """Return the columns that the statistic averages in each bin, (n,) each, and its reference."""
 
     @staticmethod
     @abstractmethod
-    def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def bin_statistic(means: Mapping[str, Values]) -> Values:
         """Return the statistic of a bin from its column means."""
 
     def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:
@@ -85,7 +80,7 @@ class ValidBinsMetric(BinnedMetric):
         values, expected = self.bin_statistic(means), np.full(len(counts), reference)
         return (curve_by_bin(shown.fit, self.sort_key(data), values, self.by or SPREAD, expected),)
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         return np.asarray(means["valid"].mean(axis=-1))  # bins have equal weights
@@ -118,7 +113,7 @@ class Lzms(ValidBinsMetric):
 
     info: ClassVar[MetricInfo] = valid_bins_info("lzms", "Pernot, Sec. IV (arXiv 2402.10043)")
 
-    def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
         from calcheck.errors import DataError
         from calcheck.statistics.moments import missing_reference_reason, z_scores
 
@@ -137,7 +132,7 @@ class Lzms(ValidBinsMetric):
         )
 
     @staticmethod
-    def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def bin_statistic(means: Mapping[str, Values]) -> Values:
         return means["z2"]
 
 
@@ -180,7 +175,7 @@ class Lrce(ValidBinsMetric):
 
     info: ClassVar[MetricInfo] = valid_bins_info("lrce", "Pernot, Sec. IV (arXiv 2402.10043)")
 
-    def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
         from calcheck.errors import DataError
         from calcheck.statistics.moments import errors, missing_moments_reason, reference_rce, uncertainties
 
@@ -192,7 +187,7 @@ class Lrce(ValidBinsMetric):
         return {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}, reference_rce(rows)
 
     @staticmethod
-    def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def bin_statistic(means: Mapping[str, Values]) -> Values:
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

@@ -9,26 +9,23 @@ from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import McmdDetails, TargetKernel
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
+from calcheck.predictions import Predictions, Source
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.embeddings.diagnostics import FeatureBounds
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.pooled_outputs import PooledOutputs
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
 SQUARED = "Squared: 0 means equal distributions; distributions that do not overlap have a square of about 2."
 
 
@@ -156,7 +153,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return McmdFit(inputs, features, samples, described)
 
     def _features(
-        self, first: NDArray[np.float64], second: NDArray[np.float64], rows: Predictions, run: Run
+        self, first: Values, second: Values, rows: Predictions, run: Run
     ) -> tuple[OutputFeatures | PooledOutputs, TargetKernel]:
         """Return features of the kernel on targets, and its description."""
         from calcheck.distributions import Samples
@@ -254,13 +251,13 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             warnings=permutation_warnings(groups),
         )
 
-    def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _bandwidths(self, y: Values) -> Values | None:
         """Return the scale of the kernel on targets of the first sample; None if it is undefined."""
         from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 
         return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         return means[self._column]
 
     def description(self) -> str:
@@ -279,12 +276,12 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return self.lambda_, self.lambda_b or self.lambda_
 
 
-def _described(kernel: KernelName, gamma: NDArray[np.float64]) -> TargetKernel:
+def _described(kernel: KernelName, gamma: Values) -> TargetKernel:
     """Return the description of the kernel on targets."""
     return {"kernel": kernel, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])}
 
 
-def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[NDArray[np.float64]], FeatureBounds]:
+def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[Values], FeatureBounds]:
     """Return the features of the targets of each sample, and the bounds of their residuals."""
     import numpy as np
 
@@ -298,7 +295,7 @@ def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[NDArray[np.float64]
     return outputs, FeatureError(fit.features, np.concatenate(outputs))
 
 
-def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _targets(rows: Predictions) -> tuple[Values, Values]:
     """Return the targets of the first sample, (n, t), and of the second, (m, t)."""
     from calcheck.kernels.input_kernel import target_matrix
 

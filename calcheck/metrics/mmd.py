@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
+from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import KernelName, Standardize
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
+from calcheck.predictions import Source
+from calcheck.statistics.groups import Means
+from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.mmd.two_samples import PooledGram
-    from calcheck.predictions import Source
-    from calcheck.statistics.groups import Means
 
-    Values = NDArray[np.float64]
+
 COPIES = 3  # number of n x n matrices in memory
 DEGREE, COEF0 = 3, 1.0  # of the polynomial kernel
 
@@ -34,7 +32,7 @@ class MmdFit:
     """The kernel on the pooled rows of both samples, and which rows belong to the first."""
 
     gram: PooledGram
-    labels: NDArray[np.bool_]
+    labels: Mask
     details: MmdDetails
 
 
@@ -173,5 +171,5 @@ class Mmd(Metric[MmdFit]):
         own = float(fit.gram.distances(fit.labels[None])[0])
         return NullDistribution(np.concatenate(found), data_value=own, details={"labels": groups.description})
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         return means["mmd"]

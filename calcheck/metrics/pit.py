@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitDetails
 from calcheck.errors import DataError
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
+from calcheck.predictions import Predictions
+from calcheck.report import Curve, Direction
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions
-    from calcheck.report import Curve, Direction
-    from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
 CURVE_LEVELS = 99  # levels of the distribution function in pictures
 FIXED_LEVELS = 199  # levels of the integral if rows depend on each other
@@ -86,7 +83,7 @@ class Pit(OrderedMetric):
     def __post_init__(self) -> None:
         require_count_option("bins", self.bins, MAX_BINS)
 
-    def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+    def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         left, right = self._limits(rows)
         return {"pit_high": right} if left is right else {"pit_low": left, "pit_high": right}
 
@@ -103,7 +100,7 @@ class Pit(OrderedMetric):
             f" {self.pre_rank}. {self.info.interpretation}"
         )
 
-    def _limits(self, rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _limits(self, rows: Predictions) -> tuple[Values, Values]:
         """Return the limits of the PIT, (n,) each."""
         from calcheck.statistics.pit import pit
 
@@ -116,7 +113,7 @@ class Pit(OrderedMetric):
             raise DataError(msg)
         return pit(rows)
 
-    def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
+    def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
         from calcheck.statistics.pit import distribution
 
         right = columns["pit_high"]
@@ -125,7 +122,7 @@ class Pit(OrderedMetric):
         details: PitDetails = {"histogram": self._histogram(left, right)}
         return RowResults({"pit_low": left, "pit_high": right}, terms, fixed={"places": places}, details=details)
 
-    def _histogram(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> list[float]:
+    def _histogram(self, left: Values, right: Values) -> list[float]:
         """Return the counts of PIT values by bin; a row whose PIT spans several bins is divided among them."""
         import numpy as np
 
@@ -170,7 +167,7 @@ class Pit(OrderedMetric):
         below = MeanTerm(groups=share_below(right if (left is right) else left, right, levels))
         return replace(rows, terms={"below": below}, fixed={"levels": levels})
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         from calcheck.statistics.pit import anderson_darling, cramer_von_mises, distance_at_levels
 
         if "below" in means:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitIndependenceDetails
 from calcheck.errors import DataError
+from calcheck.execution.run import Run
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric, Metric
 from calcheck.options import option, require_count_option
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions, Source
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True)
@@ -262,7 +258,7 @@ class PitIndependence(Metric[None]):
         found = np.stack([self._correlations(each) for each in series])
         return RowResults({}, fixed={"correlations": found}, details=self._details(found))
 
-    def _correlations(self, series: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _correlations(self, series: Values) -> Values:
         """Return the autocorrelations at the first lags, (L,); 0 for a constant series."""
         import numpy as np
 
@@ -271,7 +267,7 @@ class PitIndependence(Metric[None]):
         covariances = autocovariances(series)
         return covariances[1 : self.lags + 1] / covariances[0] if covariances[0] > 0 else np.zeros(self.lags)
 
-    def _details(self, found: NDArray[np.float64]) -> PitIndependenceDetails:
+    def _details(self, found: Values) -> PitIndependenceDetails:
         """Return the autocorrelations at each lag."""
         position, distance = found.tolist()
         return {
@@ -281,7 +277,7 @@ class PitIndependence(Metric[None]):
             ]
         }
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         return np.asarray(np.sqrt(np.mean(means["correlations"] ** 2)))

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import LevelScore, PinballDetails, WisDetails
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class IntervalScore(LevelOption, MeanMetric):
 
         y, level = targets(rows), self.level_of(rows.predictive)
 
-        def score(part: Predictive, rows: slice) -> NDArray[np.float64]:
+        def score(part: Predictive, rows: slice) -> Values:
             limits = central_interval(part, level)
             return np.reshape(interval_score(y[rows], *limits, 1 - level, backend="numpy"), -1)
 
@@ -169,7 +164,7 @@ class Wis(LevelsOption, LocalMetric):
     def details(self, means: Means) -> WisDetails:
         return _details(means, means["levels"].tolist())
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         return means["overprediction"] + means["underprediction"] + means["dispersion"]
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from calcheck.core.metric_info import MetricInfo
+from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.predictions import Predictions
-    from calcheck.report import Curve
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions
+from calcheck.report import Curve
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Sharpness(RowMetric):
 
         return RowResults({"variance": uncertainties(rows) ** 2})
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         return np.sqrt(means["variance"])
@@ -162,7 +158,7 @@ class Cv(RowMetric):
         away = std - center
         return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         variance = np.maximum(means["std_away_squared"] - means["std_away"] ** 2, 0)

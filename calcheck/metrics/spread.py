@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import BinnedDetails, RceDetails, ZmsDetails
@@ -11,13 +11,9 @@ from calcheck.errors import Message
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Predictions
-    from calcheck.statistics.groups import Means
+from calcheck.predictions import Predictions
+from calcheck.statistics.groups import Means
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class Rce(LocalMetric):
         reference = None if unknown else reference_rce(rows)
         return RowResults(columns, reference=reference, details=details, warnings=warnings)
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))
@@ -187,7 +183,7 @@ class Ence(BinnedMetric):
     def description(self) -> str:
         return f"{LARGEST} {self.info.interpretation}" if self.norm == "max" else super().description()
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         # With dependent rows, draws of the null distribution can have means of squares below 0
@@ -238,7 +234,7 @@ class Uce(BinnedMetric):
         "count", "Weights of the bins: by number of rows (count), or uniform."
     )
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         gaps = np.abs(means["variance"] - means["squared_error"])  # multiplied by the bin's share of the rows

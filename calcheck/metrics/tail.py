@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import TailDetails, TailLevel, TailParts
 from calcheck.errors import Message
+from calcheck.execution.run import Run
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-    from calcheck.statistics.groups import Means
-    from calcheck.statistics.tails import Exceedances
+from calcheck.predictions import Predictions, Source
+from calcheck.statistics.groups import Means
+from calcheck.statistics.tails import Exceedances
+from calcheck.typing import Values
 
 FEWEST = 30  # Minimum number of exceedances without a warning
 OTHER_LEVELS = (0.9, 0.95, 0.99)
@@ -109,7 +105,7 @@ class Tail(UnfittedMetric):
         _, found = self._exceedances(rows, self.threshold)
         return float(self.value(Means({name: each.mean() for name, each in found._asdict().items()}, len(rows))))
 
-    def value(self, means: Means) -> NDArray[np.float64]:
+    def value(self, means: Means) -> Values:
         import numpy as np
 
         above = "exceeds" if self.statistic == "occurrence" else "excess"

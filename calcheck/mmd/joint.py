@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -9,27 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Samples
-from calcheck.embeddings.laplace_features import SharedLaplace
+from calcheck.distributions import Predictive, Samples
+from calcheck.embeddings.laplace_features import PairForm, SharedLaplace
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
+from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
 from calcheck.execution.reduce import one_blas_thread
+from calcheck.execution.run import Progress, Run
+from calcheck.kernels.kernel_options import Estimator
 from calcheck.linalg.cholesky import truncated_eigenbasis
 from calcheck.mmd.quadratic_forms import QuadraticForm, of_different
+from calcheck.predictions import Predictions
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
     from calcheck.embeddings.diagnostics import FeatureBounds
-    from calcheck.embeddings.laplace_features import PairForm
-    from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
-    from calcheck.execution.run import Progress, Run
-    from calcheck.kernels.kernel_options import Estimator
-    from calcheck.predictions import Predictions
 
-    Values = NDArray[np.float64]
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
 TRUNCATION = 1e-10  # maximum share of |a - b|^2 lost when the directions of a replicate are truncated

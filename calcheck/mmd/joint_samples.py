@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from calcheck.embeddings.pooled_outputs import PooledOutputs
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.kernel_options import Estimator
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.mmd.two_samples import PooledGram
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Estimator
-
-    Values = NDArray[np.float64]
-    Labels = NDArray[np.bool_]
+from calcheck.typing import Mask, Values
 
 
 class SampleDistance(Protocol):
     """A distance between two samples."""
 
-    def of_division(self, first: Labels) -> float:
+    def of_division(self, first: Mask) -> float:
         """Return the distance between the rows of the first sample, (n,) bool, and the others."""
         ...
 
@@ -42,7 +36,7 @@ class JointMmd:
     ) -> None:
         self._gram, self._statistic = PooledGram(gram), statistic
 
-    def of_division(self, first: Labels) -> float:
+    def of_division(self, first: Mask) -> float:
         return float(self._gram.distances(first[None], self._statistic)[0])
 
     def among_permutations(self) -> JointMmd:
@@ -64,7 +58,7 @@ class OperatorMmd:
     ) -> None:
         self._gram, self._outputs, self._lambda = gram, outputs, lambda_
 
-    def of_division(self, first: Labels) -> float:
+    def of_division(self, first: Mask) -> float:
         from scipy.linalg import cho_factor, cho_solve
 
         z = np.empty_like(self._outputs)
@@ -98,7 +92,7 @@ class GaussianDistance:
     ) -> None:
         self._x, self._y = x, y
 
-    def of_division(self, first: Labels) -> float:
+    def of_division(self, first: Mask) -> float:
         one, other = (moments(self._x[rows], self._y[rows, None]) for rows in (first, ~first))
         return float(frechet(one, other))
 

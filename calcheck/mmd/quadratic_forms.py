@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,24 +14,16 @@ import numpy as np
 from calcheck.embeddings.laplace_features import PairForm
 from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
-from calcheck.execution.run import RandomStream
-from calcheck.kernels.functions import Rbf
+from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.functions import Kernel, Rbf
 from calcheck.linalg.cholesky import gram_factor
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import LandmarkSamples, RowBlocks, first_sufficient
+from calcheck.linalg.nystroem import LandmarkSamples, Nystroem, RowBlocks, first_sufficient
+from calcheck.typing import Array, Indices, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
     from calcheck.details import Pairs as PairsDetails
-    from calcheck.execution.backend import Array
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.linalg.nystroem import Nystroem
 
-    Values = NDArray[np.float64]
 
 BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger blocks are not faster
 
@@ -108,7 +101,7 @@ class QuadraticForm:
     scale: float = 1.0  # w = scale u if `w` is None; else the derivative of w with respect to u
     w: Values | None = None  # (n, q), left-hand vectors, if they are not a multiple of u
 
-    def from_rows(self, rows: NDArray[np.intp]) -> QuadraticForm:
+    def from_rows(self, rows: Indices) -> QuadraticForm:
         """Return the form on a subset of rows, scaled to estimate the full sum."""
         up = (len(self.u) / len(rows)) ** 2
         return QuadraticForm(

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.embeddings.distance import Distances
-from calcheck.embeddings.ridge import KernelRidge
-from calcheck.kernels.functions import Polynomial
+from calcheck.embeddings.ridge import Dof, KernelRidge
+from calcheck.execution.run import Run
+from calcheck.kernels.functions import Kernel, Polynomial
 from calcheck.kernels.input_kernel import neighbors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.embeddings.ridge import Dof
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Estimator, Solver
-
-    Values = NDArray[np.float64]
-    Labels = NDArray[np.bool_]
+from calcheck.kernels.kernel_options import Estimator, Solver
+from calcheck.typing import Mask, Values
 
 
 class TwoSamples:
@@ -89,7 +79,7 @@ class PooledGram:
         self._diagonal = np.diag(gram).copy()
         self._sums = gram.sum(axis=1)
 
-    def distances(self, labels: Labels, statistic: Estimator = "unbiased") -> Values:
+    def distances(self, labels: Mask, statistic: Estimator = "unbiased") -> Values:
         r"""Return the squared MMD of several divisions of the rows into two samples, (r,).
 
         .. math:: \frac{\sum_{i \ne j} k(a_i, a_j)}{n (n - 1)} + \frac{\sum_{i \ne j} k(b_i, b_j)}{m (m - 1)}
@@ -110,7 +100,7 @@ class PooledGram:
         model = (others - other_own) / (m * (m - 1)) - 2 * between / (n * m)
         return np.asarray(model if statistic == "paper" else (within - own) / (n * (n - 1)) + model)
 
-    def permuted(self, divisions: Iterator[Labels]) -> Iterator[Values]:
+    def permuted(self, divisions: Iterator[Mask]) -> Iterator[Values]:
         """Yield the distances of permutations of the labels, (n,) each, in blocks."""
         while block := list(islice(divisions, BLOCK)):
             yield self.distances(np.stack(block))

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from calcheck.errors import SHOWN, DataError, OptionError
 from calcheck.io.columns.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
-from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption
-from calcheck.predictions import DerivedSource, InMemory, Predictions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-
+from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric
+from calcheck.predictions import DerivedSource, InMemory, Predictions, Source
+from calcheck.typing import AnyArray, Indices
 
 ROUNDING = 1e-6  # relative tolerance for targets, because files may be in single precision
 WITH_IDS = "Pass --id with the name of an id column"
@@ -106,7 +99,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
     return AlignedSource(other.source, theirs if rows.y is None or theirs.y is None else replace(theirs, y=rows.y))
 
 
-def _order(ids: NDArray[Any], theirs: NDArray[Any], names: tuple[str, str], id_name: str) -> NDArray[np.intp]:
+def _order(ids: AnyArray, theirs: AnyArray, names: tuple[str, str], id_name: str) -> Indices:
     """Return the positions of the first model's rows in the other file, (n,).
 
     Ids are compared as text if only one of the files has numbers.
@@ -122,14 +115,12 @@ def _order(ids: NDArray[Any], theirs: NDArray[Any], names: tuple[str, str], id_n
         (repeated,) = theirs[[known.duplicated().argmax()]].tolist()
         msg = f"{id_name}={repeated!r} occurs more than once in {names[1]}. Keep one row per id"
         raise DataError(msg)
-    order: NDArray[np.intp] = known.get_indexer(ids)
+    order: Indices = known.get_indexer(ids)
     _require_all_matched(ids, theirs, order, names, id_name)
     return order
 
 
-def _require_all_matched(
-    ids: NDArray[Any], theirs: NDArray[Any], order: NDArray[np.intp], names: tuple[str, str], id_name: str
-) -> None:
+def _require_all_matched(ids: AnyArray, theirs: AnyArray, order: Indices, names: tuple[str, str], id_name: str) -> None:
     """Raise if a row of one file has no match in the other; ``order`` is -1 where a row has none."""
     unused = np.ones(len(theirs), dtype=bool)
     unused[order[order >= 0]] = False

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from calcheck.report import Verdict  # noqa: TC001 - type of a field
+from calcheck.report import Report, Result, Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.report import Report, Result
-
-    Key = tuple[str, str, str, int]
+Key = tuple[str, str, str, int]
 
 DIFF_SCHEMA_VERSION = 2
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calcheck.errors import DataError, OptionError, ValuesError
-from calcheck.evaluation import evaluate
+from calcheck.errors import DataError, Message, OptionError, ValuesError
+from calcheck.evaluation import Sink, evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import REPLICATES
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE
 from calcheck.models.alignment import grid_of, require_grid
 from calcheck.predictions import InMemory, Predictions, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.errors import Message
-    from calcheck.evaluation import Sink
-    from calcheck.metrics.base import Metric
-    from calcheck.report import Input, Report
+from calcheck.report import Input, Report
+from calcheck.typing import AnyArray
 
 GRID = 200  # default number of evaluation points
 
@@ -84,7 +78,7 @@ class PooledSamples(Source):
         return tuple(dict.fromkeys((*self.first.warnings(), *self.second.warnings())))
 
 
-def _appended(what: str, parts: list[NDArray[Any] | None]) -> NDArray[Any] | None:
+def _appended(what: str, parts: list[AnyArray | None]) -> AnyArray | None:
     """Return the concatenated rows of both samples; None if one of them has none."""
     first, second = parts
     if first is None or second is None:

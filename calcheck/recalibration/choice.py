@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.dependence.clusters import Clusters
 from calcheck.dependence.columns import find_clusters
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
-from calcheck.predictions import concat
+from calcheck.predictions import Predictions, concat
 from calcheck.recalibration.features import require_different_errors
-from calcheck.recalibration.methods import NONE, apply_steps
-from calcheck.recalibration.scores import RowScore, assign_folds, row_score
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.predictions import Predictions
-    from calcheck.recalibration.fits import FitOptions
-    from calcheck.recalibration.methods import Method
-    from calcheck.recalibration.scores import Score
-
-    Values = NDArray[np.float64]
+from calcheck.recalibration.fits import FitOptions
+from calcheck.recalibration.methods import NONE, Method, apply_steps
+from calcheck.recalibration.scores import RowScore, Score, assign_folds, row_score
+from calcheck.typing import Indices, Values
 
 MANY_ROWS = 300
 FEW_ERRORS, MANY_ERRORS = 0.5, 1.0
@@ -72,7 +62,7 @@ class CrossValidation:
     """Cross-validation of methods on the same folds."""
 
     rows: Predictions  # Rows with targets, and the columns that methods use
-    fold: NDArray[np.intp]  # (n,), fold of each row
+    fold: Indices  # (n,), fold of each row
     options: FitOptions
     row_score: RowScore
     clusters: Clusters | None = None  # Rows that depend on each other, for standard errors
@@ -84,7 +74,7 @@ class CrossValidation:
         return [(self.rows.take(np.flatnonzero(~held)), self.rows.take(np.flatnonzero(held))) for held in folds]
 
     @cached_property
-    def _order(self) -> NDArray[np.intp]:
+    def _order(self) -> Indices:
         """The place of each row among the rows of all folds, one fold after the other, (n,)."""
         return np.argsort(np.argsort(self.fold, kind="stable"), kind="stable")
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, listed_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-
+from calcheck.predictions import Predictions
+from calcheck.typing import AnyArray, Mask, Values
 
 ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite
@@ -139,7 +132,7 @@ class Feature:
         design = np.column_stack([inside, *_spline(inside, self.knots)])
         return (np.exp(values) if self.kind == "deviation" else values), design
 
-    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+    def outside(self, rows: Predictions) -> Mask:
         """Return which rows have a number outside the fitted range, or a group that was not fitted, (n,)."""
         values = column_values(rows, self.column, self.kind)
         if self.kind == "category":
@@ -148,7 +141,7 @@ class Feature:
         return np.asarray((values < self.low - slack) | (values > self.high + slack))
 
 
-def column_values(rows: Predictions, column: str, kind: str) -> NDArray[Any]:
+def column_values(rows: Predictions, column: str, kind: str) -> AnyArray:
     """Return the values of a column, or the log of the predicted deviations, (n,)."""
     if kind == "deviation":
         return np.log(rows.distributions().spread())
@@ -198,7 +191,7 @@ def _fit_feature(rows: Predictions, column: str) -> Feature:
     )
 
 
-def _category(column: str, values: NDArray[Any]) -> Feature:
+def _category(column: str, values: AnyArray) -> Feature:
     groups = np.unique(values.astype(str))
     if len(groups) > MOST_GROUPS:
         msg = f"column {column!r} has {len(groups):,} different texts, at most {MOST_GROUPS} can be groups"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import OptionError, with_suggestion
+from calcheck.predictions import Predictions
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.fits import (
+    FitOptions,
     fit_beta,
     fit_bias,
     fit_bin_scaling,
@@ -22,17 +26,10 @@ from calcheck.recalibration.fits import (
     fit_scale,
     fit_shift_scale,
 )
+from calcheck.recalibration.steps import AnyStep
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.recalibration.fits import FitOptions
-    from calcheck.recalibration.steps import AnyStep
-
-    Fit = Callable[[Predictions, FitOptions], AnyStep]
-    Stage = Literal["bias", "scale", "probability", "conformal"]
+Fit = Callable[[Predictions, FitOptions], AnyStep]
+Stage = Literal["bias", "scale", "probability", "conformal"]
 
 AUTO, NONE = "auto", "none"
 JOINED = "+"  # Separates the steps of a composition

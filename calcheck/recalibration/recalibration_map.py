@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.predictions import Predictions
 from calcheck.recalibration.methods import NONE
-from calcheck.recalibration.steps import AnyStep  # noqa: TC001 - stored maps are read by the types of fields
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Predictions
+from calcheck.recalibration.steps import AnyStep
+from calcheck.typing import Mask
 
 VERSION: Literal[1] = 1
 
@@ -139,7 +135,7 @@ class RecalibrationMap:
         if family != self.family:
             msg = f"the map was fitted to {self.family}, and these predictions are {family}"
             raise DataError(msg)
-        outside: NDArray[np.bool_] = np.zeros(len(rows), np.bool_)
+        outside: Mask = np.zeros(len(rows), np.bool_)
         for step in self.steps:
             outside |= step.outside(rows)
             rows = step.apply(rows)

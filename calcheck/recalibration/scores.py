@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.dependence.columns import column_labels, time_labels
+from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
-from calcheck.distributions.row_random import hash_rows
+from calcheck.distributions.row_random import Words, hash_rows
 from calcheck.errors import DataError
 from calcheck.execution.run import RowDependence
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.distributions.row_random import Words
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
+from calcheck.predictions import Predictions
+from calcheck.typing import Indices, Values
 
 
-def assign_folds(
-    rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None
-) -> NDArray[np.intp]:
+def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None) -> Indices:
     """Return the fold of each row, (n,), in 0 … folds - 1.
 
     Rows are ordered by hashes of their contents, so that other orders of the rows give the same folds. Whole clusters
@@ -55,7 +47,7 @@ def assign_folds(
     return fold
 
 
-def _shared(labels: NDArray[np.intp], order: NDArray[np.intp], folds: int) -> NDArray[np.intp]:
+def _shared(labels: Indices, order: Indices, folds: int) -> Indices:
     """Return the folds of rows, if groups in this order are shared out so that folds have about equally many rows."""
     counts = np.bincount(labels)[order]
     before = np.cumsum(counts) - counts / 2

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.errors import DataError, NumericalError
+from calcheck.predictions import Predictions
 from calcheck.recalibration.features import Feature, center
 from calcheck.statistics.groups import digitize
+from calcheck.typing import Indices, Mask, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-
-    Fit = Callable[[Values, Values, float], Values]
-
-    Loss = Callable[[Values, Values], Values]
+Fit = Callable[[Values, Values, float], Values]
+Loss = Callable[[Values, Values], Values]
 
 
 RIDGES = (1e-8, 0.3, 3.0, 30.0, 300.0, 3000.0)  # In numbers of rows: the weight of a coefficient of 0
@@ -94,7 +87,7 @@ def squared_loss(predicted: Values, targets: Values) -> Values:
     return np.asarray((predicted - targets) ** 2)
 
 
-def choose_ridge(design: Values, targets: Values, fold: NDArray[np.intp], fit: Fit, loss: Loss) -> float:
+def choose_ridge(design: Values, targets: Values, fold: Indices, fit: Fit, loss: Loss) -> float:
     """Return the penalty with the smallest mean loss of rows that were not fitted.
 
     Shapes: design (n, k), targets (n,), fold (n,).
@@ -151,7 +144,7 @@ class Step(ABC):
             The step does not apply to the family, or a column is missing.
         """
 
-    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+    def outside(self, rows: Predictions) -> Mask:
         """Return which rows are outside the range of the fitted rows, and are treated as its nearest point, (n,)."""
         return np.zeros(len(rows), np.bool_)
 
@@ -239,7 +232,7 @@ class _Regression(Step):
     def _predicted(self, rows: Predictions) -> Values:
         return np.asarray(design_matrix(self.features, rows) @ np.array(self.coefficients))
 
-    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+    def outside(self, rows: Predictions) -> Mask:
         return np.asarray(np.logical_or.reduce([feature.outside(rows) for feature in self.features]))
 
     @property
@@ -343,7 +336,7 @@ class IsotonicVariance(Step):
         fitted = np.interp(variance, self.predicted, self.fitted)
         return predictive.rescale(np.zeros(len(rows)), np.sqrt(fitted / variance))
 
-    def outside(self, rows: Predictions) -> NDArray[np.bool_]:
+    def outside(self, rows: Predictions) -> Mask:
         variance = rows.distributions().std() ** 2
         return np.asarray((variance < self.predicted[0]) | (variance > self.predicted[-1]))
 

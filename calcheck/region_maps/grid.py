@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik, ndtri
 
 from calcheck.core.lazy_inputs import load
 from calcheck.core.validation import LARGEST, finite_rows
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.linalg.gram import principal_components
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.pit import Pit
 from calcheck.metrics.spread import Zms
+from calcheck.predictions import Predictions
 from calcheck.statistics.bins import edge_bins, middle_range
 from calcheck.statistics.groups import Groups, cells
 from calcheck.statistics.moments import missing_reference_reason, z_scores
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-
-    Counts = NDArray[np.intp]
-
-    Limits = tuple[Values, Values]
+Limits = tuple[Values, Values]
 
 
 BINS = 20  # Number of bins of a PIT histogram
@@ -79,7 +72,7 @@ class PitSums:
 class GroupSums:
     """Sums over the rows of g groups; what the predictions do not state is None."""
 
-    n: NDArray[np.intp]  # (g,), number of rows
+    n: Indices  # (g,), number of rows
     level: float  # Level of the intervals
     coverage: CoverageSums | None
     squares: SquareSums | None
@@ -193,7 +186,7 @@ def _shares_in_bins(left: Values, right: Values) -> Iterator[Values]:
         yield up_to - below
 
 
-def coverage_limits(n: Counts, expected: Values, confidence: float) -> Limits:
+def coverage_limits(n: Indices, expected: Values, confidence: float) -> Limits:
     """Return the limits of the coverage of a right model, (g,) each, in [0, 1]: binomial quantiles.
 
     Shapes: n (g,), expected (g,).
@@ -202,7 +195,7 @@ def coverage_limits(n: Counts, expected: Values, confidence: float) -> Limits:
     return low / n, high / n
 
 
-def mean_square_limits(n: Counts, expected: Values, variance: Values, confidence: float) -> Limits:
+def mean_square_limits(n: Indices, expected: Values, variance: Values, confidence: float) -> Limits:
     """Return the limits of the mean squared z-score of a right model, (g,) each: gamma quantiles with its moments.
 
     They are NaN if the variance is not known, or the expected sum is 0.
@@ -218,7 +211,7 @@ def mean_square_limits(n: Counts, expected: Values, variance: Values, confidence
     return low, high
 
 
-def histogram_limits(n: Counts, variance: Values, confidence: float) -> Limits:
+def histogram_limits(n: Indices, variance: Values, confidence: float) -> Limits:
     """Return simultaneous limits of the counts of the PIT histogram of a right model, (g, 20) each.
 
     They are quantiles of multiples of binomial numbers with the mean and the variance of the counts, at a level divided
@@ -232,13 +225,13 @@ def histogram_limits(n: Counts, variance: Values, confidence: float) -> Limits:
     return low * size, high * size
 
 
-def _binomial_limits(n: Counts, share: Values, excess: float) -> Limits:
+def _binomial_limits(n: Indices, share: Values, excess: float) -> Limits:
     """Return the quantiles that leave half of an excess probability on each side."""
     low, high = (binomial_quantiles(level, n, share) for level in (excess / 2, 1 - excess / 2))
     return low, high
 
 
-def binomial_quantiles(level: float, n: Counts, share: Values) -> Values:
+def binomial_quantiles(level: float, n: Indices, share: Values) -> Values:
     """Return the smallest numbers that binomial numbers exceed with a probability of at most 1 - level.
 
     The import of :mod:`scipy.stats`, which has these quantiles, takes longer than a page.
@@ -290,8 +283,8 @@ class RegionMap:
     x: Axis
     y: Axis
     # x_bin, y_bin: (g,), bins of each cell
-    x_bin: NDArray[np.intp]
-    y_bin: NDArray[np.intp]
+    x_bin: Indices
+    y_bin: Indices
     sums: GroupSums  # Sums over the rows of each cell
     confidence: float  # Confidence of the limits
     independent: bool = True  # Whether rows are independent; if not, there are no limits
@@ -311,7 +304,7 @@ def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, 
     return x, y
 
 
-def _numbers(rows: Predictions, name: str) -> NDArray[np.float64]:
+def _numbers(rows: Predictions, name: str) -> Values:
     if name not in rows.columns:
         msg = f"there is no column {name!r} for the map (--plot-by) {listed_columns(rows.columns, name)}"
         raise DataError(msg)

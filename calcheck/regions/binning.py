@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, OptionError
+from calcheck.predictions import Source
 from calcheck.statistics.groups import Groups, cells
+from calcheck.typing import AnyArray, Indices, Mask
 
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Source
-
-    Values = NDArray[Any]
-    Conditions = tuple[Condition, ...]
-    Cuts = tuple[tuple[Condition, Condition], ...]
+Conditions = tuple[Condition, ...]
+Cuts = tuple[tuple[Condition, Condition], ...]
 
 PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
 """Periods by name, with their names in pandas."""
@@ -82,14 +77,14 @@ class Cut:
 class Binning(Groups):
     """Bins of the rows by the values of one column, or of several; every row is in one bin."""
 
-    label: NDArray[np.intp]
+    label: Indices
     bins: tuple[Conditions, ...] = ()  # Conditions of each bin, k of them; none for all rows
     column: str = ""  # Name of the column; empty for several
     # Conditions of the values below and above each cut between the bins that are in order, which are the first
     cuts: Cuts = ()
 
     @classmethod
-    def of(cls, label: NDArray[np.intp], bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Binning:
+    def of(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Binning:
         """Return the binning with a bin of each row, (n,), 0 to k - 1."""
         return cls(label, len(bins), bins=tuple(bins), column=column, cuts=cuts)
 
@@ -131,7 +126,7 @@ def words_of(condition: Condition) -> str:
     return f"{condition.column} is {'' if condition.operator == EQUAL else 'not '}missing"
 
 
-def bin_column(column: str, raw: Values, cut: Cut) -> Binning:
+def bin_column(column: str, raw: AnyArray, cut: Cut) -> Binning:
     """Return the bins of a column as the user cuts it. Shapes: raw (n,)."""
     values, missing = column_values(raw)
     if cut.period:
@@ -146,7 +141,7 @@ def bin_column(column: str, raw: Values, cut: Cut) -> Binning:
     return quantile_bins(column, values, missing, cut.bins or DEFAULT_BINS, few=0 if cut.bins else FEW_NUMBERS)
 
 
-def column_values(raw: Values) -> tuple[Values, NDArray[np.bool_]]:
+def column_values(raw: AnyArray) -> tuple[AnyArray, Mask]:
     """Return values as numbers (float64), times (datetime64) or texts, and which are missing, (n,) each."""
     raw = np.asarray(raw)
     if raw.dtype.kind in "iuf":
@@ -167,7 +162,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def text_bins(column: str, values: Values, missing: NDArray[np.bool_], most: int, fewest: int = 1) -> Binning:
+def text_bins(column: str, values: AnyArray, missing: Mask, most: int, fewest: int = 1) -> Binning:
     """Return a bin for each different text, and one for missing values. Shapes: values, missing (n,)."""
     found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
     if fewest == 1 and len(found) > most:
@@ -183,7 +178,7 @@ def text_bins(column: str, values: Values, missing: NDArray[np.bool_], most: int
     return _with_missing(column, place[codes], bins, missing)
 
 
-def quantile_bins(column: str, values: Values, missing: NDArray[np.bool_], bins: int, few: int = 0) -> Binning:
+def quantile_bins(column: str, values: AnyArray, missing: Mask, bins: int, few: int = 0) -> Binning:
     """Return bins with about equal counts of numbers or times; up to ``few`` different values have one bin each."""
     distinct, counts = np.unique(values[~missing], return_counts=True)
     if len(distinct) <= max(bins, few):
@@ -196,7 +191,7 @@ def quantile_bins(column: str, values: Values, missing: NDArray[np.bool_], bins:
     return _edge_bins(column, values, missing, edges)
 
 
-def _edge_bins(column: str, values: Values, missing: NDArray[np.bool_], edges: Sequence[str]) -> Binning:
+def _edge_bins(column: str, values: AnyArray, missing: Mask, edges: Sequence[str]) -> Binning:
     """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
     times = values.dtype.kind == "M"
     below, above = ("<", ">=") if times else ("<=", ">")
@@ -211,7 +206,7 @@ def _edge_bins(column: str, values: Values, missing: NDArray[np.bool_], edges: S
     return _with_missing(column, codes, bins, missing, cuts)
 
 
-def _exact(column: str, inside: Values) -> Conditions:
+def _exact(column: str, inside: AnyArray) -> Conditions:
     """Return the condition of a bin that has a single whole number; none for other bins."""
     if inside.dtype.kind != "f" or not len(inside) or np.ptp(inside) > 0 or not float(inside[0]).is_integer():
         return ()
@@ -220,9 +215,9 @@ def _exact(column: str, inside: Values) -> Conditions:
 
 def _with_missing(
     column: str,
-    codes: NDArray[np.intp],
+    codes: Indices,
     bins: list[Conditions],
-    missing: NDArray[np.bool_],
+    missing: Mask,
     cuts: Cuts = (),
 ) -> Binning:
     """Return a binning with a last bin for missing values, if there are any."""
@@ -243,7 +238,7 @@ def _edge(low: Any, high: Any) -> str:
     return str(int(edge)) if edge.is_integer() and abs(edge) < 2.0**53 else repr(edge)
 
 
-def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
+def _edges_of(column: str, values: AnyArray, edges: Sequence[str]) -> list[str]:
     """Return edges given as text, checked."""
     kind = "times" if values.dtype.kind == "M" else "numbers"
     try:
@@ -257,7 +252,7 @@ def _edges_of(column: str, values: Values, edges: Sequence[str]) -> list[str]:
     return list(edges)
 
 
-def _period_bins(column: str, values: Values, missing: NDArray[np.bool_], period: str) -> Binning:
+def _period_bins(column: str, values: AnyArray, missing: Mask, period: str) -> Binning:
     """Return a bin for each period that has rows."""
     import pandas as pd
 
@@ -308,14 +303,14 @@ def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: in
     return [_search_bins(name_of(source, name), values_of(source, name), bins, fewest) for name in columns]
 
 
-def _search_bins(name: str, raw: NDArray[Any], bins: int, fewest: int) -> Binning:
+def _search_bins(name: str, raw: AnyArray, bins: int, fewest: int) -> Binning:
     values, missing = column_values(raw)
     if values.dtype.kind == "U":
         return text_bins(name, values, missing, MOST_FREQUENT, max(2, fewest))
     return quantile_bins(name, values, missing, bins)
 
 
-def values_of(source: Source, column: str) -> NDArray[Any]:
+def values_of(source: Source, column: str) -> AnyArray:
     """Return the values of a column, or the predicted means or standard deviations, (n,)."""
     rows = source.predictions()
     if column in rows.columns:

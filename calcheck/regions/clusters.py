@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.cluster.vq import kmeans2, vq
 
 from calcheck.core.conditions import EQUAL, Condition
-from calcheck.core.lazy_inputs import blocks
+from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
 from calcheck.execution.bottom_k import sample_inputs
+from calcheck.predictions import Predictions
 from calcheck.regions.binning import Binning
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from calcheck.core.lazy_inputs import Inputs
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Floats, Indices, Values
 
 EMBEDDING = "embedding"
 """Name of the embedding among the columns of a search."""
@@ -49,7 +43,7 @@ class EmbeddingClusters:
     """Clusters of the rows."""
 
     binning: Binning  # The clusters as bins, which are in no order
-    central: NDArray[np.intp]  # (k,), the row nearest to the center of each cluster
+    central: Indices  # (k,), the row nearest to the center of each cluster
 
     def details(self, rows: Predictions) -> dict[str, Any]:
         """Return the number of clusters, their sizes, and the numbers of the rows nearest to their centers."""
@@ -83,7 +77,7 @@ def cluster_embedding(
     return EmbeddingClusters(Binning.of(codes, bins, EMBEDDING), central)
 
 
-def _fit(sample: NDArray[np.floating[Any]], count: int, rng: Generator) -> Values:
+def _fit(sample: Floats, count: int, rng: Generator) -> Values:
     """Return the centers of clusters of a sample, (k, d)."""
     sample = sample[np.argsort(hash_rows([sample], 1), kind="stable")].astype(np.float64)
     distinct = np.unique(sample, axis=0)
@@ -95,7 +89,7 @@ def _fit(sample: NDArray[np.floating[Any]], count: int, rng: Generator) -> Value
     return np.asarray(centers)
 
 
-def _assign(x: NDArray[np.floating[Any]], centers: Values, size: int) -> tuple[NDArray[np.intp], Values]:
+def _assign(x: Floats, centers: Values, size: int) -> tuple[Indices, Values]:
     """Return the nearest center of each row, and the distance from it, (b,) each."""
     parts = [vq(x[start : start + size].astype(np.float64), centers) for start in range(0, len(x), size)]
     codes, distances = zip(*parts, strict=True)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calcheck.regions.binning import column_values
+from calcheck.regions.binning import Binning, column_values
+from calcheck.regions.scan import Deviations, Region
 from calcheck.report import Curve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.regions.binning import Binning
-    from calcheck.regions.scan import Deviations, Region
-
-    Values = NDArray[np.float64]
 
 
 def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.generic]]) -> tuple[Curve, ...]:

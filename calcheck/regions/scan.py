@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from calcheck.core.conditions import Condition
+from calcheck.predictions import Predictions
 from calcheck.regions.binning import Binning, one_bin
 from calcheck.statistics.pit import mean_component, pit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.conditions import Condition
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-
+from calcheck.typing import Indices, Mask, Values
 
 BIAS, DISPERSION = 0, 1
 SCORES = ("bias", "dispersion")
@@ -208,7 +201,7 @@ class Scan:
             condition for column, run in sides if run is not None for condition in self.columns[column].conditions(*run)
         )
 
-    def mask(self, region: Region) -> NDArray[np.bool_]:
+    def mask(self, region: Region) -> Mask:
         """Return which rows are in a region, (n,)."""
         inside = np.ones(len(self.columns[0].label), dtype=np.bool_)
         for column, run in ((region.first, region.first_run), (region.second, region.second_run)):
@@ -262,7 +255,7 @@ class Deviations:
                 break
         return found
 
-    def in_cells(self, pair: tuple[int, int], score: int) -> tuple[NDArray[np.intp], Values]:
+    def in_cells(self, pair: tuple[int, int], score: int) -> tuple[Indices, Values]:
         """Return the number of rows, and the deviation of a score, by cell of a pair of columns, (k, l) each."""
         columns = np.column_stack([np.ones(len(self.scores)), self.scores[:, score], self.variances[:, score]])
         rows, total, variance = np.moveaxis(self.scan.sums(columns)[self.scan.pairs.index(pair)], 2, 0)

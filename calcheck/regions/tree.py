@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
+from calcheck.regions.binning import Binning
 from calcheck.regions.scan import excess_of, standardize
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.regions.binning import Binning
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Indices, Mask, Values
 
 
 class Split(NamedTuple):
@@ -55,7 +49,7 @@ class Trees:
     min_rows: int  # Minimum number of rows of a leaf
 
     @cached_property
-    def sides(self) -> list[NDArray[np.bool_]]:
+    def sides(self) -> list[Mask]:
         """The bins on the first side of each split of each column, (s, k) each: first cuts, then single bins."""
         found = []
         for binning in self.binnings:
@@ -90,7 +84,7 @@ class Trees:
         return nodes
 
     def _best_splits(
-        self, rows: NDArray[np.intp], place: NDArray[np.intp], values: Values, count: int
+        self, rows: Indices, place: Indices, values: Values, count: int
     ) -> list[tuple[Split, tuple[Values, Values]] | None]:
         """Return the best split of each of ``count`` nodes, with the sums of its two parts; None if there is none."""
         best: list[tuple[Split, tuple[Values, Values]] | None] = [None] * count
@@ -121,10 +115,10 @@ class Trees:
 
     def _side(
         self,
-        rows: NDArray[np.intp],
-        place: NDArray[np.intp],
+        rows: Indices,
+        place: Indices,
         splits: Sequence[tuple[Split, tuple[Values, Values]] | None],
-    ) -> NDArray[np.intp]:
+    ) -> Indices:
         """Return on which side of the split of its node each row is, 0 or 1; 1 if there is none."""
         found = np.ones(len(rows), dtype=np.intp)
         for number, split in enumerate(splits):
@@ -158,9 +152,9 @@ class Trees:
             found[number] = np.divide(gain, within, out=np.where(gain > 0, np.inf, 0.0), where=within > 0).max()
         return found
 
-    def masks(self, nodes: Sequence[Node]) -> list[NDArray[np.bool_]]:
+    def masks(self, nodes: Sequence[Node]) -> list[Mask]:
         """Return which rows are in each node, (n,) each."""
-        found: list[NDArray[np.bool_]] = []
+        found: list[Mask] = []
         for node in nodes:
             if node.parent is None or node.split is None:
                 found.append(np.ones(len(self.variances), dtype=np.bool_))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from calcheck.render.document import Document
 
 __all__ = ["FORMATS", "Format", "format_names", "formats_of", "render"]

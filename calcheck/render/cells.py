@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from calcheck.report import Gate, Input, Report, Result, Skipped
+from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
 REMOVED = "removed"  # The part of a slice that states the removed rows of a step

@@ -6,13 +6,11 @@ import io
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from calcheck.core.text import strip_control
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
 
 NARROW, WIDE = 60, 100
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from calcheck.core.text import protect
 from calcheck.render.cells import outcome
 from calcheck.render.jsonl import shared_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from calcheck.report import Report
+from calcheck.report import Report
 
 NUMBERS = (
     "value",

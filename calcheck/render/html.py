@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from html import escape as escape_html
-from typing import TYPE_CHECKING
 
 from calcheck.core.text import strip_control
 from calcheck.render.document import (
     Answer,
+    Block,
+    Cell,
+    Column,
     Details,
+    Document,
     Legend,
     Marks,
     Notes,
@@ -18,11 +22,6 @@ from calcheck.render.document import (
     column_groups,
     shown_rows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from calcheck.render.document import Block, Cell, Column, Document
 
 STYLE = """
 :root { color-scheme: light dark; }

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.render.json import fields_of
-
-if TYPE_CHECKING:
-    from calcheck.report import Report
+from calcheck.report import Report
 
 
 def render(report: Report) -> str:

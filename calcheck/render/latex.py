@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from calcheck.core.text import strip_control
 from calcheck.render.document import (
     Answer,
+    Block,
+    Cell,
+    Column,
     Details,
+    Document,
     Legend,
     Marks,
     Notes,
@@ -21,11 +25,6 @@ from calcheck.render.document import (
     select_columns,
     shown_rows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from calcheck.render.document import Block, Cell, Column, Document
 
 COLUMNS = 8  # maximum columns of numbers that fit the width of a page
 MARKS = {"best": "bold", "second": "underlined"}

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from calcheck.core.text import strip_control
-from calcheck.render.document import Answer, Details, Legend, Marks, Notes, Paragraph, Source, Table, shown_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from calcheck.render.document import Block, Cell, Document
+from calcheck.render.document import (
+    Answer,
+    Block,
+    Cell,
+    Details,
+    Document,
+    Legend,
+    Marks,
+    Notes,
+    Paragraph,
+    Source,
+    Table,
+    shown_rows,
+)
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
 NUMBERS = re.compile(r"[-+\d.,e \[\]]*")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from calcheck.render.cells import ABSENT, describe_input, interval, is_withheld, name_with_unit, number, p_value, short
-from calcheck.render.document import Cell, Column, Mark, Marks, Notes, Source, Table, row_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calcheck.render.document import Emphasis
-    from calcheck.report import Input, Result
+from calcheck.render.document import Cell, Column, Emphasis, Mark, Marks, Notes, Source, Table, row_of
+from calcheck.report import Input, Result
 
 
 def source(read: Input) -> Source:

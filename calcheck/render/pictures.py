@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -24,21 +25,14 @@ from calcheck.charts.picture import (
     Rule,
 )
 from calcheck.metrics import TWO_SAMPLE_METRICS
-from calcheck.region_maps.grid import BINS, histogram_limits
+from calcheck.region_maps import grid
+from calcheck.region_maps.grid import BINS, GroupSums, RegionMap, histogram_limits
 from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
-from calcheck.report import SPREAD, WIDTH
+from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.region_maps import grid
-    from calcheck.region_maps.grid import GroupSums, RegionMap
-    from calcheck.report import Curve, CurveName, Input, Report, Result
-    from calcheck.statistics.row_intervals import RowIntervals, Values
-
-    MapValues = NDArray[np.float64]
+    from calcheck.statistics.row_intervals import RowIntervals
 
 
 NAN = float("nan")
@@ -155,7 +149,7 @@ def _axis(axis: grid.Axis) -> Axis:
     return Axis(axis.name, log=axis.is_log, low=float(axis.edges[0]), high=float(axis.edges[-1]))
 
 
-def deviations(sums: GroupSums) -> tuple[MapValues, str]:
+def deviations(sums: GroupSums) -> tuple[Values, str]:
     """Return how far errors are above those of a right model, in standard errors, (g,), and what they are.
 
     Errors are squared z-scores, by their cube roots, which are nearly normal (Wilson, Hilferty 1931); of intervals,
@@ -165,7 +159,7 @@ def deviations(sums: GroupSums) -> tuple[MapValues, str]:
         return _deviations(sums)
 
 
-def _deviations(sums: GroupSums) -> tuple[MapValues, str]:
+def _deviations(sums: GroupSums) -> tuple[Values, str]:
     if sums.squares is not None:
         total, expected, variance = sums.squares.total, sums.squares.expected, sums.squares.variance
         if expected is None or variance is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from calcheck.inference.p_values import rejects
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
@@ -20,11 +21,7 @@ from calcheck.render.document import (
     row_of,
 )
 from calcheck.render.parts import ADJUSTED_LEGEND, group_table, note_blocks, source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.report import Conclusion, Gate, Overall, Report, Result
+from calcheck.report import Conclusion, Gate, Overall, Report, Result
 
 OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided", "not judged": "undecided"}
 QUESTION = "Can the uncertainties be trusted?"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from calcheck.core.text import strip_control
 from calcheck.render.console import page_width, render_text, safe_text
@@ -11,7 +15,9 @@ from calcheck.render.document import (
     Answer,
     Block,
     Cell,
+    Column,
     Details,
+    Document,
     Legend,
     Marks,
     Notes,
@@ -25,13 +31,7 @@ from calcheck.render.document import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import rich.table
-    from rich.console import RenderableType
-    from rich.text import Text
-
-    from calcheck.render.document import Column, Document
 
 MARKS = {"best": "*", "second": "+"}
 STYLES = {

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.core.metric_info import BINS
 from calcheck.core.validation import finite_rows, require, require_finite
+from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
+from calcheck.distributions import Predictive
 from calcheck.errors import AT_QUANTILES, DataError, Message, listed_columns, named_some
+from calcheck.predictions import Predictions
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import CutTieGroups, Groups, MeanTerm, digitize
 from calcheck.statistics.moments import errors, spreads, uncertainties
 from calcheck.statistics.tails import nearest_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
+from calcheck.typing import AnyArray, Values
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
 MAX_CATEGORIES = 1000  # Maximum bins by category; more are keys of rows rather than categories
@@ -38,13 +35,13 @@ class Bins(Groups):
     """What a user can do about bins with few rows."""
 
     # low, high: (k,), the smallest and the largest of these values in each bin
-    low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
-    high: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    low: AnyArray = field(default_factory=lambda: np.empty(0))
+    high: AnyArray = field(default_factory=lambda: np.empty(0))
     # (c - 1,), the boundaries between classes, which assign other rows to the same classes. A value equal to a cut
     # belongs to the upper class.
-    cuts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    cuts: Values = field(default_factory=lambda: np.empty(0))
 
-    def assign(self, values: NDArray[Any]) -> Bins:
+    def assign(self, values: AnyArray) -> Bins:
         """Return the bins of other rows, with the same cuts and shares."""
         return replace(self, label=digitize(values.astype(np.float64, copy=False), self.cuts, equal=True))
 
@@ -77,7 +74,7 @@ class CategoryBins(Bins):
 
     remedy: ClassVar[str] = "join small categories"
 
-    def assign(self, values: NDArray[Any]) -> CategoryBins:
+    def assign(self, values: AnyArray) -> CategoryBins:
         """Return the bins of other rows."""
         number = {name: place for place, name in enumerate(self.low.tolist())}
         found = values.tolist()
@@ -113,17 +110,17 @@ def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
     }
 
 
-def sums_by_bin(terms: Mapping[str, MeanTerm], bins: Bins) -> dict[str, NDArray[np.float64]]:
+def sums_by_bin(terms: Mapping[str, MeanTerm], bins: Bins) -> dict[str, Values]:
     """Return the sums of terms by bin, (k,) each."""
     return {name: bins.sums(term.values) for name, term in terms.items()}
 
 
-def root_means(sums: Mapping[str, NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def root_means(sums: Mapping[str, Values]) -> tuple[Values, Values]:
     """Return the root mean predicted variance and the root mean squared error of each bin, (k,) each."""
     return np.sqrt(sums["variance"] / sums["rows"]), np.sqrt(sums["squared_error"] / sums["rows"])
 
 
-def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDetails:
+def reliability(sums: Mapping[str, Values], bins: Bins) -> BinnedDetails:
     """Return the range, the rows, and both root means of each bin."""
     lines = _lines(bins.low, bins.high, sums["rows"], *root_means(sums))
     return {
@@ -133,12 +130,12 @@ def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> BinnedDe
     }
 
 
-def coverage_shares(sums: Mapping[str, NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def coverage_shares(sums: Mapping[str, Values]) -> tuple[Values, Values]:
     """Return the coverage nearest to the expected one, and the expected coverage, of each bin, (..., k) each."""
     return nearest_share(sums, sums["expected"]) / sums["rows"], sums["expected"] / sums["rows"]
 
 
-def coverage_table(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> StratifiedCoverageDetails:
+def coverage_table(sums: Mapping[str, Values], bins: Bins) -> StratifiedCoverageDetails:
     """Return the range, the rows, the coverage and the expected coverage of each bin."""
     names = ["covered", "expected", *(["strictly_inside"] if _at_limits(sums) else [])]
     shares = [sums[name] / sums["rows"] for name in names]
@@ -150,17 +147,17 @@ def coverage_table(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> Strat
     return {"bins": found}
 
 
-def _at_limits(sums: Mapping[str, NDArray[np.float64]]) -> bool:
+def _at_limits(sums: Mapping[str, Values]) -> bool:
     """Return whether targets are equal to stated limits of their intervals."""
     return "strictly_inside" in sums and bool((sums["strictly_inside"] < sums["covered"]).any())
 
 
-def _lines(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+def _lines(*columns: AnyArray) -> Iterator[tuple[Any, ...]]:
     """Return the rows of columns, (k,) each."""
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def bin_warnings(bins: Bins, sums: Mapping[str, NDArray[np.float64]]) -> tuple[Message, ...]:
+def bin_warnings(bins: Bins, sums: Mapping[str, Values]) -> tuple[Message, ...]:
     """Return warnings about bins with few rows, or with shared rows, and about targets at limits of intervals."""
     least = float(sums["rows"].min())
     few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
@@ -173,7 +170,7 @@ def bin_warnings(bins: Bins, sums: Mapping[str, NDArray[np.float64]]) -> tuple[M
     return tuple(message for message, holds in found.items() if holds)
 
 
-def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
+def equal_count_bins(values: Values, bins: int) -> Bins:
     """Return bins of equal counts, in ascending order of the values.
 
     Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
@@ -199,25 +196,25 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
 
 
-def edge_bins(values: NDArray[np.float64], edges: NDArray[np.float64]) -> Bins:
+def edge_bins(values: Values, edges: Values) -> Bins:
     """Return the bins between edges (k + 1,): an edge belongs to the bin above, and values beyond to the outer bins."""
     cuts = edges[1:-1]
     return Bins(digitize(values, cuts, equal=True), len(edges) - 1, low=edges[:-1], high=edges[1:], cuts=cuts)
 
 
-def middle_range(values: NDArray[np.float64], tail: float) -> tuple[float, float]:
+def middle_range(values: Values, tail: float) -> tuple[float, float]:
     """Return the range of values (n,) without a share of them on each side, or with all if it is a single value."""
     low, high = np.quantile(values, [tail, 1 - tail])
     return (low, high) if low < high else (values.min(), values.max())
 
 
-def value_bins(values: NDArray[np.float64], distinct: NDArray[np.float64]) -> ValueBins:
+def value_bins(values: Values, distinct: Values) -> ValueBins:
     """Return one bin per distinct value, given these in ascending order, (k,)."""
     cuts = _between(distinct[:-1], distinct[1:])
     return ValueBins(digitize(values, cuts, equal=True), len(distinct), low=distinct, high=distinct, cuts=cuts)
 
 
-def category_bins(values: NDArray[Any], name: str) -> CategoryBins:
+def category_bins(values: AnyArray, name: str) -> CategoryBins:
     """Return one bin per category, in the order of their names. Shapes: values (n,) of texts."""
     names = sorted(set(values.tolist()))
     if len(names) > MAX_CATEGORIES:
@@ -230,7 +227,7 @@ def category_bins(values: NDArray[Any], name: str) -> CategoryBins:
     return CategoryBins(None, len(names), low=low, high=low).assign(values)
 
 
-def _between(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(before: Values, after: Values) -> Values:
     """Return cuts c with before < c <= after: the midpoints, or ``after`` where rounding leaves no midpoint."""
     middle = before / 2 + after / 2
     return np.where((middle > before) & (middle <= after), middle, after)
@@ -254,7 +251,7 @@ def cut_spreads(predictive: Predictive, shares: tuple[float, ...]) -> CutTieGrou
     return CutTieGroups(spreads(predictive), np.array(shares))
 
 
-def sort_keys(rows: Predictions, by: str | None) -> NDArray[Any]:
+def sort_keys(rows: Predictions, by: str | None) -> AnyArray:
     """Return the values by which rows are binned, (n,): standard deviations, or the values of a column."""
     if by is None:
         return spreads(rows.distributions())
@@ -273,12 +270,12 @@ def sort_keys(rows: Predictions, by: str | None) -> NDArray[Any]:
     return values.astype("datetime64[us]") if kind in DATES else values.astype(np.float64)
 
 
-def distinct_categories(keys: NDArray[Any]) -> NDArray[Any]:
+def distinct_categories(keys: AnyArray) -> AnyArray:
     """Return the sort keys that determine the bins: the distinct categories, else all."""
     return np.array(sorted(set(keys.tolist())), dtype=str) if keys.dtype.kind in CATEGORIES else keys
 
 
-def make_bins(keys: NDArray[Any], bins: int, by: str | None) -> Bins:
+def make_bins(keys: AnyArray, bins: int, by: str | None) -> Bins:
     """Return the bins of rows, given their sort keys: of equal counts, or one per category or value.
 
     A column of categories has one bin per category. A column of numbers or dates has one bin per value if there are at

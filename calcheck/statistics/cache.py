@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
+from calcheck.typing import AnyArray
 
 OwnerT = TypeVar("OwnerT")
 ResultT = TypeVar("ResultT")
@@ -78,14 +76,14 @@ def _nbytes(owner: object, result: object) -> int:
     return sum({id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in owned}.values())
 
 
-def _whole(array: NDArray[Any]) -> NDArray[Any]:
+def _whole(array: AnyArray) -> AnyArray:
     """Return the base array of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
-def _arrays(holder: object) -> Iterator[NDArray[Any]]:
+def _arrays(holder: object) -> Iterator[AnyArray]:
     """Yield the array itself, or the arrays that are members of a tuple or an object."""
     if isinstance(holder, np.ndarray):
         yield holder

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calcheck.core.metric_info import BINS
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError
-from calcheck.report import SPREAD, WIDTH, Curve
-from calcheck.statistics.bins import DATES, NUMBERS, edge_bins, make_bins, middle_range, sort_keys
+from calcheck.predictions import Predictions
+from calcheck.report import SPREAD, WIDTH, Curve, CurveName
+from calcheck.statistics.bins import DATES, NUMBERS, Bins, edge_bins, make_bins, middle_range, sort_keys
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Groups, Means, cells
 from calcheck.statistics.moments import interval_widths, spreads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.report import CurveName
-    from calcheck.statistics.bins import Bins
-
-    Values = NDArray[np.float64]
+from calcheck.typing import AnyArray, Values
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column
 LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map
@@ -44,7 +36,7 @@ class CurveBins:
     rows: Values  # (k,), number of rows of each bin
     position: Curve  # Curve with the positions of the bins, without values
 
-    def means(self, values: NDArray[Any]) -> Values:
+    def means(self, values: AnyArray) -> Values:
         """Return the means of values (n,) in the bins, (k,)."""
         return self.groups.sums(values.astype(np.float64, copy=False)) / self.rows
 
@@ -55,7 +47,7 @@ class CurveBins:
 
 def curve_of(
     name: CurveName,
-    x: NDArray[Any],
+    x: AnyArray,
     y: ArrayLike,
     *,
     x_name: str = "",
@@ -83,7 +75,7 @@ def plain(values: ArrayLike) -> tuple[float | None, ...]:
     )
 
 
-def curve_by_bin(bins: Bins, keys: NDArray[Any], y: ArrayLike, x_name: str, expected: ArrayLike = ()) -> Curve:
+def curve_by_bin(bins: Bins, keys: AnyArray, y: ArrayLike, x_name: str, expected: ArrayLike = ()) -> Curve:
     """Return the curve of values in bins, (k,), at the mean sort key of each bin, or at the name of its first key."""
     return replace(_along(bins, keys, x_name).curve(y, expected), name="bins")
 
@@ -91,7 +83,7 @@ def curve_by_bin(bins: Bins, keys: NDArray[Any], y: ArrayLike, x_name: str, expe
 def curve_along(
     value: Callable[[Means], Values],
     rows: Predictions,
-    columns: Mapping[str, NDArray[Any]],
+    columns: Mapping[str, AnyArray],
     by: Sequence[str],
     reference: float | None,
 ) -> Curve:
@@ -115,7 +107,7 @@ def _bins_by_uncertainty(predictive: Predictive) -> CurveBins:
     return bins_along_values(*_uncertainties(predictive))
 
 
-def bins_along_values(keys: NDArray[Any], x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
+def bins_along_values(keys: AnyArray, x_name: str, rows_per_bin: int = ROWS_PER_BIN) -> CurveBins:
     """Return bins of about equal counts along sort keys, (n,), or one for each category."""
     count = bin_count(len(keys), rows_per_bin) if keys.dtype.kind in NUMBERS + DATES else BINS
     return _along(make_bins(keys, count, x_name), keys, x_name)
@@ -142,7 +134,7 @@ def cells_along(first: Values, second: Values, names: Sequence[str], rows_per_ce
     return CurveBins(groups, counts, position)
 
 
-def _along(bins: Bins, keys: NDArray[Any], x_name: str) -> CurveBins:
+def _along(bins: Bins, keys: AnyArray, x_name: str) -> CurveBins:
     counts = bins.sums(None)
     x = bins.sums(keys.astype(np.float64, copy=False)) / counts if keys.dtype.kind in NUMBERS else bins.low
     return CurveBins(bins, counts, curve_of("along", x, (), x_name=x_name, rows=counts))
@@ -156,7 +148,7 @@ def _edges(values: Values, count: int) -> Values:
     return edges
 
 
-def _require_numbers(keys: NDArray[Any], name: str) -> Values:
+def _require_numbers(keys: AnyArray, name: str) -> Values:
     """Raise unless the sort keys are numbers."""
     if keys.dtype.kind not in NUMBERS:
         msg = f"a map needs two columns of numbers, and {name!r} has none. Pass one column to --plot-by, or two others"

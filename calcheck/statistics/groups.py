@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
 from calcheck.execution.reduce import map_ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.random import Generator
-    from numpy.typing import NDArray
+from calcheck.typing import Indices, Mask, Values
 
 PART = 1 << 16  # Values per block, which fit in the processor cache
 DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
@@ -26,13 +24,13 @@ class Means(dict[str, "NDArray[np.float64]"]):
 
     def __init__(
         self,
-        means: Mapping[str, NDArray[np.float64]],
+        means: Mapping[str, Values],
         n: int,  # The number of rows
     ) -> None:
         super().__init__(means)
         self.n = n
 
-    def with_values(self, others: Mapping[str, NDArray[np.float64]]) -> Means:
+    def with_values(self, others: Mapping[str, Values]) -> Means:
         """Return these means and other arrays that a function of them needs."""
         return Means({**self, **others}, self.n)
 
@@ -45,19 +43,19 @@ class Groups:
     label: NDArray[np.integer[Any]] | None
     classes: int  # The number of classes, c
     # (c, k), the share of a row of each class in each of k groups; absent if the groups are the classes
-    shares: NDArray[np.float64] | None = None
+    shares: Values | None = None
     # Whether group j contains the rows of classes 0 to j, for j < c - 1. This replaces `shares`.
     cumulative: bool = False
 
-    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def sums(self, values: Values | None) -> Values:
         """Return the sums of values (n,), or the counts of rows, by group, (k,)."""
         return self.of_classes(self.by_class(values))
 
-    def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def means(self, values: Values) -> Values:
         """Return the means of values (n,) by group, (k,)."""
         return self.of_classes(self.by_class(values, block=len(values))) / self.sums(None)
 
-    def by_class(self, values: NDArray[np.float64] | None, *, block: int = PART) -> NDArray[np.float64]:
+    def by_class(self, values: Values | None, *, block: int = PART) -> Values:
         """Return the sums of values (n,), or the counts of rows, by class, (c,), computed in blocks of rows."""
         if self.label is None:
             return np.ones(self.classes) if values is None else values
@@ -67,17 +65,17 @@ class Groups:
             sums += np.bincount(self.label[rows], None if values is None else values[rows], self.classes)
         return sums
 
-    def membership(self) -> NDArray[np.float64]:
+    def membership(self) -> Values:
         """Return the share of a row of each class in each group, (c, k)."""
         return self.of_classes(np.eye(self.classes)) if self.shares is None else self.shares
 
-    def of_classes(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_classes(self, sums: Values) -> Values:
         """Return the sums by group (..., k) from sums by class (..., c)."""
         if self.cumulative:
             return np.cumsum(sums, axis=-1)[..., :-1]
         return sums if self.shares is None else sums @ self.shares
 
-    def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weighted_sums(self, weighted: Values) -> Values:
         """Return the sums by group (b, k) of weighted values (b, n), whose rows are in the order of :attr:`order`."""
         if self.label is not None:
             starts, present = self._runs
@@ -90,28 +88,28 @@ class Groups:
         return self.of_classes(weighted)
 
     @cached_property
-    def order(self) -> NDArray[np.intp] | slice:
+    def order(self) -> Indices | slice:
         """The row numbers, sorted by class."""
         return slice(None) if self.label is None else np.argsort(self.label, kind="stable")
 
-    def sort(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sort(self, values: Values) -> Values:
         """Return values (..., n) in the order of :attr:`order`."""
         return values if isinstance(self.order, slice) else values.take(self.order, axis=-1)
 
     @property
-    def counts(self) -> NDArray[np.intp]:
+    def counts(self) -> Indices:
         """The number of rows of each class, (c,)."""
         return np.bincount(self.label if self.label is not None else [], minlength=self.classes)
 
     @cached_property
-    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _runs(self) -> tuple[Indices, Indices]:
         """The offset in :attr:`order` of each non-empty class, and the number of that class."""
         counts = self.counts
         present = np.flatnonzero(counts)
         return (np.cumsum(counts) - counts)[present], present
 
 
-def cells(*groups: Groups) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], ...]]:
+def cells(*groups: Groups) -> tuple[Indices, tuple[Indices, ...]]:
     """Return the group of each row by what several groupings have in common, (n,), and its places in these, (g,)."""
     sizes = [each.classes for each in groups]
     found, label = np.unique(
@@ -123,48 +121,48 @@ def cells(*groups: Groups) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], ..
 class TieGroups(Groups):
     """Groups of equal values, in ascending order."""
 
-    def __init__(self, values: NDArray[np.float64]) -> None:
+    def __init__(self, values: Values) -> None:
         ordered = np.sort(values)
         steps = ordered[1:] != ordered[:-1]
         vars(self).update(values=values, ordered=ordered, steps=steps, classes=1 + int(np.count_nonzero(steps)))
 
-    values: NDArray[np.float64]  # (n,)
-    ordered: NDArray[np.float64]
+    values: Values  # (n,)
+    ordered: Values
     """The sorted values, (n,)."""
-    steps: NDArray[np.bool_]
+    steps: Mask
     """Whether each sorted value differs from the one before, (n - 1,)."""
 
     @property
-    def distinct(self) -> NDArray[np.float64]:
+    def distinct(self) -> Values:
         """The distinct values, (c,)."""
         return self.ordered if self.classes == len(self.ordered) else self.ordered[self._starts]
 
     @property
-    def counts(self) -> NDArray[np.intp]:
+    def counts(self) -> Indices:
         return np.diff(self._starts, append=len(self.ordered))
 
-    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def sums(self, values: Values | None) -> Values:
         if self.classes == len(self.ordered):
             return np.broadcast_to(1.0, self.classes) if values is None else values[self.order]
         return self.counts.astype(np.float64) if values is None else np.add.reduceat(values[self.order], self._starts)
 
     @property
-    def _starts(self) -> NDArray[np.intp]:
+    def _starts(self) -> Indices:
         """The offset of each class in the sorted values, (c,)."""
         return np.append(0, np.flatnonzero(self.steps) + 1)
 
     @cached_property
-    def label(self) -> NDArray[np.intp]:
+    def label(self) -> Indices:
         label = np.empty(len(self.ordered), np.intp)
         label[self.order] = np.append(0, np.cumsum(self.steps))
         return label
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> Indices:
         return np.argsort(self.values)
 
     @cached_property
-    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _runs(self) -> tuple[Indices, Indices]:
         return self._starts, np.arange(self.classes)
 
 
@@ -177,8 +175,8 @@ class CutTieGroups(Groups):
 
     def __init__(
         self,
-        values: NDArray[np.float64],
-        shares: NDArray[np.float64],  # (s,), shares of all rows, in [0, 1]
+        values: Values,
+        shares: Values,  # (s,), shares of all rows, in [0, 1]
     ) -> None:
         n, ordered = len(values), np.sort(values)
         cut = ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
@@ -188,15 +186,15 @@ class CutTieGroups(Groups):
             values=values, starts=starts, cuts=ordered[starts[1:]], group_sums=np.add.reduceat(ordered, starts)
         )
 
-    values: NDArray[np.float64]  # (n,)
-    starts: NDArray[np.intp]
+    values: Values  # (n,)
+    starts: Indices
     """The offsets of groups that are summed together in the sorted values, (k,)."""
-    cuts: NDArray[np.float64]
+    cuts: Values
     """The first value of each of these except the first, (k - 1,)."""
-    group_sums: NDArray[np.float64]
+    group_sums: Values
     """The sums of the values by group, (k,)."""
 
-    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def sums(self, values: Values | None) -> Values:
         if values is None:
             return np.diff(self.starts, append=len(self.values)).astype(np.float64)
         return self.group_sums if values is self.values else self._together.sums(values)
@@ -209,7 +207,7 @@ class CutTieGroups(Groups):
     def _each(self) -> TieGroups:
         return TieGroups(self.values)
 
-    def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weighted_sums(self, weighted: Values) -> Values:
         return self._each.weighted_sums(weighted)
 
     @property
@@ -217,15 +215,15 @@ class CutTieGroups(Groups):
         return self._each.classes
 
     @property
-    def label(self) -> NDArray[np.intp]:
+    def label(self) -> Indices:
         return self._each.label
 
     @property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> Indices:
         return self._each.order
 
     @property
-    def counts(self) -> NDArray[np.intp]:
+    def counts(self) -> Indices:
         return self._each.counts
 
 
@@ -233,7 +231,7 @@ class CutTieGroups(Groups):
 class MeanTerm:
     """A term that is averaged over rows."""
 
-    values: NDArray[np.float64] | None = None  # (n,), one value per row; absent for 1
+    values: Values | None = None  # (n,), one value per row; absent for 1
     # Groups with separate means: the sum over the rows of a group, divided by the number of all rows
     groups: Groups | None = None
 
@@ -251,11 +249,11 @@ class Averages:
         return all(term.groups is None for term in self.terms.values())
 
     @cached_property
-    def columns(self) -> NDArray[np.float64]:
+    def columns(self) -> Values:
         """The columns of the terms without groups, (n, c)."""
         return np.stack([self._values(term) for term in self.terms.values() if term.groups is None], axis=1)
 
-    def _values(self, term: MeanTerm) -> NDArray[np.float64]:
+    def _values(self, term: MeanTerm) -> Values:
         return np.ones(self.n) if term.values is None else term.values
 
     def means(self) -> Means:
@@ -268,7 +266,7 @@ class Averages:
         }
         return Means(means, self.n)
 
-    def weighted(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
+    def weighted(self, weights: Values, *, sums: Values | None = None) -> Means:
         """Return weighted means. Shapes: weights (b, n), sums (b,)."""
         total = weights.sum(axis=1) if sums is None else sums
         plain = [name for name, term in self.terms.items() if term.groups is None]
@@ -313,7 +311,7 @@ class Averages:
         return groups
 
 
-def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.float64]:
+def resampled_weights(n: int, resamples: int, rng: Generator) -> Values:
     """Return how often n draws with replacement select each of n rows, (resamples, n)."""
     weights = np.empty((resamples, n))
     step = max(1, DRAWS_AHEAD // n)
@@ -325,9 +323,7 @@ def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.floa
     return weights
 
 
-def cumulative_at(
-    shares: NDArray[np.float64], rows: NDArray[np.float64], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def cumulative_at(shares: Values, rows: Values, values: Values) -> Values:
     """Return the sums of values over the first rows, up to given shares of all rows.
 
     A group that contains the boundary counts in proportion.
@@ -342,7 +338,7 @@ def cumulative_at(
 
 
 def digitize(
-    values: NDArray[np.float64], cuts: NDArray[np.float64], *, equal: bool = False, block: int = PART
+    values: Values, cuts: Values, *, equal: bool = False, block: int = PART
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Return the number of cuts below each value.
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
 
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate
+from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, ExtremeValuesError, Message
+from calcheck.predictions import Predictions
 from calcheck.statistics.cache import cached
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-
-
-Values = NDArray[np.float64]
+from calcheck.typing import Values
 
 OWN_DRAWS = 50  # Draws per row of distributions that are not given by draws
 SEED = 0x5EC7  # Of these draws, which depend on the distributions only, so that replicates have the same ones
@@ -140,7 +133,7 @@ MEAN_FROM = 3  # Squared z-scores from at most this many draws have no mean
 FARTHEST = 1e50  # Maximum z-score in size: sixth powers, of which intervals need sums, do not overflow
 
 
-def targets(rows: Predictions) -> NDArray[np.float64]:
+def targets(rows: Predictions) -> Values:
     """Return the targets, (n,), unit of y."""
     y = rows.targets()
     if y.size != len(rows):
@@ -153,32 +146,32 @@ def _several(count: int) -> str:
 
 
 @cached
-def means(predictive: Predictive) -> NDArray[np.float64]:
+def means(predictive: Predictive) -> Values:
     """Return the predicted means, (n,), unit of y."""
     return predictive.mean()
 
 
 @cached
-def medians(predictive: Predictive) -> NDArray[np.float64]:
+def medians(predictive: Predictive) -> Values:
     """Return the predicted medians, (n,), unit of y."""
     return predictive.median()
 
 
 @cached
-def errors(rows: Predictions) -> NDArray[np.float64]:
+def errors(rows: Predictions) -> Values:
     """Return y - mean, (n,), unit of y."""
     error = targets(rows) - means(rows.distributions())
     require_moderate("y - mean", error)
     return error
 
 
-def uncertainties(rows: Predictions) -> NDArray[np.float64]:
+def uncertainties(rows: Predictions) -> Values:
     """Return the predicted standard deviations, (n,), unit of y."""
     return spreads(rows.distributions())
 
 
 @cached
-def spreads(predictive: Predictive) -> NDArray[np.float64]:
+def spreads(predictive: Predictive) -> Values:
     """Return the standard deviations, (n,); raises the same errors as :func:`uncertainties`."""
     if predictive.targets > 1:
         raise DataError(_several(predictive.targets))
@@ -190,7 +183,7 @@ def spreads(predictive: Predictive) -> NDArray[np.float64]:
 
 
 @cached
-def z_scores(rows: Predictions) -> NDArray[np.float64]:
+def z_scores(rows: Predictions) -> Values:
     """Return (y - mean) / std, (n,), dimensionless."""
     z = errors(rows) / uncertainties(rows)
     rule = f"must be at most {FARTHEST:.0e} in size to be averaged"
@@ -225,7 +218,7 @@ def missing_reference_reason(rows: Predictions) -> str:
     return f"z-scores from {draws} draws per row are too large: ZMS is {score} for a perfect normal ensemble"
 
 
-def skewness(values: NDArray[np.float64]) -> float:
+def skewness(values: Values) -> float:
     r"""Return the robust skewness of Groeneveld and Meeden (1984), in [-1, 1]; 0 if all values are equal.
 
     .. math:: \beta_{GM} = \frac{\bar x - \tilde x}{\mathrm{mean} |x - \tilde x|}
@@ -238,7 +231,7 @@ def skewness(values: NDArray[np.float64]) -> float:
     return mean / width if width > 0 else 0.0
 
 
-def median(values: NDArray[np.float64]) -> float:
+def median(values: Values) -> float:
     """Return the median of finite values; three times faster than :func:`numpy.median`, which selects four elements."""
     half = len(values) // 2
     parted = np.partition(values, half)
@@ -246,45 +239,45 @@ def median(values: NDArray[np.float64]) -> float:
 
 
 @cached
-def central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def central_interval(predictive: Predictive, level: float) -> tuple[Values, Values]:
     """Return the limits of the central interval of each distribution at a level, (n,) each, unit of y."""
     return predictive.central_interval(level)
 
 
 @cached
-def interval_widths(predictive: Predictive, level: float) -> NDArray[np.float64]:
+def interval_widths(predictive: Predictive, level: float) -> Values:
     """Return the widths of the intervals at a level, (n,), unit of y."""
 
-    def width(part: Predictive, _: slice) -> NDArray[np.float64]:
+    def width(part: Predictive, _: slice) -> Values:
         return part.interval_width(level)
 
     return predictive.map_batches(width)
 
 
 @cached
-def covered(rows: Predictions, level: float, *, strictly: bool = False) -> NDArray[np.float64]:
+def covered(rows: Predictions, level: float, *, strictly: bool = False) -> Values:
     """Return whether each target is inside its interval at a level, (n,), 0 or 1; strictly, limits do not count."""
     y, below = targets(rows), np.less if strictly else np.less_equal
 
-    def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
+    def inside(part: Predictive, rows: slice) -> Values:
         low, high = central_interval(part, level)
         return np.asarray(below(low, y[rows]) & below(y[rows], high), dtype=np.float64)
 
     return rows.distributions().map_batches(inside)
 
 
-def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
+def interval_mass(rows: Predictions, level: float) -> Values:
     """Return the predicted probability of the central interval of each row, (n,)."""
     return _interval_mass(rows.distributions(), level)
 
 
 @cached
-def _interval_mass(predictive: Predictive, level: float) -> NDArray[np.float64]:
+def _interval_mass(predictive: Predictive, level: float) -> Values:
     return predictive.central_mass(level)
 
 
 def heavy_tails(
-    columns: dict[str, tuple[NDArray[np.float64], float]],
+    columns: dict[str, tuple[Values, float]],
 ) -> tuple[dict[str, float], tuple[Message, ...]]:
     """Return the skewness of columns, with warnings about heavy tails."""
     found = {name: skewness(values) for name, (values, _) in columns.items()}

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Legendre
+from numpy.typing import NDArray
 
+from calcheck.predictions import Predictions
+from calcheck.report import Direction
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.moments import targets
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
-    from calcheck.predictions import Predictions
-    from calcheck.report import Direction
-
-    Values = NDArray[np.float64]
-    Slope = Values | float
+Slope = Values | float
 
 
 @cached
@@ -128,7 +124,7 @@ def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
     return cell
 
 
-def _different(left: Values, right: Values) -> tuple[NDArray[np.intp] | None, Values, Values]:
+def _different(left: Values, right: Values) -> tuple[Indices | None, Values, Values]:
     """Return the label of the distinct jump of each row, and the limits of the distinct jumps.
 
     With m draws per row and no ties, there are m + 1 distinct jumps. If jumps rarely repeat, the label is None and each

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError, Message
-from calcheck.predictions import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.metric_info import MetricInfo
-    from calcheck.predictions import Predictions
-    from calcheck.report import Input
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Input
+from calcheck.typing import AnyArray, Indices, Mask
 
 
 class HasInfo(Protocol):
@@ -98,9 +93,9 @@ def group_rows(rows: Predictions) -> Predictions:
     return replace(one, y=np.take_along_axis(y, order[:, :, None], axis=1), columns=constant)
 
 
-def _require_same(rows: Predictions, first_row: NDArray[np.intp]) -> None:
+def _require_same(rows: Predictions, first_row: Indices) -> None:
     """Raise unless each row has the inputs and predictions of the first row with its key."""
-    parts: dict[str, NDArray[np.bool_]] = {}
+    parts: dict[str, Mask] = {}
     if rows.x is not None:
         x = rows.inputs()
         parts["inputs"] = (x == x[first_row]).all(axis=1)
@@ -118,6 +113,6 @@ def _require_same(rows: Predictions, first_row: NDArray[np.intp]) -> None:
             raise DataError(msg)
 
 
-def _equal(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+def _equal(first: AnyArray, second: AnyArray) -> Mask:
     """Return where values are equal; missing values are equal to each other."""
     return np.asarray((first == second) | ((first != first) & (second != second)))  # noqa: PLR0124 - NaN

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError
+from calcheck.predictions import Predictions
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import PART
 from calcheck.statistics.moments import targets
+from calcheck.typing import Indices, Mask, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-
-    Pairs = tuple[tuple[float, float], ...]
+Pairs = tuple[tuple[float, float], ...]
 
 
 def isotonic_means(x: Values, y: Values) -> Values:
@@ -64,7 +57,7 @@ def pinball_losses(quantiles: Values, y: Values, levels: Values) -> Values:
     return np.asarray(((y < quantiles) - levels[:, None]) * (quantiles - y))
 
 
-def _divide(rank: NDArray[np.intp], level: Values, n: int, count: int) -> NDArray[np.intp]:
+def _divide(rank: Indices, level: Values, n: int, count: int) -> Indices:
     """Return the rank of the fitted value of each row, for consecutive problems of n rows each.
 
     Shapes: rank (q n,), level (q n,).
@@ -179,7 +172,7 @@ def _integrated(predictive: Predictive, k: Values) -> Values:
     return np.asarray(logsumexp(logs, axis=0, b=weights[:, None] / 2))
 
 
-def log_likelihoods(rows: Predictions, *, discretised: bool = False) -> NDArray[np.float64]:
+def log_likelihoods(rows: Predictions, *, discretised: bool = False) -> Values:
     """Return the log density or log mass of each row, (n,)."""
     predictive = rows.distributions()
     if predictive.targets == 1:
@@ -190,7 +183,7 @@ def log_likelihoods(rows: Predictions, *, discretised: bool = False) -> NDArray[
     return predictive.joint_log_prob(rows.targets())
 
 
-def are_impossible(rows: Predictions) -> NDArray[np.bool_]:
+def are_impossible(rows: Predictions) -> Mask:
     """Return whether each target has probability 0, (n,); of distributions without a density none is known to be."""
     try:
         with np.errstate(all="ignore"):

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from calcheck.details import AtLimits
+from calcheck.distributions import Predictive
 from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
 from calcheck.distributions.samples import Samples
-from calcheck.predictions import MappedSource
+from calcheck.predictions import MappedSource, Predictions, Source
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import digitize
 from calcheck.statistics.moments import covered, interval_mass, targets
 from calcheck.statistics.pit import pit, share_below
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.details import AtLimits
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions, Source
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Values
 
 
 class Exceedances(NamedTuple):
@@ -84,7 +77,7 @@ LEVELS = np.arange(1, 50) / 50  # Levels of coverage curves
 MAX_OPEN = 1e-3  # Maximum share of targets at limits of intervals for which a level is exact
 
 
-def inside(rows: Predictions, level: float) -> dict[str, NDArray[np.float64]]:
+def inside(rows: Predictions, level: float) -> dict[str, Values]:
     """Return whether each target is inside its interval, (n,); for stated limits also whether it is at none of them.
 
     A right model with the stated limits l and u only says that P(l < Y < u) <= level <= P(l <= Y <= u).
@@ -95,13 +88,13 @@ def inside(rows: Predictions, level: float) -> dict[str, NDArray[np.float64]]:
     return found
 
 
-def shares_at_limits(found: Mapping[str, NDArray[np.float64]]) -> AtLimits:
+def shares_at_limits(found: Mapping[str, Values]) -> AtLimits:
     """Return the share of targets strictly inside, given what :func:`inside` returns, if some are at limits."""
     strict, closed = found.get("strictly_inside"), found["covered"]
     return {"strictly_inside": float(strict.mean())} if strict is not None and (strict < closed).any() else {}
 
 
-def nearest_share(shares: Mapping[str, NDArray[np.float64]], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+def nearest_share(shares: Mapping[str, Values], expected: Values) -> Values:
     """Return the number nearest to the expected share between those strictly inside and inside, from their means."""
     closed = shares["covered"]
     return np.asarray(np.clip(expected, shares["strictly_inside"], closed)) if "strictly_inside" in shares else closed
@@ -127,7 +120,7 @@ def _outcomes(rows: Predictions, level: float) -> Predictions:
     return rows.with_targets(closed, family(np.array(interval_mass(rows, level))))
 
 
-def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[Values, Values]:
     """Return levels of central intervals, and the share of targets inside at each, (k,) each.
 
     Counts at the limits of an interval are inside. Targets between draws are inside in proportion to the part of their
@@ -141,7 +134,7 @@ def coverage_by_level(rows: Predictions, stated: Sequence[float]) -> tuple[NDArr
     return levels, np.array([nearest_share(shares, level) for shares, level in zip(found, levels, strict=True)])
 
 
-def _coverage_by_pit(rows: Predictions, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coverage_by_pit(rows: Predictions, levels: Values) -> Values:
     """Return the share of targets inside central intervals, (k,), from the limits of the PIT."""
     left, right = pit(rows)
     ends = np.concatenate([(1 - levels[::-1]) / 2, (1 + levels) / 2])
@@ -154,7 +147,7 @@ def _coverage_by_pit(rows: Predictions, levels: NDArray[np.float64]) -> NDArray[
     return (not_above - below[::-1]) / len(left)
 
 
-def _counts_below(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _counts_below(values: Values, cuts: Values) -> Values:
     """Return the number of values strictly below each cut, (k,)."""
     cells = digitize(values, cuts, equal=True)
     return np.bincount(cells, minlength=len(cuts) + 1)[:-1].cumsum().astype(np.float64)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,9 @@ from calcheck.errors import CalcheckError, FileError
 from calcheck.io.files import File
 from calcheck.storage.atomic_write import atomic_path
 from calcheck.storage.report_json import SchemaError
+from calcheck.typing import AnyArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, AnyArray]
 
 
 STATE, MONITOR_STATE, CHECKPOINT = "state", "monitor state", "checkpoint"
@@ -50,7 +47,7 @@ def write_archive(path: str, kind: str, version: int, header: dict[str, Any], ar
         np.savez(stream, **members)
 
 
-def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return the header and the arrays that :func:`write_archive` wrote."""
     file = File(path)
     if not file.content_starts(b"PK"):
@@ -92,7 +89,7 @@ def is_archive(path: str, kind: str) -> bool:
         return False
 
 
-def _read(archive: Any, name: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read(archive: Any, name: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     if HEADER not in archive.files:
         msg = f"{name} is not a calcheck {kind}"
         raise FileError(msg)

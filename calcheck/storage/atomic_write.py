@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calcheck.errors import FileError, OptionError
 from calcheck.io.files import STDIN
 from calcheck.storage.file_lock import names_file, try_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 POINTWISE_SUFFIXES = (".parquet", ".csv")
 NAME_LENGTH = 40  # characters of the target's name in that of its temporary file, whose length is limited

@@ -5,14 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calcheck.errors import FileError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 WAIT_SECONDS = 60.0  # for another process that continues the same state
 PAUSE_SECONDS = 0.05

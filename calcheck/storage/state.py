@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.dependence.notice import DesignEffect
 from calcheck.errors import Message, OptionError
 from calcheck.inference.verdicts import StatedShape
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric
+from calcheck.predictions import Predictions
 from calcheck.report import Input, Skipped
 from calcheck.storage.archives import CHECKPOINT, STATE, damage_as_error, read_archive, write_archive
 from calcheck.storage.report_json import from_json
-from calcheck.streaming.accumulators import from_arrays, strip_prefix, to_arrays
+from calcheck.streaming.accumulators import Sums, from_arrays, strip_prefix, to_arrays
+from calcheck.streaming.metric_accumulators import MetricAccumulator
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import State, StreamedMetric
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions
-    from calcheck.streaming.accumulators import Sums
-    from calcheck.streaming.metric_accumulators import MetricAccumulator
-
+from calcheck.typing import AnyArray
 
 VERSION = 1
 SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
@@ -45,7 +39,7 @@ class FileCheckpoint:
     ) -> None:
         self._path, self._identity = path, identity
         self._stages: dict[str, int | None] = {}
-        self._arrays: dict[str, dict[str, NDArray[Any]]] = {}
+        self._arrays: dict[str, dict[str, AnyArray]] = {}
         if resume and Path(path).exists():
             self._read()
 
@@ -109,7 +103,7 @@ def write_state(path: str, state: State) -> None:
         "stated": asdict(state.shape),
         "noticed": None if state.noticed is None else asdict(state.noticed),
     }
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, AnyArray] = {}
     for each, sums in zip(state.metrics, state.sums, strict=True):
         named = each.settings_arrays() | to_arrays("sums", sums, each.accumulator.sums_type)
         arrays |= {f"{each.metric.info.name}.{name}": values for name, values in named.items()}
@@ -123,7 +117,7 @@ def read_state(path: str) -> State:
         return _state(header, arrays)
 
 
-def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
+def _state(header: dict[str, Any], arrays: Mapping[str, AnyArray]) -> State:
     read: Input = from_json(Input, header["input"], "input")
     chosen, sums = [], []
     for entry in header["metrics"]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from calcheck.core.text import COMPUTED
-from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Quantiles, Samples
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Predictive, Quantiles, Samples
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrays import list_column
@@ -24,17 +25,9 @@ from calcheck.io.columns.options import ERROR, POINTS, STDS, TARGETS
 from calcheck.io.columns.parameters import PACKED, SIDED
 from calcheck.io.rows import MODELS
 from calcheck.io.tables.text import table_of
-from calcheck.predictions import Source
+from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-
+from calcheck.typing import AnyArray
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".parquet": pq.ParquetWriter,
@@ -74,13 +67,13 @@ def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
 
 
 @contextmanager
-def column_writer(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], None]]:
+def column_writer(path: str) -> Iterator[Callable[[Mapping[str, AnyArray]], None]]:
     """Yield a function that appends columns (b,) to a file; see :func:`table_writer`."""
     with table_writer(path) as write:
         yield lambda columns: write(pa.table({name: pa.array(values) for name, values in columns.items()}))
 
 
-def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
+def write_columns(path: str, columns: Mapping[str, AnyArray]) -> None:
     """Write columns (n,) in the format of the suffix."""
     with column_writer(path) as write:
         write(columns)
@@ -118,7 +111,7 @@ def write(source: Source, path: str) -> None:
     write_canonical(path, source.batches())
 
 
-def _require_same_in_text(ids: NDArray[Any]) -> None:
+def _require_same_in_text(ids: AnyArray) -> None:
     """Raise if keys would change when they are written to CSV and read again."""
     written = pa.table({"id": pa.array(ids)})
     sink = pa.BufferOutputStream()
@@ -165,7 +158,7 @@ def canonical_columns(rows: Predictions) -> dict[str, Any]:
     return columns
 
 
-def _has_values(columns: dict[str, Any], name: str, values: NDArray[Any]) -> bool:
+def _has_values(columns: dict[str, Any], name: str, values: AnyArray) -> bool:
     """Return whether a column is among those with a role."""
     return name in columns and np.array_equal(columns[name], values)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +19,20 @@ from calcheck.errors import DataError, Message
 from calcheck.execution.backend import Precision
 from calcheck.kernels.functions import Kernel
 from calcheck.kernels.input_kernel import Scaling
-from calcheck.statistics.groups import Means
+from calcheck.statistics.groups import Groups, Means, MeanTerm
+from calcheck.typing import AnyArray, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from calcheck.statistics.groups import Groups, MeanTerm
-
-    Arrays = Mapping[str, NDArray[Any]]
-
-    Values = NDArray[np.float64]
+Arrays = Mapping[str, AnyArray]
 
 
 NAMES = {
     "Any": Any,
     "NDArray": NDArray,
     "Values": NDArray[np.float64],
-    "Inputs": NDArray[np.floating[Any]],
+    "Floats": NDArray[np.floating[Any]],
+    "Indices": NDArray[np.intp],
+    "Mask": NDArray[np.bool_],
+    "AnyArray": NDArray[Any],
     "Precision": Precision,
     "Kernel": Kernel,
     "Scaling": Scaling,
@@ -47,7 +45,7 @@ SUBCLASS = "subclass"  # Name of the class, if it is a subclass of the declared 
 JSON = dict[str, Any]
 
 
-def to_arrays(name: str, value: Any, kind: Any) -> dict[str, NDArray[Any]]:
+def to_arrays(name: str, value: Any, kind: Any) -> dict[str, AnyArray]:
     """Return a value of a declared type as named arrays, without object arrays.
 
     Fields of a dataclass and entries of a dictionary have names such as ``settings.scaling.shift``. A list of arrays is
@@ -57,7 +55,7 @@ def to_arrays(name: str, value: Any, kind: Any) -> dict[str, NDArray[Any]]:
         return {}
     if is_dataclass(value):
         owner: Any = type(value)
-        parts: dict[str, NDArray[Any]] = {}
+        parts: dict[str, AnyArray] = {}
         for field, hint in _types(owner).items():
             parts |= to_arrays(field, getattr(value, field), hint)
         if owner is not kind:
@@ -91,7 +89,7 @@ def from_arrays(name: str, kind: Any, arrays: Arrays) -> Any:
     return _typed(arrays[name], kind)
 
 
-def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:
     """Return the arrays whose names begin with the prefix and a dot, with these removed from the names."""
     return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
 
@@ -109,7 +107,7 @@ def _record(kind: Any) -> Any:
     return item if is_dataclass(item) else None
 
 
-def _array(value: Any) -> NDArray[Any]:
+def _array(value: Any) -> AnyArray:
     """Return an array in C order of an array, a list of arrays, a number, or texts."""
     if isinstance(value, list):
         value[:] = [np.concatenate(value)]  # In place, so that memory holds the parts once
@@ -117,7 +115,7 @@ def _array(value: Any) -> NDArray[Any]:
     return np.asarray(value, order="C", dtype=str if isinstance(value, (tuple, str)) else None)
 
 
-def _typed(values: NDArray[Any], kind: Any) -> Any:
+def _typed(values: AnyArray, kind: Any) -> Any:
     """Return an array as a declared type."""
     if kind in (int, float, bool):
         return kind(values.item())
@@ -254,10 +252,10 @@ class ColumnStore(Sums):
     """The columns that a metric sorts, one number per row, in parts that are concatenated."""
 
     metadata: Metadata  # The number of rows, the reference and warnings
-    parts: dict[str, list[NDArray[Any]]]  # The parts (n_1,), (n_2,), … of each column, by name
+    parts: dict[str, list[AnyArray]]  # The parts (n_1,), (n_2,), … of each column, by name
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, NDArray[Any]], metadata: Metadata) -> ColumnStore:
+    def from_columns(cls, columns: Mapping[str, AnyArray], metadata: Metadata) -> ColumnStore:
         """Return a store of the columns of a batch."""
         return cls(metadata, {name: [values] for name, values in columns.items()})
 
@@ -266,7 +264,7 @@ class ColumnStore(Sums):
         """The number of rows."""
         return self.metadata.n
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, AnyArray]:
         """Return the columns, (n,) each."""
         self.parts = {name: [np.concatenate(parts)] for name, parts in self.parts.items()}
         return {name: parts[0] for name, parts in self.parts.items()}

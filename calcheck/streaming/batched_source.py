@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, ValuesError
 from calcheck.execution.reduce import reduce_batches
+from calcheck.execution.run import Run
+from calcheck.predictions import Predictions, Source
+from calcheck.typing import AnyArray, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions, Source
-
-    ColumnOf = Callable[[Predictions], NDArray[np.float64]]
+ColumnOf = Callable[[Predictions], Values]
 
 
 @dataclass(eq=False)
 class Column:
     """One column of the batches read so far."""
 
-    parts: list[NDArray[Any]]
+    parts: list[AnyArray]
 
     def add(self, other: Column) -> None:
         """Append the parts of other batches."""
         self.parts += other.parts
 
-    def values(self) -> NDArray[Any]:
+    def values(self) -> AnyArray:
         """Return the column, (n,)."""
         return np.concatenate(self.parts)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the column as a named array."""
         return {"values": self.values()}
 
@@ -53,7 +48,7 @@ class ColumnCollector:
         with with_row_numbers(batch):
             return Column([self.column(batch)])
 
-    def load(self, arrays: dict[str, NDArray[Any]]) -> Column:
+    def load(self, arrays: dict[str, AnyArray]) -> Column:
         """Return the column from its arrays in a checkpoint."""
         return Column([arrays["values"]])
 
@@ -67,7 +62,7 @@ class BatchedSource:
         run: Run,  # The executor, checkpoint and progress of the run
     ) -> None:
         self.source, self.run = source, run
-        self._columns: dict[str, NDArray[np.float64]] = {}
+        self._columns: dict[str, Values] = {}
 
     @cached_property
     def first(self) -> Predictions:
@@ -78,7 +73,7 @@ class BatchedSource:
             raise DataError(msg)
         return batch
 
-    def column(self, name: str, column: ColumnOf) -> NDArray[np.float64]:
+    def column(self, name: str, column: ColumnOf) -> Values:
         """Return a column of all rows, (n,), from a function of batches; cached by name.
 
         The function may return fewer values, such as the distinct ones of each batch.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import NoneType
@@ -11,36 +12,31 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from calcheck.errors import Message
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.inference.intervals import percentile, zeta, zeta_error
-from calcheck.inference.metric_protocol import HasNullStatistic
+from calcheck.inference.metric_protocol import HasNullStatistic, InferableMetric
 from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
 from calcheck.inference.verdicts import (
     BIASED,
     MIN_EFFECTIVE_ROWS,
     RESAMPLES,
+    Basis,
     check_replicates,
     no_interval,
     too_few_effective_rows,
     with_zeta_verdict,
 )
+from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
+from calcheck.predictions import Predictions
 from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import uncertainties
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
+from calcheck.typing import AnyArray, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.verdicts import Basis
-    from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
     from calcheck.metrics.local_spread import ValidBinsMetric
-    from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
 
 
@@ -94,7 +90,7 @@ def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: flo
 
 
 def _with_verdict(
-    found: IntervalInference, draws: NDArray[np.float64], estimate: float, reference: float, run: Run
+    found: IntervalInference, draws: Values, estimate: float, reference: float, run: Run
 ) -> IntervalInference:
     """Add zeta against an exact reference, and the verdict by zeta."""
     distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
@@ -124,7 +120,7 @@ def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
     return float((pairs @ sums.fourth[:, 0]) ** 2 / (pairs @ sums.fourth @ pairs))
 
 
-def _means(sums: MomentSums, lines: NDArray[np.float64]) -> Means:
+def _means(sums: MomentSums, lines: Values) -> Means:
     """Return means by name from vectors of all means, (b, K)."""
     means, start = Means({}, sums.n), 0
     for name, each in sums.sums.items():
@@ -134,7 +130,7 @@ def _means(sums: MomentSums, lines: NDArray[np.float64]) -> Means:
     return means
 
 
-def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> NDArray[np.float64]:
+def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> Values:
     """Return the metric at draws from the normal distribution of the means, (draws,)."""
     n, line = sums.n, sums.mean_vector()
     products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
@@ -259,7 +255,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
         return self.metric.from_sort_keys(sums.columns())
 
 
-def _distinct_keys(metric: BinnedMetric, batch: Predictions) -> NDArray[Any]:
+def _distinct_keys(metric: BinnedMetric, batch: Predictions) -> AnyArray:
     return distinct_categories(metric.sort_key(batch))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from calcheck.embeddings.landmark_selection import LandmarkOptions
 from calcheck.kernels.kernel_options import EXACT
@@ -19,9 +20,6 @@ from calcheck.streaming.metric_accumulators import (
     ValidBinsAccumulator,
 )
 from calcheck.streaming.nystroem_accumulator import NystroemAccumulator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _cce_accumulator(metric: Cce) -> NystroemAccumulator | None:

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
-from calcheck.dependence.notice import input_warnings, noticed_effect
-from calcheck.errors import DataError, ExtremeError, FileError, NumericalError, OptionError, RefusedError, ValuesError
+from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
+from calcheck.errors import (
+    DataError,
+    ExtremeError,
+    FileError,
+    Message,
+    NumericalError,
+    OptionError,
+    RefusedError,
+    ValuesError,
+)
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.overall_verdict import overall_verdict
 from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of
-from calcheck.metrics.base import ComparesOutcomes, inapplicable_reason
-from calcheck.report import Report, Skipped
-from calcheck.streaming.accumulators import ColumnStore, MomentSums, from_arrays, strip_prefix, to_arrays
+from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Input, Report, Skipped
+from calcheck.streaming.accumulators import ColumnStore, MomentSums, Sums, from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
-from calcheck.streaming.metric_accumulators import NOT_REPLICATED, normal_interval, null_distribution
+from calcheck.streaming.metric_accumulators import NOT_REPLICATED, MetricAccumulator, normal_interval, null_distribution
 from calcheck.streaming.registry import accumulator_of, not_streamable_reason
+from calcheck.typing import AnyArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.dependence.notice import DesignEffect
-    from calcheck.errors import Message
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Input
-    from calcheck.streaming.accumulators import Sums
-    from calcheck.streaming.metric_accumulators import MetricAccumulator
-
-    Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, AnyArray]
 
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
@@ -50,7 +49,7 @@ class StreamedMetric:
     accumulator: MetricAccumulator[Any, Any]
     settings: Any
 
-    def settings_arrays(self) -> dict[str, NDArray[Any]]:
+    def settings_arrays(self) -> dict[str, AnyArray]:
         """Return the settings as named arrays."""
         return to_arrays("settings", self.settings, self.accumulator.settings_type)
 
@@ -79,9 +78,9 @@ class BatchSums:
 
     parts: list[Sums | Exception]
 
-    def arrays(self) -> dict[str, NDArray[Any]] | None:
+    def arrays(self) -> dict[str, AnyArray] | None:
         """Return the sums as named arrays; None if there is an exception."""
-        found: dict[str, NDArray[Any]] = {}
+        found: dict[str, AnyArray] = {}
         for at, part in enumerate(self.parts):
             if isinstance(part, Exception):
                 return None

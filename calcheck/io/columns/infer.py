@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector
-from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
+from calcheck.io.columns.names import (
+    ColumnIndex,
+    NamedForm,
+    ambiguous_scale,
+    forms_of,
+    level_of,
+    quantiles_role,
+    unclear_spreads,
+)
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_intervals, find_parameters, missing_level, possible_conventions
 from calcheck.io.columns.roles import (
+    Distributions,
     GaussianRole,
     IntervalsRole,
     ParametersRole,
@@ -19,6 +29,7 @@ from calcheck.io.columns.roles import (
     ResidualRole,
     Roles,
     SamplesRole,
+    Spread,
     columns_of,
     is_wide,
     list_names,
@@ -26,15 +37,7 @@ from calcheck.io.columns.roles import (
 )
 from calcheck.io.rows import require_one
 from calcheck.options import flag_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.io.columns.names import ColumnIndex
-    from calcheck.io.columns.roles import Distributions, Spread
-
+from calcheck.typing import AnyArray
 
 Grouping = Literal["time", "cluster"]
 
@@ -89,7 +92,7 @@ def grouping_of(name: str, *, is_date: bool, is_key: bool) -> Grouping | None:
     return "cluster" if is_key and stems & KEY_COLUMNS else None
 
 
-def only_increases(values: NDArray[Any]) -> bool:
+def only_increases(values: AnyArray) -> bool:
     """Return whether values are numbers that never fall from row to row, and rise at some.
 
     Examples

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,7 @@ from calcheck.io.arrow_arrays import is_text, is_vector, natural
 from calcheck.io.columns.roles import QuantilesRole, SamplesRole
 from calcheck.options import flag_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
+Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
 
 # Names that may mean a variance or a standard deviation
 AMBIGUOUS_SPREAD = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from calcheck.core.validation import LARGEST, require, require_finite, require_moderate, require_positive
-from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
+from calcheck.distributions import Convention, Gaussian, Independent, Predictive, Quantiles, Samples
 from calcheck.distributions.continuous import AssumedGaussian
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
+from calcheck.report import FileRole
+from calcheck.typing import AnyArray, Floats, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    from calcheck.distributions import Convention, Predictive
-    from calcheck.report import FileRole
-
-    Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, AnyArray]
 
 
 Spread = Literal["std", "var", "log_std", "log_var"]
@@ -338,7 +335,7 @@ def _without_spread(role: ParametersRole | SamplesRole | QuantilesRole | Interva
             return Samples(np.asarray(arrays["samples"], dtype=np.float64))
 
 
-def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
+def _deviations(spread: Values, kind: str, min_std: float | None) -> tuple[Values, int]:
     """Convert spreads to standard deviations, at least ``min_std``; return the number that was raised too."""
     if kind == "std" and min_std is None:
         return spread, 0  # checked by the distribution
@@ -360,7 +357,7 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
     return np.maximum(std, min_std), int((std < min_std).sum())
 
 
-def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
+def _of_moments(mean: Values, std: Values, shape: Shape | None) -> Predictive:
     """Return distributions from means and standard deviations, (n,), or (n, t) for several targets.
 
     The shape is normal or Student-t with 6 degrees of freedom. Without a shape, a normal one is assumed.
@@ -378,14 +375,14 @@ def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shap
         raise
 
 
-def _shaped(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
+def _shaped(mean: Values, std: Values, shape: Shape | None) -> Predictive:
     normal = AssumedGaussian(mean, std) if shape is None else Gaussian(mean, std)  # validates both
     if shape != "t6":
         return normal
     return StudentT(loc=mean, scale=std * np.sqrt(1 - 2 / DF), df=np.full(len(std), DF))
 
 
-def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:
+def _draws(targets: list[Floats]) -> Floats:
     """Stack the draws of the targets: (n, m), or (n, m, t) for several targets."""
     counts = [values.shape[1] for values in targets]
     if len(set(counts)) > 1:
@@ -394,14 +391,14 @@ def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]
     return targets[0] if len(targets) == 1 else np.stack(targets, axis=2)
 
 
-def _samples(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
+def _samples(table: pa.Table, names: tuple[str, ...]) -> Floats:
     """Return draws (n, m); lists of vectors as (n, m, t)."""
     draws = _matrix(table, names)
     inner = inner_length(table[names[0]]) if len(names) == 1 else 1
     return draws if inner == 1 else draws.reshape(len(draws), -1, inner)
 
 
-def _inputs(table: pa.Table, roles: Roles) -> NDArray[np.floating[Any]]:
+def _inputs(table: pa.Table, roles: Roles) -> Floats:
     """Return the embedding or the inputs, (n, d)."""
     for name in () if roles.has_embedding else roles.x:
         if (label := first_label(table[name])) is not None:
@@ -413,7 +410,7 @@ def _inputs(table: pa.Table, roles: Roles) -> NDArray[np.floating[Any]]:
     return _matrix(table, roles.x)
 
 
-def _split_limits(both: NDArray[np.floating[Any]], role: IntervalsRole) -> Arrays:
+def _split_limits(both: Floats, role: IntervalsRole) -> Arrays:
     """Return lower and upper limits, (n, k) each, from rows of all lower limits, then all upper ones, (n, 2 k)."""
     levels = len(role.levels)
     if both.shape[1] != 2 * levels:
@@ -425,7 +422,7 @@ def _split_limits(both: NDArray[np.floating[Any]], role: IntervalsRole) -> Array
     return {"lower": both[:, :levels], "upper": both[:, levels:]}
 
 
-def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+def _columns(table: pa.Table, names: tuple[str, ...]) -> Values:
     """Return one column of numbers as (n,); several columns, or one of vectors, as (n, t)."""
     if len(names) == 1 and is_vector(table.schema.field(names[0]).type):
         values = np.asarray(to_matrix(table[names[0]], names[0]), dtype=np.float64)
@@ -435,7 +432,7 @@ def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
     return np.stack([to_floats(table[name], name) for name in names], axis=1)
 
 
-def _matrix(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
+def _matrix(table: pa.Table, names: tuple[str, ...]) -> Floats:
     """Return one column of vectors, or several of numbers, as (n, d); float32 if all are stored in single precision."""
     if len(names) == 1:
         return to_matrix(table[names[0]], names[0])

@@ -6,7 +6,9 @@ import io
 import json
 import math
 import zipfile
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from io import BufferedIOBase
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +17,9 @@ from calcheck.core.validation import require_different
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrays import common_length, rows_first
+from calcheck.io.files import File
 from calcheck.io.tables.memory import MemoryTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from io import BufferedIOBase
-
-    from numpy.typing import NDArray
-
-    from calcheck.io.files import File
-
+from calcheck.typing import AnyArray
 
 MAGIC, SUFFIX = b"\x93NUMPY", ".npy"
 ZIP, END, END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # Starts of an archive and of its end; size of the end
@@ -36,7 +31,7 @@ class ArrayTable:
 
     def __init__(
         self,
-        arrays: dict[str, NDArray[Any]],  # The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
+        arrays: dict[str, AnyArray],  # The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
         rows: int | None = None,  # The number of rows, n; by default, the length of the one-dimensional arrays
     ) -> None:
         given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
@@ -112,7 +107,7 @@ def _require_one_archive(stream: BufferedIOBase, archive: zipfile.ZipFile) -> No
         raise DataError(msg)
 
 
-def _loaded(file: File) -> NDArray[Any]:
+def _loaded(file: File) -> AnyArray:
     """Return the array of a .npy file."""
     if file.content_starts(ZIP):
         msg = "the file is an archive of arrays. Name it .npz, or pass --input-format npz"
@@ -121,20 +116,20 @@ def _loaded(file: File) -> NDArray[Any]:
         return _array(stream, "the file")
 
 
-def _array(stream: BufferedIOBase | IO[bytes], name: str) -> NDArray[Any]:
+def _array(stream: BufferedIOBase | IO[bytes], name: str) -> AnyArray:
     """Return the only array of a stream of bytes."""
     if stream.read(len(MAGIC)) != MAGIC:
         msg = f"{name} is no NumPy array. Was its writer interrupted? Write it again"
         raise DataError(msg)
     stream.seek(0)
-    values: NDArray[Any] = np.load(stream, allow_pickle=False)
+    values: AnyArray = np.load(stream, allow_pickle=False)
     if stream.read(1):
         msg = f"other bytes follow the array of {name}. Were arrays appended? Save them as .npz, or as two files"
         raise DataError(msg)
     return values
 
 
-def _numeric(values: NDArray[Any]) -> NDArray[Any]:
+def _numeric(values: AnyArray) -> AnyArray:
     """Return numbers in native byte order."""
     if values.dtype.kind not in "fiub":
         msg = f"an array of type {values.dtype} does not hold real numbers"
@@ -142,7 +137,7 @@ def _numeric(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
-def _column(values: NDArray[Any]) -> pa.Array:
+def _column(values: AnyArray) -> pa.Array:
     """Return an array (n,) or (n, ...) as an Arrow column; draws of several targets, (n, m, t), are lists of lists."""
     column = pa.array(np.ascontiguousarray(values).reshape(-1))
     inner = values.shape[1:] if values.ndim == VECTORS_OF_DRAWS else (math.prod(values.shape[1:]),)
@@ -186,7 +181,7 @@ def safetensors_table(file: File) -> ArrayTable:
     return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
 
 
-def _tensor(name: str, details: Any, body: bytes) -> NDArray[Any]:
+def _tensor(name: str, details: Any, body: bytes) -> AnyArray:
     """Return one array from the data section."""
     try:
         kind, shape, (start, stop) = details["dtype"], [int(size) for size in details["shape"]], details["data_offsets"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +14,8 @@ from pyarrow import feather
 
 from calcheck.errors import DataError
 from calcheck.io.arrow_arrays import plain_schema
+from calcheck.io.files import File
 from calcheck.io.tables.memory import MemoryTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.io.files import File
-
 
 MAGIC, FEATHER = b"ARROW1", b"FEA1"  # of Arrow IPC files and Feather files of version 2; of version 1
 FEATHER_START = FEATHER + bytes(4)

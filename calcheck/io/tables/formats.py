@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import FileError
 from calcheck.io.arrow_arrays import is_text, plain_columns
-from calcheck.io.files import ANY_JSON, TEXT, File, file_named, suffix_of
+from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
 from calcheck.io.frames import TableInMemory
 from calcheck.io.tables import arrays as netcdf
 from calcheck.io.tables import arrays as numpy_files
@@ -26,11 +27,6 @@ from calcheck.io.tables import text as json_lines
 from calcheck.io.tables.arrays import ArrayTable
 from calcheck.io.tables.columnar import ParquetTable
 from calcheck.io.tables.memory import MemoryTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from calcheck.io.files import AnyFile, Files, PartitionFile
 
 
 class Table(Protocol):

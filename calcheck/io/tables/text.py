@@ -6,27 +6,22 @@ import csv as standard_csv
 import io
 import json as standard_json
 import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv, json
 
 from calcheck.core.text import PROTECTED
 from calcheck.errors import DataError
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_text, replace_in_text
+from calcheck.io.files import File
 from calcheck.io.tables.memory import MemoryTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.io.files import File
-
 
 CELL = r'(?:\A(?:\xef\xbb\xbf)?|[\n\r{0}])("(?:[^"]++|"")*+)("?)([^\n\r{0}]?)'  # a quoted cell, and what follows it
 QUOTED_CHUNK = 1 << 24  # Bytes searched at a time

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
+from calcheck.metrics.base import Metric
 from calcheck.models.alignment import incomparable_reason
 from calcheck.models.comparison import comparison_input
-from calcheck.report import Skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-    from calcheck.report import Report, Result
+from calcheck.predictions import Source
+from calcheck.report import Report, Result, Skipped
 
 
 def trend(

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from calcheck.report import Gate, loss
+from calcheck.report import Gate, Inference, Report, Result, loss
 from calcheck.studies.gate.resolution import format_value, format_values
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from calcheck.report import Inference, Report, Result
-
 
 WORSE = {
     "smaller": "larger by",

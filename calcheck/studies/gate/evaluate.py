@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.conclusion.clear_failures import (
     clear_failures,
@@ -18,8 +19,8 @@ from calcheck.conclusion.clear_failures import (
     zeta_limit,
 )
 from calcheck.errors import OptionError
-from calcheck.report import Gate, Result
-from calcheck.studies.gate.resolution import SliceSummary, format_value, format_values, results_by_group
+from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
+from calcheck.studies.gate.resolution import ByGroup, SliceSummary, format_value, format_values, results_by_group
 from calcheck.studies.gate.rules import (
     INPUT,
     MONITOR,
@@ -37,13 +38,7 @@ from calcheck.studies.gate.rules import (
     Rule,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from calcheck.report import Input, Level, Monitor, Overall, Report
-    from calcheck.studies.gate.resolution import ByGroup
-
-    Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
+Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
 
 
 def verdict_gates(report: Report) -> tuple[Gate, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
-from calcheck.errors import suggestion
+from calcheck.details import FieldTree
+from calcheck.errors import Code, suggestion
 from calcheck.report import Input, Monitor, Overall, Result, Verdict
 from calcheck.studies.gate.rules import (
     INPUT,
@@ -24,15 +26,8 @@ from calcheck.studies.gate.rules import (
     Rule,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from calcheck.details import FieldTree
-    from calcheck.errors import Code
-
-    Value = float | str | None
-
-    ByGroup = dict[str, dict[str, Result]]
+Value = float | str | None
+ByGroup = dict[str, dict[str, Result]]
 
 
 TOPICS: dict[str, tuple[Code, ...]] = {

@@ -19,13 +19,11 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from calcheck.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 LONGEST, DEEPEST = 1000, 30  # maximum length of a rule in characters, and maximum nesting depth
 QUOTED = 40  # maximum characters of a rule that a message quotes from the position of an error

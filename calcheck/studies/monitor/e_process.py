@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import betaln, logsumexp
 
 from calcheck.statistics.pit import COMPONENTS, NEAREST, component
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.float64]
-
+from calcheck.typing import Indices, Mask, Values
 
 SHAPES = np.exp(np.linspace(-1, 1, 9))
 FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))
@@ -22,9 +15,7 @@ DENSITIES = len(FIRST)
 BLOCK_OF_BETS = 1 << 14  # Rows per block of densities, 10 MiB
 
 
-def log_mean_densities(
-    u: Values, group: NDArray[np.intp], count: int, impossible: NDArray[np.bool_] | None = None
-) -> Values:
+def log_mean_densities(u: Values, group: Indices, count: int, impossible: Mask | None = None) -> Values:
     """Return the log of the mean of each beta density over the rows of each group, (g, b).
 
     Rows of one time may depend on each other in any way: a mean of e-values is an e-value. A target with probability 0
@@ -44,7 +35,7 @@ def log_mean_densities(
     return np.asarray(np.log(sums / np.bincount(group, minlength=count)[:, None]))
 
 
-def group_means(values: Values, group: NDArray[np.intp], count: int) -> Values:
+def group_means(values: Values, group: Indices, count: int) -> Values:
     """Return the means of columns (n, k) over the rows of each group, (g, k)."""
     sums = np.stack([np.bincount(group, column, minlength=count) for column in values.T], axis=1)
     return np.asarray(sums / np.bincount(group, minlength=count)[:, None])
@@ -119,7 +110,7 @@ def log_product(log_densities: Values, means: Values) -> Values:
     return np.asarray(logsumexp(parts, axis=1, b=WEIGHTS))
 
 
-def log_e_process(log_densities: Values, means: Values, step: NDArray[np.intp], lag: int) -> Values:
+def log_e_process(log_densities: Values, means: Values, step: Indices, lag: int) -> Values:
     """Return the log of the e-process of forecasts with a lag after each time, (t,).
 
     A forecast with lag h is made before the last h - 1 times are observed, so PIT values that are less than h steps

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
 from calcheck.errors import DataError
 from calcheck.execution.bottom_k import occurrences
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.io.times import time_texts
+from calcheck.predictions import Predictions
 from calcheck.statistics.pit import randomized_pit
 from calcheck.statistics.scores import are_impossible
 from calcheck.studies.monitor.e_process import (
@@ -23,18 +25,10 @@ from calcheck.studies.monitor.e_process import (
     log_e_process,
     log_mean_densities,
 )
+from calcheck.typing import AnyArray, Mask, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Integers = NDArray[np.int64]
 
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions
-
-    Values = NDArray[np.float64]
-    Integers = NDArray[np.int64]
-    Times = NDArray[Any]
 
 MOST_STEPS = 1_000  # Maximum lag: each lag has as many products
 
@@ -43,7 +37,7 @@ MOST_STEPS = 1_000  # Maximum lag: each lag has as many products
 class History:
     """The rows of t pairs of a time and a horizon, summarized, in ascending order."""
 
-    times: Times  # (t,), target times: datetime64, or float64
+    times: AnyArray  # (t,), target times: datetime64, or float64
     horizons: Integers  # (t,), horizons, in steps of the times
     rows: Integers  # (t,)
     # (t, b), logs of the means of beta densities at the PIT values of the rows; inf if a target has probability 0
@@ -55,12 +49,12 @@ class History:
         return len(self.times)
 
     @cached_property
-    def steps(self) -> Times:
+    def steps(self) -> AnyArray:
         """The different times, in ascending order, (s,)."""
         return np.unique(self.times)
 
     @cached_property
-    def impossible(self) -> NDArray[np.bool_]:
+    def impossible(self) -> Mask:
         """Whether a target has probability 0 under its prediction, (t,)."""
         return np.asarray(np.isposinf(self.log_densities).any(axis=1))
 
@@ -72,7 +66,7 @@ class History:
         """
         return self.horizons - min(int(self.horizons.min()), 1) + 1
 
-    def take(self, chosen: NDArray[Any] | slice) -> History:
+    def take(self, chosen: AnyArray | slice) -> History:
         """Return a part of the history."""
         return History(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
@@ -84,7 +78,7 @@ class History:
         return np.asarray(path[np.searchsorted(step, np.arange(len(self.steps)), side="right")])
 
 
-def summarize(rows: Predictions, times: Times, horizons: Integers, run: Run) -> History:
+def summarize(rows: Predictions, times: AnyArray, horizons: Integers, run: Run) -> History:
     """Return the history of rows.
 
     PIT values of distributions with jumps are randomized by a hash of the target, the distribution, the time and the

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,23 +14,15 @@ from calcheck.core.text import LARGEST, exponential
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import Run
 from calcheck.io.times import time_texts
+from calcheck.metrics.base import Metric
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result
+from calcheck.statistics.groups import Means
 from calcheck.statistics.pit import direction_of
 from calcheck.studies.monitor.e_process import change_point
-from calcheck.studies.monitor.windows import regroup, shown_window
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.metrics.base import Metric
-    from calcheck.statistics.groups import Means
-    from calcheck.studies.monitor.history import History
-    from calcheck.studies.monitor.state import MonitorState
-    from calcheck.studies.monitor.windows import GroupSums
-
-    Values = NDArray[np.float64]
+from calcheck.studies.monitor.history import History
+from calcheck.studies.monitor.state import MonitorState
+from calcheck.studies.monitor.windows import GroupSums, regroup, shown_window
+from calcheck.typing import Values
 
 MOST_POINTS = 1_000  # Maximum number of points of the path in a report
 COMPONENT_NAMES = ("bias", "dispersion", "skewness", "tails")

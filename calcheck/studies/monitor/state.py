@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.errors import Message, OptionError
+from calcheck.execution.run import Run
 from calcheck.io.times import DATE_UNIT, Window
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric
 from calcheck.options import option
 from calcheck.report import Input, Skipped
 from calcheck.storage.archives import MONITOR_STATE, damage_as_error, read_archive, write_archive
@@ -18,16 +21,9 @@ from calcheck.streaming.accumulators import strip_prefix
 from calcheck.studies.monitor.e_process import DENSITIES
 from calcheck.studies.monitor.history import History, concatenate
 from calcheck.studies.monitor.windows import GroupSums, kept_window, regroup
+from calcheck.typing import AnyArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-
-    Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, AnyArray]
 
 
 MAX_LEVEL = 0.5
@@ -182,7 +178,7 @@ def write_monitor_state(path: str, state: MonitorState) -> None:
     write_archive(path, MONITOR_STATE, VERSION, header, arrays)
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
+def _plain(values: AnyArray) -> AnyArray:
     """Return times as whole numbers; other arrays as they are."""
     return values.astype(np.int64) if values.dtype.kind == "M" else values
 

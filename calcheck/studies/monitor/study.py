@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.errors import DataError, Message, RefusedError, named_rows
 from calcheck.evaluation import data_warnings
@@ -14,22 +16,13 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import StatedShape, basis_of
 from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import RowMetric, inapplicable_reason
-from calcheck.predictions import InMemory
+from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
+from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Skipped
 from calcheck.studies.monitor.history import MOST_STEPS, concatenate, summarize
 from calcheck.studies.monitor.state import MonitorOptions, MonitorState, file_name, join_states
 from calcheck.studies.monitor.windows import Adder, GroupSums, kept_window
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-
-    Values = NDArray[np.float64]
+from calcheck.typing import AnyArray, Values
 
 WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"
@@ -89,7 +82,7 @@ def observe(
     return found if earlier is None else join_states([earlier, found])
 
 
-def _times(rows: Predictions, options: MonitorOptions) -> NDArray[Any]:
+def _times(rows: Predictions, options: MonitorOptions) -> AnyArray:
     name = str(options.time)
     return parse_times(name, _column(rows, name), rows.row_numbers())
 
@@ -110,7 +103,7 @@ def _horizons(rows: Predictions, options: MonitorOptions) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def _require_once(rows: Predictions, times: NDArray[Any], horizons: NDArray[np.int64]) -> None:
+def _require_once(rows: Predictions, times: AnyArray, horizons: NDArray[np.int64]) -> None:
     """Raise unless each key occurs at most once per time and horizon: a station has one row a day."""
     if rows.id is None:
         return
@@ -126,7 +119,7 @@ def _require_once(rows: Predictions, times: NDArray[Any], horizons: NDArray[np.i
             raise DataError(msg)
 
 
-def _column(rows: Predictions, name: str) -> NDArray[Any]:
+def _column(rows: Predictions, name: str) -> AnyArray:
     if name not in rows.columns:
         msg = f"there is no column {name!r} with one value per row"
         raise DataError(msg)
@@ -190,7 +183,7 @@ def _window_metric(metric: Metric[Any], source: Source, run: Run, *, replicates:
 
 
 def _add_up(
-    metrics: Sequence[_WindowMetric], simulation: NullSimulator, groupings: Sequence[NDArray[Any]], run: Run
+    metrics: Sequence[_WindowMetric], simulation: NullSimulator, groupings: Sequence[AnyArray], run: Run
 ) -> list[GroupSums]:
     """Return the sums of metrics by each grouping of the rows, of the data and of replicates."""
     adders = [Adder(each) for each in groupings]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.io.times import Window
 from calcheck.statistics.groups import Means
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    Times = NDArray[Any]
-    Values = NDArray[np.float64]
+from calcheck.typing import AnyArray, Values
 
 DEFAULT_WINDOWS = 20
 MOST_GROUPS = 400  # Maximum number of groups of times whose sums a state keeps if no window is stated
@@ -26,7 +20,7 @@ MOST_GROUPS = 400  # Maximum number of groups of times whose sums a state keeps 
 class GroupSums:
     """Sums of columns over g groups of rows."""
 
-    keys: NDArray[Any]  # (g,), groups in ascending order: starts of windows, or horizons
+    keys: AnyArray  # (g,), groups in ascending order: starts of windows, or horizons
     rows: NDArray[np.int64]  # (g,)
     # For each column of a metric, named `metric.column`, its sums (g, 1 + R): of the data, then of replicates
     sums: Mapping[str, Values]
@@ -40,7 +34,7 @@ class GroupSums:
         keys, rows = (np.concatenate([own, its]) for own, its in ((self.keys, other.keys), (self.rows, other.rows)))
         return GroupSums(keys, rows, sums).merge(keys)
 
-    def merge(self, keys: NDArray[Any]) -> GroupSums:
+    def merge(self, keys: AnyArray) -> GroupSums:
         """Return the sums over larger groups, whose keys are those of each group, (g,)."""
         keys, at = np.unique(keys, return_inverse=True)
         sums = {}
@@ -62,7 +56,7 @@ class Adder:
 
     def __init__(
         self,
-        keys: NDArray[Any],  # (n,), group of each row
+        keys: AnyArray,  # (n,), group of each row
     ) -> None:
         self._keys, self._codes = np.unique(keys, return_inverse=True)
         self._sums: dict[str, list[Values]] = {}
@@ -79,7 +73,7 @@ class Adder:
         return GroupSums(self._keys, counts, {name: np.stack(sums, axis=1) for name, sums in self._sums.items()})
 
 
-def kept_window(stated: str | None, steps: Times) -> Window:
+def kept_window(stated: str | None, steps: AnyArray) -> Window:
     """Return the groups of times whose sums a state keeps: the windows, or by default groups of one or a few times.
 
     Default windows depend on the number of all times, which later rows change. Groups have a power of 2 of times, so
@@ -90,7 +84,7 @@ def kept_window(stated: str | None, steps: Times) -> Window:
     return Window(count=_times_per_group(len(steps))) if stated is None else Window.parse(stated)
 
 
-def shown_window(stated: str | None, steps: Times) -> Window:
+def shown_window(stated: str | None, steps: AnyArray) -> Window:
     """Return the windows of a report: by default whole groups of times, in at most 20 windows."""
     if stated is not None:
         return Window.parse(stated)
@@ -98,7 +92,7 @@ def shown_window(stated: str | None, steps: Times) -> Window:
     return Window(count=-(-len(steps) // (DEFAULT_WINDOWS * per_group)) * per_group)
 
 
-def regroup(sums: GroupSums, window: Window, steps: Times) -> GroupSums:
+def regroup(sums: GroupSums, window: Window, steps: AnyArray) -> GroupSums:
     """Return sums over windows of a number of times, of sums over parts of these."""
     starts = window.starts(steps, "")
     return sums.merge(starts[np.searchsorted(steps, sums.keys)])

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from calcheck.render.document import Block
-
-if TYPE_CHECKING:
-    from calcheck.charts.picture import Picture
-    from calcheck.render.document import Table
+from calcheck.charts.picture import Picture
+from calcheck.render.document import Block, Table
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -12,30 +13,30 @@ from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Axis, Cells, Intervals, Mark, Panel, Picture, Points, Rule
 from calcheck.metrics import METRICS
-from calcheck.region_maps.grid import coverage_limits, histogram_limits, mean_square_limits
+from calcheck.region_maps import grid
+from calcheck.region_maps.grid import (
+    ColumnGroups,
+    GroupSums,
+    RegionMap,
+    SquareSums,
+    coverage_limits,
+    histogram_limits,
+    mean_square_limits,
+)
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
 from calcheck.render.json import fields_of
 from calcheck.render.parts import note_blocks, source
 from calcheck.render.pictures import deviations, histogram_picture, map_picture, metric_picture, predictions_picture
 from calcheck.render.report_document import answer, legend_lines, listed, overview
-from calcheck.studies.page.blocks import Data, Figure, Folded, LinkedMap, Page, Row, Section
+from calcheck.report import Report, Result
+from calcheck.studies.page.blocks import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.charts.picture import Mark
-    from calcheck.region_maps import grid
-    from calcheck.region_maps.grid import ColumnGroups, GroupSums, RegionMap, SquareSums
-    from calcheck.report import Report, Result
     from calcheck.statistics.row_intervals import RowIntervals
-    from calcheck.studies.page.blocks import PageBlock
 
-    Values = NDArray[np.float64]
-
-    Part = Callable[["ModelReport"], Iterator[PageBlock]]
+Part = Callable[["ModelReport"], Iterator[PageBlock]]
 
 
 HEADS = {
@@ -160,13 +161,13 @@ def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:
     return found
 
 
-def _square_limits(squares: SquareSums, n: NDArray[np.intp], confidence: float) -> tuple[Values, Values] | None:
+def _square_limits(squares: SquareSums, n: Indices, confidence: float) -> tuple[Values, Values] | None:
     if squares.expected is None or squares.variance is None:
         return None
     return mean_square_limits(n, squares.expected, squares.variance, confidence)
 
 
-def bins_outside(sums: GroupSums, confidence: float) -> NDArray[np.intp] | None:
+def bins_outside(sums: GroupSums, confidence: float) -> Indices | None:
     """Return the number of bins of the PIT histogram beyond their limits, (g,); None without limits."""
     if sums.pit is None or sums.pit.variance is None:
         return None

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
 from calcheck.render.document import Block, Cell, Column, Details, Document, Legend, Table, row_of
 from calcheck.render.parts import marks_in, note_blocks, source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 NONE = "none"
 BEFORE, AFTER = "before", "after"

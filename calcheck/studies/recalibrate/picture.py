@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.recalibration.recalibration_map import RecalibrationMap
+from calcheck.recalibration.steps import StepCurve
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures import numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.recalibration.recalibration_map import RecalibrationMap
-    from calcheck.recalibration.steps import StepCurve
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 
 def recalibration_picture(report: Report, found: RecalibrationMap) -> Picture:

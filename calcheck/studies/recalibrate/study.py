@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, evaluate, run_settings
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric
 from calcheck.options import option
-from calcheck.predictions import InMemory
-from calcheck.recalibration.choice import cross_validate
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate
 from calcheck.recalibration.features import STD, require_single_target
 from calcheck.recalibration.fits import FitOptions
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, Method, candidates
@@ -28,13 +30,6 @@ from calcheck.recalibration.scores import (
     require_other_rows,
 )
 from calcheck.report import Inference, Report, Result, Skipped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.recalibration.choice import Candidate, CrossValidation
 
 BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"

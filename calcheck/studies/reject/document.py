@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from calcheck.render.cells import (
     interval,
@@ -14,11 +14,7 @@ from calcheck.render.cells import (
 )
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 from calcheck.render.parts import marks_in, note_blocks, source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results
 

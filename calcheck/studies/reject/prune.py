@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.errors import DataError, Message
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.predictions import InMemory
+from calcheck.metrics.base import Metric
+from calcheck.predictions import InMemory, Source
+from calcheck.report import Report, Result
 from calcheck.statistics.moments import uncertainties
 from calcheck.studies.reject.study import PERCENT, ROUNDING, RejectionGrid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-    from calcheck.report import Report, Result
+from calcheck.typing import Indices, Values
 
 TIED = Message(
     "tied-uncertainties",
@@ -61,7 +56,7 @@ def prune(
     )
 
 
-def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDArray[np.intp]]:
+def _kept(std: Values, shares: Values) -> Iterator[Indices]:
     """Yield the remaining rows at each step that removes further rows."""
     largest, before = np.sort(std)[::-1], 0
     for share in shares:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from calcheck.execution.run import Run
 from calcheck.inference.curves import curve_limits
 from calcheck.inference.intervals import percentile
 from calcheck.inference.p_values import p_value
-from calcheck.inference.risk_coverage import RejectionCurves, area
+from calcheck.inference.results import RowResults
+from calcheck.inference.risk_coverage import Curves, MetricRows, RejectionCurves, area
 from calcheck.inference.verdicts import (
     FEW_ROWS,
     NO_BOOTSTRAP,
@@ -26,25 +28,13 @@ from calcheck.inference.verdicts import (
     few_rows,
     statistic_of,
 )
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
-from calcheck.report import Inference, Result
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.moments import uncertainties
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.inference.results import RowResults
-    from calcheck.inference.risk_coverage import Curves, MetricRows
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Input, IntervalKind, Report
-
-    Values = NDArray[np.float64]
-
+from calcheck.typing import AnyArray, Indices, Values
 
 CCE, STD, RANDOM = "cce", "std", "random"
 ERROR_METRICS = ("mae", "rmse", "nll")  # default metrics of retained predictions
@@ -117,7 +107,7 @@ def _column(rows: Predictions, name: str) -> Values:
     return values
 
 
-def _numbers(values: NDArray[Any], name: str) -> Values:
+def _numbers(values: AnyArray, name: str) -> Values:
     """Return a column as numbers, (n,), also of text: files of text store numbers with leading zeros as text."""
     msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"
     if values.dtype.kind not in "biufO":
@@ -236,7 +226,7 @@ class _Study:
     run: Run
 
     @cached_property
-    def retained(self) -> NDArray[np.intp]:
+    def retained(self) -> Indices:
         """Number of retained rows at each step, (s,)."""
         n = len(next(iter(self.criteria.values())))
         return n - np.floor(n * self.shares * (1 + ROUNDING)).astype(np.intp)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
 from calcheck.render.document import Answer, Block, Cell, Column, Document, Emphasis, Legend, Table, row_of
 from calcheck.render.parts import ADJUSTED_LEGEND, adjusted, group_table, note_blocks, source
 from calcheck.render.report_document import ANSWERS, EXPECTED_LEGEND, FINDINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.report import Conclusion, Report, Result
-
+from calcheck.report import Conclusion, Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (

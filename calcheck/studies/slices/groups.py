@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.dependence.clusters import FEWEST, Clusters
 from calcheck.errors import DataError, Message, NumericalError, RefusedError
 from calcheck.evaluation import fitted_metric
+from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.multiplier_null import multiplier_noise
-from calcheck.inference.null_distribution import FittedMetric, SimulatesNull, replicate_values
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator, SimulatesNull, replicate_values
 from calcheck.inference.results import NullDistribution, RowResults
-from calcheck.inference.verdicts import EQUAL, null_statistic_of
-from calcheck.predictions import InMemory
+from calcheck.inference.verdicts import EQUAL, Basis, null_statistic_of
+from calcheck.metrics.base import Metric
+from calcheck.predictions import InMemory, Source
 from calcheck.statistics.groups import Means
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.inference.verdicts import Basis
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-
-    Values = NDArray[np.float64]
-
-    Fitted = FittedMetric[Metric[Any]]
-
-    Statistic = Callable[[Metric[Any], Means], Values]
+Fitted = FittedMetric[Metric[Any]]
+Statistic = Callable[[Metric[Any], Means], Values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +44,7 @@ class FittedRows:
 
 
 def groups_of_fit(
-    found: FittedRows, groups: Sequence[NDArray[np.intp]], simulation: NullSimulator, run: Run, fewest: int
+    found: FittedRows, groups: Sequence[Indices], simulation: NullSimulator, run: Run, fewest: int
 ) -> Iterator[Fitted]:
     """Yield the means by group of a metric that has a value at each input, from one fit to all rows.
 
@@ -96,7 +86,7 @@ class _PointwiseNull:
     at_inputs: Values
     correction: Values
 
-    def means(self, inside: NDArray[np.intp]) -> Values:
+    def means(self, inside: Indices) -> Values:
         """Return the means over some inputs, (1 + R,): of the data, then of the replicates."""
         return np.asarray(self.at_inputs[:, inside].mean(axis=1) + self.correction)
 
@@ -118,7 +108,7 @@ def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _Pointwi
 
 
 def refitted_groups(
-    found: FittedRows, groups: Sequence[NDArray[np.intp]], simulation: NullSimulator, run: Run, fewest: int
+    found: FittedRows, groups: Sequence[Indices], simulation: NullSimulator, run: Run, fewest: int
 ) -> Iterator[Fitted]:
     """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates."""
     quiet = run.quiet()
@@ -135,7 +125,7 @@ def refitted_groups(
         run.progress(f"{found.metric.info.name}: groups", (number + 1) / len(groups))
 
 
-def _refitted(found: FittedRows, group: NDArray[np.intp], run: Run) -> Fitted:
+def _refitted(found: FittedRows, group: Indices, run: Run) -> Fitted:
     metric, source = found.metric, InMemory(found.source.predictions().take(group))
     with np.errstate(all="ignore"):
         fit = metric.fit(source, run)
@@ -159,7 +149,7 @@ def _undefined(found: FittedRows, count: int, reason: str) -> Fitted:
     return FittedMetric(found.metric, None, rows, np.nan, found.basis)
 
 
-def clusters_within(clusters: Clusters, rows: NDArray[np.intp]) -> Clusters | None:
+def clusters_within(clusters: Clusters, rows: Indices) -> Clusters | None:
     """Return the clusters of some of the rows; None if they are fewer than five."""
     label = np.unique(clusters.label[rows], return_inverse=True)[1]
     return Clusters(label, clusters.inflation) if label.max() + 1 >= FEWEST else None
@@ -172,7 +162,7 @@ class DependentGroups:
         self,
         metric: Metric[Any],  # A function of means of columns
         columns: dict[str, Values],  # The columns of the data, (n,) each
-        groups: Sequence[NDArray[np.intp]],  # (m,) each, the rows of each group
+        groups: Sequence[Indices],  # (m,) each, the rows of each group
         clusters: Clusters,  # The clusters of all rows
     ) -> None:
         self.metric, self.groups, self.clusters = metric, groups, clusters
@@ -223,7 +213,7 @@ class DependentGroups:
 
 def dependent_group_values(
     metrics: Sequence[Metric[Any]],
-    groups: Sequence[NDArray[np.intp]],  # (m,) each
+    groups: Sequence[Indices],  # (m,) each
     clusters: Clusters,
     simulation: NullSimulator,
     statistic: Statistic,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +14,17 @@ from calcheck.conclusion import unjudged_conclusion
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.inference.p_values import rejects
+from calcheck.metrics.base import Metric
+from calcheck.predictions import Source
 from calcheck.regions.binning import name_of, values_of, words_of
 from calcheck.regions.maps import region_map
-from calcheck.regions.scan import SCORES, Scan, factor_of_dispersion, p_values_of
+from calcheck.regions.scan import SCORES, Deviations, Region, Scan, factor_of_dispersion, p_values_of
 from calcheck.regions.sentences import describe_faults
-from calcheck.regions.tree import Trees
-from calcheck.report import Conclusion, Finding, Report
+from calcheck.regions.tree import Node, Trees
+from calcheck.report import Conclusion, Curve, Finding, Report, Result
 from calcheck.studies.slices.searched_rows import (
     FoundRegion,
+    RegionSink,
     SearchedRows,
     SearchOptions,
     by_group,
@@ -28,21 +32,7 @@ from calcheck.studies.slices.searched_rows import (
     with_p_values,
 )
 from calcheck.studies.slices.study import group_metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-    from calcheck.regions.scan import Deviations, Region
-    from calcheck.regions.tree import Node
-    from calcheck.report import Curve, Result
-    from calcheck.studies.slices.searched_rows import RegionSink
-
-    Values = NDArray[np.float64]
-
+from calcheck.typing import Mask, Values
 
 NO_FAULT, NOT_JUDGED = "no fault found", "not judged"
 
@@ -118,7 +108,7 @@ class TreeSearch:
         masks, parents = self.trees.masks(self.nodes), {each.parent for each in self.nodes}
         return [self._region(number, masks[number]) for number in range(len(self.nodes)) if number not in parents]
 
-    def _region(self, number: int, mask: NDArray[np.bool_]) -> FoundRegion:
+    def _region(self, number: int, mask: Mask) -> FoundRegion:
         node = self.nodes[number]
         score = int(np.argmax(np.abs(node.deviations)))
         conditions = self.trees.conditions(self.nodes, number)

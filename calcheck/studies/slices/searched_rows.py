@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from calcheck.dependence.notice import noticed_effect
-from calcheck.errors import DataError, OptionError
+from calcheck.core.conditions import Condition
+from calcheck.dependence.notice import DesignEffect, noticed_effect
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.null_distribution import NullSimulator, without_verdict
 from calcheck.inference.p_values import cannot_reject, rejects
 from calcheck.inference.results import IntervalInference
 from calcheck.inference.verdicts import Basis, infer
 from calcheck.io.source import FileSource
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.options import option
-from calcheck.predictions import InMemory
-from calcheck.regions.binning import PREDICTED, label_of, search_columns
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.regions.binning import PREDICTED, Binning, label_of, search_columns
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.scan import SCORES, row_scores
 from calcheck.regions.sentences import describe_faults, filter_options, sentence
 from calcheck.report import Conclusion, Finding, Result, Skipped
 from calcheck.statistics.scores import describe_impossible
+from calcheck.typing import Indices, Values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.conditions import Condition
-    from calcheck.dependence.notice import DesignEffect
-    from calcheck.errors import Message
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.regions.binning import Binning
-
-    RegionSink = Callable[[Predictions, dict[str, NDArray[np.intp]]], None]
+RegionSink = Callable[[Predictions, dict[str, Indices]], None]
 
 
 def conclude_groups(results: Sequence[Result], impossible: Mapping[str, int]) -> Conclusion | None:
@@ -155,7 +145,7 @@ class FoundRegion(NamedTuple):
     """A region that a search found."""
 
     conditions: tuple[Condition, ...]  # Conditions of its rows; none for all rows
-    rows: NDArray[np.intp]  # (m,)
+    rows: Indices  # (m,)
     score: int  # The score that deviates most
     deviation: float  # How far it deviates, with its sign
     p_value: float  # Probability that a perfect model deviates as much anywhere
@@ -266,7 +256,7 @@ class SearchedRows:
         dependent = () if self.noticed is None else (self.noticed.warning("The search for regions"),)
         return (*data_warnings(self.source, self.rows.predictive), *dependent)
 
-    def scores(self, stage: str) -> Iterator[NDArray[np.float64]]:
+    def scores(self, stage: str) -> Iterator[Values]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
         yield row_scores(self.rows)
         for number, replicate in enumerate(self.simulation):
@@ -284,7 +274,7 @@ class SearchedRows:
             "min_rows": self.min_rows,
         }
 
-    def row_columns(self, regions: Sequence[NDArray[np.intp]]) -> dict[str, NDArray[np.intp]]:
+    def row_columns(self, regions: Sequence[Indices]) -> dict[str, Indices]:
         """Return the number of the first region of each row, or 0, and of its cluster of the embedding, (n,) each."""
         numbers = np.zeros(len(self.rows), dtype=np.intp)
         for number, rows in reversed(list(enumerate(regions, 1))):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
+from calcheck.core.conditions import Condition
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
@@ -22,19 +24,19 @@ from calcheck.evaluation import (
 )
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
-from calcheck.inference.null_distribution import NullSimulator, compare_with_null, without_verdict
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator, compare_with_null, without_verdict
 from calcheck.inference.overall_verdict import adjusted_by_family, with_adjusted
 from calcheck.inference.p_values import rejects
-from calcheck.inference.results import IntervalInference, NullDistribution
-from calcheck.inference.verdicts import StatedShape, basis_of, infer, null_statistic_of
+from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
+from calcheck.inference.verdicts import Basis, MetricRows, StatedShape, basis_of, infer, null_statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
-from calcheck.metrics.base import RowMetric, inapplicable_reason
-from calcheck.predictions import InMemory
-from calcheck.regions.binning import PREDICTED, cut_columns, partitions
+from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.regions.binning import PREDICTED, Binning, Cut, cut_columns, partitions
 from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.sentences import filter_options
-from calcheck.report import Report, Result, Skipped
+from calcheck.report import Inference, Report, Result, Skipped, Verdict
 from calcheck.statistics.groups import Means
 from calcheck.statistics.scores import are_impossible
 from calcheck.studies.slices.groups import (
@@ -45,22 +47,7 @@ from calcheck.studies.slices.groups import (
     refitted_groups,
 )
 from calcheck.studies.slices.searched_rows import conclude_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from calcheck.core.conditions import Condition
-    from calcheck.inference.null_distribution import FittedMetric
-    from calcheck.inference.results import RowResults
-    from calcheck.inference.verdicts import Basis, MetricRows
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.regions.binning import Binning, Cut
-    from calcheck.report import Inference, Verdict
-
-    Values = NDArray[np.float64]
+from calcheck.typing import Indices, Values
 
 GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
 FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
@@ -103,7 +90,7 @@ class _Group:
     place: int
     conditions: tuple[Condition, ...]
     label: str
-    rows: NDArray[np.intp]
+    rows: Indices
 
     @property
     def slice(self) -> dict[str, Any]:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import OptionError, with_suggestion
-from calcheck.options import options_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calcheck.metrics.base import Metric
-    from calcheck.options import Option
+from calcheck.metrics.base import Metric
+from calcheck.options import Option, options_of
 
 SUBSAMPLE = "subsample"
 TIE = "+"  # Joins the names of options that are varied together

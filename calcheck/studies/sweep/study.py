@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,27 +14,19 @@ from calcheck.details import Details, select_details
 from calcheck.errors import DataError, Message, NumericalError, RefusedError
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.results import RowResults
 from calcheck.inference.verdicts import statistic_of
-from calcheck.metrics.base import Conditional, SharesFit, inapplicable_reason
+from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
 from calcheck.models.alignment import Model, align_models, grid_of, incomparable_reason, require_grid
 from calcheck.models.comparison import comparison_input, kendall, ranks, score
-from calcheck.models.two_samples import GRID
-from calcheck.predictions import InMemory
+from calcheck.models.two_samples import GRID, PooledSamples
+from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.studies.sweep.settings import points
+from calcheck.studies.sweep.settings import SweepPoint, SweptSetting, points
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from calcheck.inference.results import RowResults
-    from calcheck.metrics.base import Metric
-    from calcheck.models.two_samples import PooledSamples
-    from calcheck.predictions import Predictions, Source
-    from calcheck.studies.sweep.settings import SweepPoint, SweptSetting
-
-    AnyMetric = Metric[Any]
-    Ranking = list[int | None]
+AnyMetric = Metric[Any]
+Ranking = list[int | None]
 
 REPEATS = 5  # default number of random subsets per size
 MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists

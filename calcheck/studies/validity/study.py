@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,20 +17,15 @@ from calcheck.execution.run import RandomStream, Run, silent
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.intervals import acceleration, bca, clopper_pearson
 from calcheck.inference.verdicts import statistic_of
+from calcheck.metrics.base import Metric
 from calcheck.options import require_count_option
-from calcheck.predictions import InMemory, Predictions
+from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Result
+from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-
-    Values = NDArray[np.float64]
 
 ROWS, MOST_ROWS = 5_000, 10_000_000  # Default and maximum number of rows of a data set
 NU = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # Default degrees of freedom of the uncertainties
@@ -145,7 +141,7 @@ def _results(metrics: Sequence[Metric[Any]], tails: Tails, data_sets: DataSets, 
     ]
 
 
-def _contained(metrics: Sequence[Metric[Any]], rows: Predictions, run: Run, number: int) -> NDArray[np.bool_]:
+def _contained(metrics: Sequence[Metric[Any]], rows: Predictions, run: Run, number: int) -> Mask:
     """Return whether the interval of each metric contains the value of a right model."""
     source = InMemory(rows)
     found = [metric.evaluate(metric.fit(source, run), source, run) for metric in metrics]

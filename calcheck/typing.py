@@ -1,0 +1,20 @@
+"""Types of arrays, by the names that all modules use; at run time they are Any, and NumPy is not imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Values: TypeAlias = NDArray[np.float64]
+    Floats: TypeAlias = NDArray[np.floating[Any]]
+    Indices: TypeAlias = NDArray[np.intp]
+    Mask: TypeAlias = NDArray[np.bool_]
+    AnyArray: TypeAlias = NDArray[Any]
+else:
+    Values = Floats = Indices = Mask = AnyArray = Any
+
+Array: TypeAlias = Any
+"""An array of any library; the array API standard does not define a type yet."""
