@@ -8,18 +8,18 @@ from calcheck.core.lazy_attributes import lazy_attributes
 from calcheck.core.version import __version__
 
 if TYPE_CHECKING:
+    from calcheck.api.arguments import metric
     from calcheck.api.functions import (
         compare,
         compare_samples,
         evaluate,
-        metric,
-        monitor,
-        recalibrate,
         reject,
         slices,
         sweep,
     )
     from calcheck.api.interactive import InteractiveReport
+    from calcheck.api.monitoring import monitor
+    from calcheck.api.recalibration import recalibrate
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.io import read
     from calcheck.metrics import METRICS
@@ -68,10 +68,10 @@ __getattr__ = lazy_attributes(
         "compare": "calcheck.api.functions",
         "compare_samples": "calcheck.api.functions",
         "evaluate": "calcheck.api.functions",
-        "metric": "calcheck.api.functions",
-        "monitor": "calcheck.api.functions",
+        "metric": "calcheck.api.arguments",
+        "monitor": "calcheck.api.monitoring",
         "read": "calcheck.io",
-        "recalibrate": "calcheck.api.functions",
+        "recalibrate": "calcheck.api.recalibration",
         "reject": "calcheck.api.functions",
         "slices": "calcheck.api.functions",
         "sweep": "calcheck.api.functions",

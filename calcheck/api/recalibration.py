@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
+from calcheck.api.arguments import (
+    Data,
+    Metrics,
+    RecalibrationArguments,
+    checked,
+    listed,
+    new_rows,
+    open_source,
+    parsed,
+    require_known,
+)
 from calcheck.api.interactive import InteractiveReport
+from calcheck.errors import keyword_messages
 from calcheck.io import read
 from calcheck.io.source import FileSource
+from calcheck.options import options_of
 from calcheck.predictions import Predictions, Source
+from calcheck.recalibration.methods import AUTO
 from calcheck.recalibration.recalibration_map import RecalibrationMap
 from calcheck.report import Report
 from calcheck.storage.report_json import write_map
 from calcheck.storage.writers import canonical_columns
+from calcheck.studies.recalibrate import study as recalibration
 from calcheck.studies.recalibrate.document import recalibration_document
+from calcheck.studies.recalibrate.study import RecalibrationOptions, judges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,3 +113,77 @@ class Recalibration(InteractiveReport):
     def save(self, path: str) -> None:
         """Write the correction as JSON, for ``calcheck recalibrate --map``; an existing file is replaced."""
         write_map(self.map, str(path))
+
+
+@keyword_messages()
+def recalibrate(
+    data: Data = None,
+    method: str = AUTO,
+    *,
+    to: Data = None,
+    metrics: Metrics | None = None,
+    **options: Unpack[RecalibrationArguments],
+) -> Recalibration:
+    """Return a correction of the uncertainties, chosen by cross-validation, with metrics before and after.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`, to which the correction is fitted.
+    method : str
+        ``"auto"``, or a method: ``"scale"``, ``"shift-scale"``, ``"bias"``, ``"local"``, ``"isotonic-variance"``,
+        ``"bvs"``, ``"beta"``, ``"pit"``, ``"conformal"``, or steps in order, joined by ``+``: ``"bias+local+pit"``.
+    to : path, DataFrame, table, Source or Predictions, optional
+        Other predictions with targets, which are judged before and after as well.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics before and after.
+    by : str or sequence of str
+        Columns, and ``"std"`` for the predicted uncertainty, on which ``bias`` and ``local`` depend.
+    folds : int
+        Number of folds, from 2 to 100.
+    cluster, time : str, optional
+        Column whose groups stay in one fold, or by which folds are blocks of time.
+    block : int
+        Number of consecutive times that depend on each other; of rows without ``time``, whose folds are blocks of rows.
+    score : str
+        ``"crps"``, ``"nll"`` or ``"interval"``, by which methods are compared.
+    bins : int
+        Number of bins of ``bvs``.
+    levels : sequence of float
+        Levels of the intervals that ``conformal`` makes of distributions, in (0, 1).
+    relative : bool
+        Whether conformal scores are relative to the widths of intervals.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    Recalibration
+        A report with ``apply``, which corrects other predictions, ``save``, and ``table``, the scores of the methods.
+
+    Raises
+    ------
+    DataError
+        There are too few rows, the method does not apply, or ``to`` has rows of ``data``.
+    OptionError
+        A keyword has an invalid value.
+
+    Examples
+    --------
+    >>> found = recalibrate("examples/diabetes.parquet", "scale", metrics="zms", replicates=0)
+    >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
+    (('uncertainties × 0.9923',), [0.985, 1.002])
+    """
+    require_known(options, RecalibrationArguments)
+    declared = {each.field: each for each in options_of(RecalibrationOptions)}
+    given = {"method": method, **{name: value for name, value in options.items() if name in declared}}
+    given |= {name: listed(value) for name, value in given.items() if declared[name].listed}
+    settings = RecalibrationOptions(**{name: checked(declared[name], value, name) for name, value in given.items()})
+    further = {name: value for name, value in options.items() if name not in declared}
+    chosen, run, columns = parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
+    run = replace(run, dependence=settings.dependence)
+    source = open_source(data, columns, chosen, also=settings.columns, dependence=settings.dependence.columns)
+    other = None if to is None else new_rows(to, source, settings.columns)
+    with source.error_names():
+        report, found = recalibration.recalibrate(source, options=settings, other=other, metrics=chosen, run=run)
+    return Recalibration.from_study(report, found, source)

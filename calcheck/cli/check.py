@@ -29,16 +29,9 @@ from calcheck.cli.common import (
     select_metrics,
     weigh,
 )
-from calcheck.cli.options import (
-    AgainstOptions,
-    GateReportOptions,
-    GroupOptions,
-    RefitOptions,
-    RowOptions,
-    RuleOptions,
-    SummaryOptions,
-)
+from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
 from calcheck.cli.settings import Config, Settings
+from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, MissingFileError, OptionError
 from calcheck.execution.run import Run

@@ -20,13 +20,13 @@ from calcheck.cli.options import (
     NullOptions,
     PageOptions,
     PrintedReportOptions,
-    RefitOptions,
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
     WeightOptions,
 )
 from calcheck.cli.settings import Settings
+from calcheck.cli.study_options import RefitOptions
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.execution.run import RowDependence, Run

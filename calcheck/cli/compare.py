@@ -32,14 +32,8 @@ from calcheck.cli.common import (
     select_metrics,
     weigh_applicable,
 )
-from calcheck.cli.options import (
-    ComparedNullOptions,
-    ComparisonOptions,
-    DiffReportOptions,
-    PlotOptions,
-    ReportOptions,
-    TrendOptions,
-)
+from calcheck.cli.options import ComparedNullOptions, DiffReportOptions, PlotOptions, ReportOptions
+from calcheck.cli.study_options import ComparisonOptions, TrendOptions
 from calcheck.cli.trials import TRIALS, with_trials
 from calcheck.cli.typer_bridge import argument, build, is_excluded, make_command, parameters
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion

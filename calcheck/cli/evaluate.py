@@ -28,17 +28,9 @@ from calcheck.cli.common import (
     weigh_applicable,
 )
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.options import (
-    BriefOptions,
-    GroupOptions,
-    MetricSelectionOptions,
-    PlotOptions,
-    PointwiseOptions,
-    PruneOptions,
-    RefitOptions,
-    RowOptions,
-)
+from calcheck.cli.options import BriefOptions, MetricSelectionOptions, PlotOptions, PointwiseOptions, RowOptions
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
+from calcheck.cli.study_options import GroupOptions, PruneOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.evaluation import Sink

@@ -19,7 +19,8 @@ from calcheck.cli.common import (
     open_source,
     run_context,
 )
-from calcheck.cli.options import CorrectionOptions, PlotOptions, PrintedReportOptions
+from calcheck.cli.options import PlotOptions, PrintedReportOptions
+from calcheck.cli.study_options import CorrectionOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.io.columns.options import ColumnOptions

@@ -21,8 +21,9 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions
+from calcheck.cli.options import OtherInputsOptions, PlotOptions
 from calcheck.cli.settings import Settings
+from calcheck.cli.study_options import RejectOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
 

@@ -27,7 +27,8 @@ from calcheck.cli.common import (
     weigh,
 )
 from calcheck.cli.next_commands import slice_commands
-from calcheck.cli.options import PlotOptions, PointwiseOptions, RefitOptions, SliceOptions
+from calcheck.cli.options import PlotOptions, PointwiseOptions
+from calcheck.cli.study_options import RefitOptions, SliceOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.execution.run import Run

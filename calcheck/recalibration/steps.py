@@ -27,7 +27,7 @@ Loss = Callable[[Values, Values], Values]
 RIDGES = (1e-8, 0.3, 3.0, 30.0, 300.0, 3000.0)  # In numbers of rows: the weight of a coefficient of 0
 INNER_FOLDS = 5
 MAX_STEPS = 100
-LARGEST_LOG_FACTOR = 8.0  # Maximum |log of a variance factor|
+LARGEST_LOG = 8.0  # Maximum |log of a variance factor|
 CONVERGED = 1e-16  # Decrement of the loss per row; the next step would be about its square
 MAX_HALVINGS = 60
 LOSS_ROUNDING = 1e-14
@@ -73,7 +73,7 @@ def _descend(design: Values, squares: Values, penalty: Values, start: Values, st
 
 def gamma_loss(log_variance: Values, squares: Values) -> Values:
     """Return the negative log-likelihoods of normal errors, up to a constant, (n,)."""
-    clipped = np.clip(log_variance, -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR)
+    clipped = np.clip(log_variance, -LARGEST_LOG, LARGEST_LOG)
     return np.asarray((clipped + squares * np.exp(-clipped)) / 2)
 
 
@@ -290,7 +290,7 @@ class Local(_Regression):
     kind: Literal["local"] = "local"
 
     def corrected(self, rows: Predictions) -> Predictive:
-        factor = np.exp(np.clip(self._predicted(rows), -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR) / 2)
+        factor = np.exp(np.clip(self._predicted(rows), -LARGEST_LOG, LARGEST_LOG) / 2)
         return rows.distributions().load().rescale(np.zeros(len(rows)), factor)
 
     def describe(self) -> str:
@@ -305,7 +305,7 @@ class Local(_Regression):
                 name,
                 "factor of uncertainties",
                 values,
-                np.exp(np.clip(log_variance, -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR) / 2),
+                np.exp(np.clip(log_variance, -LARGEST_LOG, LARGEST_LOG) / 2),
                 1.0,
             )
             for name, values, log_variance in self._partial()

@@ -1,0 +1,404 @@
+"""Metrics and keywords of the functions for Python: their types, their checks, and what they open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from calcheck import evaluation
+from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
+from calcheck.execution.backend import Precision
+from calcheck.execution.run import RowDependence, Run, parse_memory
+from calcheck.io import read
+from calcheck.io.arguments import ColumnArguments, levels_of
+from calcheck.io.arrays import matrix_of
+from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
+from calcheck.io.frames import TableInMemory, is_table
+from calcheck.io.source import FileSource
+from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
+from calcheck.metrics._weights import weighted, weighted_forms
+from calcheck.metrics.base import Metric, with_level
+from calcheck.models.alignment import Model
+from calcheck.options import Option, options_of
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.render.cells import skip_reasons
+from calcheck.report import Report, Skipped
+from calcheck.studies.sweep.settings import SweptSetting, from_values
+
+AnyMetric: TypeAlias = Metric[Any]
+Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
+Data: TypeAlias = Any
+"""What calcheck.read takes, what it returns, or Predictions."""
+
+
+class RunArguments(TypedDict, total=False):
+    """Keywords for a run: fields of Run."""
+
+    seed: int
+    device: str | None
+    precision: Precision
+    memory: str | int
+    confidence: float
+    resamples: int | None
+    replicates: int | None
+    fdr: float
+
+
+SETTINGS = {
+    option.field: option
+    for option in (
+        Option("seed", int, 0),
+        Option("precision", Precision, "float64"),
+        Option("memory", int, 0),
+        Option("confidence", float, 0.95),
+        Option("resamples", int, None),
+        Option("replicates", int, None),
+        Option("fdr", float, 0.05),
+    )
+}
+"""Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
+
+DEPENDENCE = {option.field: option for option in options_of(RowDependence)}
+"""Keywords that state which rows depend on each other."""
+
+
+class Options(RunArguments, ColumnArguments, total=False):
+    """Keywords for a run, and for reading."""
+
+
+class DependentOptions(Options, total=False):
+    """Keywords for dependent rows, a run, and reading."""
+
+    cluster: str | None
+    block: int | None
+    time: str | None
+
+
+class WeightedOptions(DependentOptions, total=False):
+    """Keywords for sampling weights, dependent rows, a run, and reading."""
+
+    weights: str | None
+
+
+class RecalibrationArguments(Options, total=False):
+    """Keywords for a recalibration, a run, and reading."""
+
+    by: str | Sequence[str]
+    folds: int
+    cluster: str | None
+    block: int | None
+    time: str | None
+    score: Literal["crps", "nll", "interval"]
+    bins: int
+    levels: Sequence[float]
+    relative: bool
+
+
+class MonitorArguments(Options, total=False):
+    """Keywords for a monitored model, a run, and reading."""
+
+    window: str | int | None
+    horizon: str | int | None
+    alarm_level: float
+
+
+class SearchArguments(WeightedOptions, total=False):
+    """Keywords for a search of regions, a run, and reading."""
+
+    columns: str | Sequence[str] | None
+    bins: int
+    embedding_clusters: int
+    min_rows: int | None
+    most: int
+    depth: int | None
+    refit: bool
+
+
+@keyword_messages()
+def metric(name: str, /, **options: Any) -> AnyMetric:
+    """Return a metric with options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the metric or its alias, as listed by ``calcheck metrics``.
+    **options
+        Options of its command: ``lambda_`` or ``lambda`` for ``--lambda``, ``gamma_x`` for ``--gamma-x``.
+
+    Returns
+    -------
+    Metric
+        A metric for :func:`evaluate` and the other functions.
+
+    Raises
+    ------
+    OptionError
+        There is no such metric or option, or a value is invalid.
+
+    Examples
+    --------
+    >>> metric("width", level=0.9).options()
+    {'level': 0.9}
+    """
+    chosen = (METRICS | TWO_SAMPLE_METRICS).named(canonical_name(name))
+    known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
+    if unknown := [option for option in options if option not in known]:
+        names = ", ".join(option.field for option in options_of(chosen)) or "none"
+        msg = with_suggestion(f"{name} has no option {unknown[0]!r} (options: {names})", unknown[0], known)
+        raise OptionError(msg)
+    given = {known[key]: value for key, value in options.items()}
+    return chosen(**{each.field: checked(each, value, f"{name}: {each.field}") for each, value in given.items()})
+
+
+def parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
+    """Return the metrics, the settings of the run and the keywords of reading."""
+    columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+    levels = levels_of(columns.get("level"))
+    return [with_level(each, levels) for each in _selected(metrics)], make_run(options), columns
+
+
+def _selected(metrics: Metrics | None) -> list[AnyMetric]:
+    """Return metrics by name or with options; the default metrics for None."""
+    if metrics is None:
+        return [metric(name) for name in DEFAULT_METRICS]
+    chosen = [named_metric(each) for each in listed(metrics)]
+    if not chosen:
+        msg = "there are no metrics to compute. Name at least one, or omit metrics for all that apply"
+        raise OptionError(msg)
+    for each in chosen:
+        if each.info.name in TWO_SAMPLE_METRICS:
+            msg = f"{each.info.name} compares two samples, without predictions: use calcheck.compare_samples"
+            raise OptionError(msg)
+    return chosen
+
+
+def named_metric(value: Any) -> AnyMetric:
+    """Return a metric by its name or with options."""
+    if isinstance(value, str):
+        return metric(value)
+    if not isinstance(value, Metric):
+        msg = f"metrics are names or calcheck.metric(name, …), got {value!r}"
+        raise OptionError(msg)
+    return value
+
+
+def listed_criteria(criteria: Any) -> list[str] | None:
+    """Return the names of criteria; None for the default."""
+    if criteria is None:
+        return None
+    names = listed(criteria)
+    if not all(isinstance(each, str) for each in names):
+        msg = f"criteria are cce, std, random or names of columns, got {criteria!r}"
+        raise OptionError(msg)
+    return names
+
+
+def listed(value: Any) -> list[Any]:
+    """Return the items of a list or another iterable, or a single value as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def checked(option: Option, value: Any, name: str) -> Any:
+    """Return a value of an option, with its type checked; None if that is the default."""
+    if value is None and option.default is None:
+        return None
+    value = _plain(value)
+    return option.take(list(map(_plain, value)) if isinstance(value, list | tuple) else value, name)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as one of Python, and an array as a list."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
+    """Raise unless all keywords are declared."""
+    known = list(declared.__annotations__)
+    if unknown := [name for name in options if name not in known]:
+        msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
+        raise OptionError(msg)
+
+
+def make_run(options: Options) -> Run:
+    """Return the settings of a run."""
+    require_known(options, Options)
+    return Run(
+        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
+    )
+
+
+def _parsed_dependent(
+    metrics: Metrics | None, options: DependentOptions
+) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
+    """Return the metrics, the settings of the run with the dependence of rows, and the keywords of reading."""
+    stated = {name: checked(DEPENDENCE[name], value, name) for name, value in options.items() if name in DEPENDENCE}
+    further = {name: value for name, value in options.items() if name not in DEPENDENCE}
+    chosen, run, columns = parsed(metrics, further)  # type: ignore[arg-type]
+    return chosen, replace(run, dependence=RowDependence(**stated)), columns
+
+
+def parsed_weighted(
+    metrics: Metrics | None, options: WeightedOptions, unweighted: Mapping[str, bool] | None = None
+) -> tuple[list[AnyMetric], list[Skipped], Run, dict[str, Any]]:
+    """Return the metrics with their weights, those without a weighted form, the run, and the keywords of reading."""
+    require_known(options, WeightedOptions)
+    weights = checked(Option("weights", str, None), options.pop("weights", None), "weights")
+    chosen, run, columns = _parsed_dependent(metrics, options)
+    if weights is None:
+        return chosen, [], run, columns
+    stated = {name: getattr(run.dependence, name) is not None for name in DEPENDENCE}
+    for name, given in {**stated, **(unweighted or {})}.items():
+        if given:
+            msg = f"{name} does not apply to weighted means (weights): pass only one of them"
+            raise OptionError(msg)
+    if metrics is None:
+        return *weighted_forms(chosen, weights), run, columns
+    return [weighted(each, weights) for each in chosen], [], run, columns
+
+
+def _setting(name: str, value: Any) -> Any:
+    """Return a setting of a run, with its type checked."""
+    if name == "memory" and isinstance(value, str):
+        return parse_memory(value)
+    return checked(SETTINGS[name], value, name) if name in SETTINGS else value
+
+
+def checked_count(name: str, value: Any) -> int:
+    """Return a number of rows or permutations, an integer >= 0."""
+    count: int = checked(Option(name, int, 0), value, name)
+    if count < 0:
+        msg = f"{name} must be >= 0, got {count}"
+        raise OptionError(msg)
+    return count
+
+
+def sample_source(data: Data, columns: dict[str, Any]) -> Source:
+    """Return the source of a sample, which needs no predictions."""
+    source = open_source(data, columns, [])
+    return replace(source, contents="sample") if isinstance(source, FileSource) else source
+
+
+def open_source(
+    data: Data,
+    columns: dict[str, Any],
+    metrics: Sequence[AnyMetric],
+    also: Sequence[str] = (),
+    *,
+    dependence: Sequence[str] = (),
+    narrow: bool = False,
+    inputs: bool = False,
+) -> Source:
+    """Return the source of data, with the columns that metrics need; all scalar columns if ``narrow``.
+
+    Columns of times or clusters have no other role: they are no targets unless a keyword names them.
+    """
+    if isinstance(data, (Source, Predictions)) and columns:
+        msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
+        raise OptionError(msg)
+    source = InMemory(data) if isinstance(data, Predictions) else data
+    source = source if isinstance(source, Source) else read(source, **columns)
+    if not isinstance(source, FileSource):
+        return source
+    source = replace(source, dependence=tuple(dependence))
+    return evaluation.with_needed_columns(source, metrics, narrow=narrow, also=also, inputs=inputs)
+
+
+def are_datasets(models: Any) -> bool:
+    """Return whether the values of a mapping are data sets, which are mappings of models, and no models."""
+    if not isinstance(models, Mapping):
+        return False
+    found = {str(name): each for name, each in models.items() if _is_dataset(each)}
+    others = [name for name, each in models.items() if not _is_dataset(each)]
+    if found and others:
+        msg = (
+            f"{next(iter(found))!r} holds models, and {others[0]!r} is a model: pass models, {{'a': frame}}, or data"
+            " sets of models, {'boston': {'a': frame}}"
+        )
+        raise OptionError(msg)
+    for dataset, own in found.items():
+        if nested := [name for name, each in own.items() if _is_dataset(each)]:
+            msg = f"{nested[0]!r} of {dataset!r} holds models: data sets hold models, and no further data sets"
+            raise OptionError(msg)
+    if found and len(found) < len(models):
+        msg = f"data sets need different names, got {', '.join(map(repr, models))}"
+        raise OptionError(msg)
+    return bool(found)
+
+
+def _is_dataset(value: Any) -> bool:
+    """Return whether a value is a mapping of models, and not one of columns, which is a model."""
+    return isinstance(value, Mapping) and all(map(_is_model, value.values()))
+
+
+def _is_model(value: Any) -> bool:
+    """Return whether a value is a file, a source, a mapping or a table, and not a column with Arrow's interface."""
+    known = (str, PathLike, Source, Predictions, Mapping)
+    return isinstance(value, known) or (is_table(value) and (hasattr(value, "columns") or hasattr(value, "schema")))
+
+
+def named_models(
+    data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any], dependence: Sequence[str] = ()
+) -> list[Model]:
+    """Return models by name, with columns of times or clusters."""
+    if not isinstance(data, Mapping):
+        msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
+        raise OptionError(msg)
+    return [
+        Model.from_source(str(name), open_source(each, columns, metrics, dependence, dependence=dependence))
+        for name, each in data.items()
+    ]
+
+
+def varied_settings(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
+    """Return the settings of a sweep."""
+    if not isinstance(vary, Mapping):
+        msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
+        raise OptionError(msg)
+    return [from_values(name, values, metric) for name, values in vary.items()]
+
+
+def require_conditional(metrics: Sequence[AnyMetric]) -> None:
+    """Raise unless one of the metrics is evaluated at inputs."""
+    if not any(metric.info.conditional for metric in metrics):
+        names = ", ".join(metric.info.name for metric in metrics)
+        msg = f"at is for conditional metrics, such as cce, and there is none among {names}: omit at, or add cce"
+        raise OptionError(msg)
+
+
+def evaluation_points(at: Data, source: Source) -> Source:
+    """Return the source of evaluation points: the inputs of another file, table or array."""
+    if isinstance(at, (Source, Predictions)):
+        return at if isinstance(at, Source) else InMemory(at)
+    if not isinstance(source, FileSource):
+        return InMemory(Predictions(x=matrix_of(at, "at")))
+    if isinstance(at, (str, PathLike)):
+        return read_inputs(str(at), source, narrow=False)
+    if is_table(at):
+        return inputs_like(source, TableInMemory.from_data(at, {}))
+    matrix, names = matrix_of(at, "at"), source.options.input_names
+    if matrix.shape[1:] == (len(names),):
+        columns = {name: matrix[:, place] for place, name in enumerate(names)}
+    else:
+        columns = {source.options.inputs or source.options.embedding or "embedding": at}
+    return inputs_like(source, TableInMemory.from_data(None, columns))
+
+
+def new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
+    """Return the source of other predictions, which are in the columns of the first source."""
+    if isinstance(new, Predictions) or (isinstance(new, Source) and not isinstance(new, FileSource)):
+        return InMemory(new) if isinstance(new, Predictions) else new
+    if isinstance(new, FileSource) or not isinstance(source, FileSource):
+        return replace(new if isinstance(new, FileSource) else read(new), also=also)
+    if isinstance(new, (str, PathLike)):
+        return read_evaluation_points(str(new), source, also=also)
+    return replace(source, file=read(new).file, also=also)
+
+
+def require_results(report: Report) -> Report:
+    """Return a report that has results."""
+    if not report.results:
+        msg = f"no metric applies. {skip_reasons(report)}"
+        raise DataError(msg)
+    return report

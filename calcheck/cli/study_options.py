@@ -1,0 +1,213 @@
+"""Options of single studies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from calcheck.cli.options import DISCRETISE, MAX_SUBSETS, OVERWRITTEN
+from calcheck.errors import OptionError
+from calcheck.options import option, require_count_option
+
+
+@dataclass(frozen=True)
+class CorrectionOptions:
+    """Options for the files of ``calcheck recalibrate``."""
+
+    to: str | None = option(
+        None,
+        "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
+        "judged before and after.",
+        metavar="FILE",
+    )
+    corrected: str | None = option(
+        None,
+        "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
+    )
+    save_map: str | None = option(
+        None, "Write the fitted correction, to be applied later with --map.", metavar="MAP.json", by_hand=OVERWRITTEN
+    )
+    map: str | None = option(
+        None, "Apply a stored correction to FILE, instead of fitting one.", metavar="MAP.json", by_hand="a fitted file"
+    )
+
+    def __post_init__(self) -> None:
+        if self.map is not None and (self.to is not None or self.save_map is not None):
+            other = "--to" if self.to is not None else "--save-map"
+            msg = f"--map applies a stored correction, and {other} needs a new one: pass only one of them"
+            raise OptionError(msg)
+        if self.corrected is not None and self.map is None and self.to is None:
+            msg = (
+                "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
+                " correction with --save-map and apply it with --map"
+            )
+            raise OptionError(msg)
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """Options for the comparison of models."""
+
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics to compute, e.g. zms,rce. Default: all that apply to every file, without parts of pit and scores.",
+        metavar="NAMES",
+    )
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
+    by_folder: bool = option(
+        default=False,
+        text="The files are named DATASET/MODEL: compare the models on several data sets, side by side. Each folder"
+        " has a file for every model.",
+    )
+    permutations: int | None = option(
+        None,
+        "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
+        " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
+    )
+    discretise: bool = option(default=False, text=DISCRETISE)
+
+
+@dataclass(frozen=True)
+class PruneOptions:
+    """Options for the removal of rows with large uncertainties."""
+
+    metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
+    max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
+    step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
+
+
+@dataclass(frozen=True)
+class TrendOptions:
+    """Options for a series of files."""
+
+    metrics: tuple[str, ...] | None = option(
+        None, "Metrics to compute, e.g. cce,ece,crps. Default: all that apply to the first file.", metavar="NAMES"
+    )
+    at: tuple[float, ...] | None = option(
+        None, "Positions of the files, such as the strength of a disturbance. Default: 0,1,2,…."
+    )
+    discretise: bool = option(default=False, text=DISCRETISE)
+
+
+@dataclass(frozen=True)
+class ValidityOptions:
+    """Options for simulated data sets of right models."""
+
+    metrics: tuple[str, ...] = option(
+        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
+    )
+    nu: tuple[float, ...] | None = option(
+        None,
+        "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
+        "Default: 2,3,4,6,10,20.",
+    )
+    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
+    sets: int = option(1000, "Number of data sets.")
+    error_dist: Literal["normal", "t6"] = option(
+        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
+    )
+    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
+    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
+
+
+@dataclass(frozen=True)
+class RejectOptions:
+    """Options for the rejection of predictions."""
+
+    criteria: tuple[str, ...] | None = option(
+        None,
+        "Criteria: predictions with the largest values are rejected first. cce, std, random, or numeric columns. "
+        "Default: std, random, and cce if there are inputs.",
+        metavar="NAMES",
+    )
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Error metrics, which must be means over rows. Default: mae, rmse, and nll if it applies.",
+        metavar="NAMES",
+    )
+    step: float = option(10.0, "Step size of the rejected fraction, in percent of the rows.")
+    max_percent: float = option(90.0, "Maximum percentage of the rows to reject.")
+    coverage: float | None = option(
+        None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
+    )
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Options for groups of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Compare groups of the rows, as calcheck slices does: sex,region or age:5. Default: all rows together.",
+        metavar="COLUMNS",
+    )
+
+
+@dataclass(frozen=True)
+class RefitOptions:
+    """Option for metrics of groups that are no means over rows."""
+
+    refit: bool = option(
+        default=False,
+        text="With --by, compute metrics that are no means over rows, such as cce and ence, on the rows of each group"
+        " alone. Default: cce has one fit to all rows, whose values are averaged in each group.",
+    )
+
+
+@dataclass(frozen=True)
+class SliceOptions:
+    """Options for slices of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Columns that form groups, and their combinations: sex,region. Numbers are cut into quantile bins, age:5, or at"
+        " edges, age:30/50/70; dates by period, date:month. mean and std are the predicted ones. Default: regions are"
+        " searched.",
+        metavar="COLUMNS",
+    )
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics by group, which must be means over rows, or cce, unless --refit; or metrics that describe regions. "
+        "Default: bias, pit-dispersion, coverage and zms.",
+        metavar="NAMES",
+    )
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Options for a sweep over settings."""
+
+    vary: tuple[str, ...] = option(
+        (),
+        "Setting to vary and its values, e.g. draws=1,2,5, or a log-spaced range of 7 values, lambda=0.001..1, or of 4 "
+        "values, gamma-y=0.1..10:4. NAME is an option of the metric, or subsample for random subsets of the rows, "
+        "subsample=25%,50%,500. May be repeated.",
+        metavar="NAME=VALUES",
+        repeated=True,
+    )
+    metric: str = option("cce", "Metric to compute.", metavar="NAME")
+    all_combinations: bool = option(
+        default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
+    )
+    subsets: int = option(5, "Number of random subsets per size.")
+    two_samples: bool = option(
+        default=False,
+        text="For --metric jmmd, cmmd or fid: the two files are samples, of data and of draws of a model, whose "
+        "inputs may differ, as for calcheck jmmd DATA MODEL. Without it, files are models on the same rows. mcmd "
+        "and mmd always compare two samples.",
+    )
+    grid: int | None = option(
+        None, "Number of evaluation points for --metric mcmd, as for calcheck mcmd. Default: 200 for one input column."
+    )
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
+
+    def __post_init__(self) -> None:
+        require_count_option("subsets", self.subsets, MAX_SUBSETS)
