@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.dependence.clusters import Clusters
 from calcheck.dependence.columns import find_clusters
 from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
-from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.curves import CurveBands, curves_at_inputs
@@ -33,12 +31,16 @@ from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdic
 from calcheck.inference.p_values import pointwise_p_values
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.inference.verdicts import Basis, StatedShape, basis_of, infer, null_statistic_of, statistic_of
-from calcheck.io.source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
-from calcheck.typing import AnyArray, Indices
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.distributions import Predictive
+    from calcheck.io.source import FileSource
+    from calcheck.typing import AnyArray, Indices
 
 Sink = Callable[[Metric[Any], Predictions, RowResults], None]
 Referred = Callable[[Metric[Any], RowResults], bool]

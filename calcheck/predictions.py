@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from calcheck.core.lazy_inputs import Inputs, LazyInputs, load, take
 from calcheck.core.validation import concat_columns, require_moderate
-from calcheck.distributions import Predictive
 from calcheck.distributions.base import REPEATED
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.report import Input
-from calcheck.typing import AnyArray, Floats, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.typing import AnyArray, Floats, Indices, Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from calcheck.errors import Message
+if TYPE_CHECKING:
+    from calcheck.errors import Message
 
 SCHEMA_VERSION = 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from calcheck import evaluation
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
@@ -24,8 +24,10 @@ from calcheck.models.alignment import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.cells import skip_reasons
-from calcheck.report import Report, Skipped
 from calcheck.studies.sweep.settings import SweptSetting, from_values
+
+if TYPE_CHECKING:
+    from calcheck.report import Report, Skipped
 
 AnyMetric: TypeAlias = Metric[Any]
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"

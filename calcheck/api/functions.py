@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from calcheck import evaluation
 from calcheck.api.arguments import (
@@ -37,7 +37,6 @@ from calcheck.api.arguments import (
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages, message_prefix
-from calcheck.inference.results import RowResults
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.models import comparison
@@ -58,6 +57,9 @@ from calcheck.studies.slices.study import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep import study as settings_study
 from calcheck.studies.sweep.document import sweep_document
 from calcheck.studies.sweep.picture import sweep_picture
+
+if TYPE_CHECKING:
+    from calcheck.inference.results import RowResults
 
 
 @keyword_messages()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from calcheck.charts import image
-from calcheck.charts.picture import Picture
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
@@ -19,10 +18,8 @@ from calcheck.execution.run import Run
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.metrics import canonical_name
-from calcheck.predictions import Predictions, Source
 from calcheck.render import terminal
 from calcheck.render.csv import NUMBERS, metric_lines
-from calcheck.render.document import Document
 from calcheck.render.html import render, render_fragment
 from calcheck.render.pictures import metric_pictures
 from calcheck.render.report_document import report_document
@@ -31,10 +28,14 @@ from calcheck.storage.atomic_write import write_bytes
 from calcheck.studies.page import html as pages_html
 from calcheck.studies.page.document import ModelReport, page_of
 from calcheck.studies.page.models import model_report
-from calcheck.typing import AnyArray, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from calcheck.charts.picture import Picture
+    from calcheck.predictions import Predictions, Source
+    from calcheck.render.document import Document
+    from calcheck.typing import AnyArray, Indices
 
 DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
 """The dtype of a column of objects, by what pandas infers."""

@@ -24,8 +24,6 @@ from calcheck.io.source import FileSource
 from calcheck.options import options_of
 from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO
-from calcheck.recalibration.recalibration_map import RecalibrationMap
-from calcheck.report import Report
 from calcheck.storage.report_json import write_map
 from calcheck.storage.writers import canonical_columns
 from calcheck.studies.recalibrate import study as recalibration
@@ -34,6 +32,9 @@ from calcheck.studies.recalibrate.study import RecalibrationOptions, judges
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.report import Report
 
 
 class Recalibration(InteractiveReport):

@@ -10,12 +10,15 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from calcheck.charts.picture import Picture
 from calcheck.charts.vega_lite import vega_lite
 from calcheck.core.text import strip_control
 from calcheck.errors import OptionError
 from calcheck.execution.machine import address_space_limit
+
+if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
 
 SUFFIXES = (".svg", ".png", ".pdf")
 VERSION = "6.4"  # of Vega-Lite, in vl-convert

@@ -8,10 +8,13 @@ import tempfile
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calcheck.charts.image import VERSION
-from calcheck.charts.picture import Picture
 from calcheck.charts.vega_lite import Spec, vega_lite
+
+if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
 
 REGION = "region"
 """Name of the signal that holds the selected region."""

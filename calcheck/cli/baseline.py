@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import LEVEL, open_source, select_metrics
 from calcheck.cli.options import AgainstOptions, RowOptions
-from calcheck.cli.settings import Settings
 from calcheck.cli.typer_bridge import build
 from calcheck.errors import CalcheckError, DataError, FileError, OptionError
-from calcheck.execution.run import Run
-from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.metrics.base import Metric
-from calcheck.report import Gate, Inference, Report, Result
 
 if TYPE_CHECKING:
+    from calcheck.cli.settings import Settings
+    from calcheck.execution.run import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.report import Gate, Inference, Report, Result
     from calcheck.studies.gate.baseline import Allowed
 
 RTOL = 0.05

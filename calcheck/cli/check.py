@@ -30,19 +30,19 @@ from calcheck.cli.common import (
     weigh,
 )
 from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
-from calcheck.cli.settings import Config, Settings
 from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, MissingFileError, OptionError
-from calcheck.execution.run import Run
-from calcheck.io.source import FileSource
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS
-from calcheck.metrics.base import Metric
 from calcheck.render import FORMATS, render
 from calcheck.report import Gate, Level, Report
 from calcheck.studies.gate.rules import Rule
 
 if TYPE_CHECKING:
+    from calcheck.cli.settings import Config, Settings
+    from calcheck.execution.run import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
     from calcheck.regions.binning import Cut
 
 Rules = list[tuple[Rule, Level]]

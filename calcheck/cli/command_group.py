@@ -6,14 +6,16 @@ import sys
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup
 
 from calcheck.cli.typer_bridge import Command, with_default
 from calcheck.execution.machine import require_address_space
 from calcheck.metrics import ALIASES, METRICS
-from calcheck.options import Option
+
+if TYPE_CHECKING:
+    from calcheck.options import Option
 
 
 def metric_name(name: str) -> str:

@@ -25,24 +25,24 @@ from calcheck.cli.options import (
     SignificanceOptions,
     WeightOptions,
 )
-from calcheck.cli.settings import Settings
 from calcheck.cli.study_options import RefitOptions
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.execution.run import RowDependence, Run
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.source import FileSource
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
-from calcheck.predictions import Predictions
-from calcheck.report import Report, Skipped
-from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
+    from calcheck.cli.settings import Settings
     from calcheck.inference.results import RowResults
+    from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions
     from calcheck.render.document import Document
+    from calcheck.report import Report, Skipped
+    from calcheck.typing import AnyArray
 
 
 PATIENCE_SECONDS = 1.0

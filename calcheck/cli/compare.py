@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
@@ -38,11 +38,13 @@ from calcheck.cli.trials import TRIALS, with_trials
 from calcheck.cli.typer_bridge import argument, build, is_excluded, make_command, parameters
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import Metric
 from calcheck.metrics.nll import Nll
 from calcheck.options import options_of
 from calcheck.render.cells import skip_reasons
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
 
 STDIN = "-"
 OPTION_NAME = "[a-z][a-z_-]*"

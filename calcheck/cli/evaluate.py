@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -33,13 +33,15 @@ from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, str
 from calcheck.cli.study_options import GroupOptions, PruneOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.evaluation import Sink
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import Metric
 from calcheck.options import flag_of
 from calcheck.render.cells import skip_reasons
 from calcheck.render.report_document import report_document
-from calcheck.report import Report
+
+if TYPE_CHECKING:
+    from calcheck.evaluation import Sink
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.report import Report
 
 NOT_BY_GROUP = (
     "subsample",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import COLUMNS, FILE, draw, file_source
 from calcheck.cli.options import ConvertOptions, PredictionPlotOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
-from calcheck.io.source import FileSource
-from calcheck.predictions import Predictions
-from calcheck.report import Input
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.io.source import FileSource
+    from calcheck.predictions import Predictions
+    from calcheck.report import Input
 
 SHOWN = 3
 

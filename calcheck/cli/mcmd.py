@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -22,10 +22,12 @@ from calcheck.cli.common import (
 from calcheck.cli.options import GridOptions, PermutationOptions, PlotOptions, PointwiseOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import Metric
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
 
 STDIN = "-"
 SAMPLE_OPTIONS = (

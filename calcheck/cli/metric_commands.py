@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import Parameter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
@@ -40,10 +40,12 @@ from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, stre
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import Metric
 from calcheck.options import flag_of, options_of
-from calcheck.predictions import Source
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
 
 POLYNOMIAL = ("degree", "coef0")
 """Options of polynomial kernels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -36,8 +36,10 @@ from calcheck.cli.options import (
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.options import flag_of
-from calcheck.report import Report
 from calcheck.studies.monitor.state import MonitorOptions, MonitorState
+
+if TYPE_CHECKING:
+    from calcheck.report import Report
 
 STORED = ("time", "window", "horizon")
 NO_TIME = "--time is required: the column of the target times"

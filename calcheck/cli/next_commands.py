@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence
 from calcheck.io.arrow_arrays import is_vector
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
-from calcheck.report import Report, Topic
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.report import Report, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
     "size": ("lzms", "stratified-coverage", "coverage"),

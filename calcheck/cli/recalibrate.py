@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -24,12 +24,14 @@ from calcheck.cli.study_options import CorrectionOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.columns.roles import Contents
-from calcheck.io.source import FileSource
-from calcheck.predictions import Predictions
-from calcheck.recalibration.recalibration_map import RecalibrationMap
-from calcheck.report import Report
 from calcheck.studies.recalibrate.study import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
+
+if TYPE_CHECKING:
+    from calcheck.io.columns.roles import Contents
+    from calcheck.io.source import FileSource
+    from calcheck.predictions import Predictions
+    from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.report import Report
 
 
 def _recalibrate(file: str, **given: Any) -> None:

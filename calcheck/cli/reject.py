@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
@@ -22,10 +22,12 @@ from calcheck.cli.common import (
     select_metrics,
 )
 from calcheck.cli.options import OtherInputsOptions, PlotOptions
-from calcheck.cli.settings import Settings
 from calcheck.cli.study_options import RejectOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from calcheck.cli.settings import Settings
 
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:

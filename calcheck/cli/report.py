@@ -32,12 +32,12 @@ from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import Metric
-from calcheck.predictions import Predictions
-from calcheck.report import Skipped
 
 if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions
+    from calcheck.report import Skipped
     from calcheck.studies.page.document import ModelReport
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.typer_bridge import PREFIX, build, is_excluded, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError, nearest_word, suggestion
 from calcheck.metrics import METRICS, canonical_name
-from calcheck.options import Option
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
+    from calcheck.options import Option
 
 Table = dict[str, tuple[Any, str]]
 

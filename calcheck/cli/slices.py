@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -31,14 +31,16 @@ from calcheck.cli.options import PlotOptions, PointwiseOptions
 from calcheck.cli.study_options import RefitOptions, SliceOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.execution.run import Run
-from calcheck.metrics.base import Metric
-from calcheck.predictions import Source
 from calcheck.regions.binning import Cut
-from calcheck.report import Report
 from calcheck.studies.slices.search import search_regions
 from calcheck.studies.slices.searched_rows import RegionSink, SearchOptions
 from calcheck.studies.slices.study import GROUP_METRICS, by_groups, file_columns
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+    from calcheck.report import Report
 
 
 def _slices(file: str, **given: Any) -> None:

@@ -24,14 +24,14 @@ from calcheck.cli.options import ReportOptions
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
-from calcheck.execution.run import Run
-from calcheck.io.source import FileSource
-from calcheck.metrics.base import Metric
 from calcheck.options import flag_of, options_of
-from calcheck.report import Report
 
 if TYPE_CHECKING:
     from calcheck.execution.dask import Cluster
+    from calcheck.execution.run import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.report import Report
     from calcheck.storage.state import FileCheckpoint
     from calcheck.streaming.state import State
 

@@ -23,17 +23,17 @@ from calcheck.cli.common import (
 from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.mcmd import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.options import PlotOptions
-from calcheck.cli.settings import Settings
 from calcheck.cli.study_options import SweepOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.metrics.base import Metric
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
+    from calcheck.cli.settings import Settings
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
     from calcheck.studies.sweep.settings import SweptSetting
 
 EVERY = METRICS | TWO_SAMPLE_METRICS

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.settings import Settings
 from calcheck.cli.typer_bridge import metric_parameters, parse_given
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Metric
 from calcheck.options import flag_of
+
+if TYPE_CHECKING:
+    from calcheck.cli.settings import Settings
+    from calcheck.metrics.base import Metric
 
 CCE = "cce"
 NAMES = ("draws", "trials")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     COLUMNS,
@@ -16,9 +16,11 @@ from calcheck.cli.common import (
     select_metrics,
 )
 from calcheck.cli.options import PlotOptions
-from calcheck.cli.settings import Settings
 from calcheck.cli.study_options import ValidityOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
+
+if TYPE_CHECKING:
+    from calcheck.cli.settings import Settings
 
 
 def _validity(file: str | None = None, *, settings: Settings, **given: Any) -> None:

@@ -9,8 +9,10 @@ Targets with probability 0 are a clear failure at any level.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from calcheck.report import Overall, Report, Result
+if TYPE_CHECKING:
+    from calcheck.report import Overall, Report, Result
 
 CONFIDENCE = 0.95  # Of reports that do not state theirs
 OTHERS = 0.2  # Share of the level that metrics beside those of the overall verdict have in addition

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.typing import Floats, Indices
+if TYPE_CHECKING:
+    from calcheck.typing import Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.typing import Values
+if TYPE_CHECKING:
+    from calcheck.typing import Values
 
 MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
 

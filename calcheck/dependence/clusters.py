@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import Message
-from calcheck.typing import Indices, Values
+if TYPE_CHECKING:
+    from calcheck.errors import Message
+    from calcheck.typing import Indices, Values
 
 FEWEST = 5  # Minimum number of clusters
 FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large kurtosis

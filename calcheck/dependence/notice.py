@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from calcheck.dependence.columns import (
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import CalcheckError, Message
 from calcheck.io.columns.infer import Grouping, grouping_of, only_increases
-from calcheck.predictions import Predictions
 from calcheck.statistics.moments import errors, uncertainties
-from calcheck.typing import AnyArray, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.typing import AnyArray, Values
 
 NOTABLE = 1.5  # Design effects above this are warned of
 FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows

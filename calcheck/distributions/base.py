@@ -12,10 +12,10 @@ import numpy as np
 from calcheck.core.validation import concat_columns
 from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
 from calcheck.errors import DataError
-from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import Part
+    from calcheck.typing import Indices, Mask, Values
 
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 

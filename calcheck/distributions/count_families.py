@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import describe_parameters
-from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import deviance_term, gamma_below, log_ratio_excess, stirling_error
-from calcheck.typing import Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
+    from calcheck.typing import Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)

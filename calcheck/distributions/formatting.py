@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from calcheck.typing import AnyArray
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray
 
 MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
 

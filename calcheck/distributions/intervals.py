@@ -15,10 +15,10 @@ from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import RowRandom, Words, hash_rows
 from calcheck.errors import SHOWN, DataError, named_rows
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.typing import AnyArray, Indices, Mask, Values
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import Part
+    from calcheck.typing import AnyArray, Indices, Mask, Values
 
 
 REMEDY = "Pass --crossing sort to sort the quantiles of each row"

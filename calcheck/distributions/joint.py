@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from calcheck.distributions.formatting import format_plain
 from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.special import joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
-from calcheck.typing import Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.samples import Samples
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import Indices, Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
-from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import deviance_term, gamma_below, log_half_step, stirling_error
 from calcheck.errors import ExtremeValuesError
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
+    from calcheck.typing import Indices, Values
 
 FAR = 5.0  # Distance from the mean in log y beyond which the direct formula of the density is accurate
 

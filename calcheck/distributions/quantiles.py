@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-from calcheck.typing import Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import Indices, Mask, Values
 
 MIN_LEVELS = 2  # Minimum number of levels: location and width
 OUTERMOST = 0.05  # Maximum tail probability for which means and standard deviations are defined

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.typing import AnyArray, Indices, Mask, Values
-
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Words = NDArray[np.uint64]
 Size = int | tuple[int, int]

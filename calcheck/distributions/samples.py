@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from calcheck.core.validation import require_moderate
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import describe_parameters
-from calcheck.distributions.row_random import Random, RowRandom
 from calcheck.distributions.special import monomials, rbf
 from calcheck.errors import DataError, OptionError
-from calcheck.typing import AnyArray, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random, RowRandom
+    from calcheck.typing import AnyArray, Indices, Values
 
 Places = NDArray[np.integer[Any]]
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import fill
-from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import FARTHEST, in_lengths, log_half_step, stirling_error
 from calcheck.errors import DataError
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
+    from calcheck.typing import Indices, Values
 
 NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
 DF_RANGE = 1e-13, 1e11  # Range of df in kernel means; values outside are clipped, with an error below 1e-11

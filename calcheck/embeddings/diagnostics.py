@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.distance import Distances
-from calcheck.embeddings.exact_features import ExactFeatures
 from calcheck.embeddings.landmark_selection import LandmarkOptions, flops
-from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
-from calcheck.embeddings.output_features import FeatureError
-from calcheck.embeddings.weighted_features import WeightedError
 from calcheck.errors import Message
-from calcheck.execution.run import Run
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
+    from calcheck.embeddings.distance import Distances
+    from calcheck.embeddings.exact_features import ExactFeatures
+    from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
+    from calcheck.embeddings.output_features import FeatureError
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.embeddings.weighted_features import WeightedError
+    from calcheck.execution.run import Run
+    from calcheck.typing import Values
 
     FeatureBounds = FeatureError | PooledOutputs | ExactFeatures | WeightedError
 

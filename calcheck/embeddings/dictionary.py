@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import rbf
-from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from calcheck.distributions import Predictive
+    from calcheck.typing import Indices, Values
 
 TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # Tail mass outside the pool on each side; the first that fits is used

@@ -10,13 +10,13 @@ import numpy as np
 
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.execution.run import RandomStream
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
 from calcheck.linalg.cholesky import truncated_eigenbasis
-from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
     from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.input_kernel import Scaling
+    from calcheck.typing import Floats, Values
 
 
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve

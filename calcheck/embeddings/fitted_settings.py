@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calcheck.distributions import Predictive
 from calcheck.errors import Message
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.target_kernels import TargetFeatures
     from calcheck.kernels.functions import Kernel

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.embeddings.distance import kish
-from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, Landmarks, NystroemNorms, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowNorms, RowProducts, principal_directions
 from calcheck.embeddings.output_features import FeatureError
@@ -18,10 +17,13 @@ from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sa
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import reduce_batches
 from calcheck.execution.run import GIB, Limits, RandomStream, Run
-from calcheck.kernels.kernel_options import LandmarkSampling
 from calcheck.linalg.nystroem import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.typing import Floats, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.kernels.kernel_options import LandmarkSampling
+    from calcheck.typing import Floats, Indices, Values
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %

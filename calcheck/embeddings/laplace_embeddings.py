@@ -20,10 +20,11 @@ from calcheck.distributions import Independent, Predictive, Samples
 from calcheck.errors import DataError
 from calcheck.kernels.functions import Laplace
 from calcheck.statistics.cache import cached
-from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from calcheck.typing import Indices, Values
 
 
 TAIL = 1e-12  # Probability neglected on each side

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from calcheck.embeddings.laplace_embeddings import (
 )
 from calcheck.embeddings.rescaled_features import DataSet, OfDistributions, SwappedDraw, by_row
 from calcheck.embeddings.smoother import SmootherMatrix, row_forms
-from calcheck.execution.run import Run
 from calcheck.kernels.functions import Laplace
 from calcheck.linalg.cholesky import gram_factor
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.typing import Values
 
 TOLERANCE = 1e-12  # Largest residual of a squared norm
 ERROR = 1e-11  # Error of the mean embeddings

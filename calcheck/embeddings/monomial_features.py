@@ -6,15 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.special import monomials
 from calcheck.embeddings.exact_features import ExactFeatures
 from calcheck.embeddings.rescaled_features import DataSet, OfDistributions, by_row, draws_of, mean_after_swap
 from calcheck.errors import DataError, OptionError
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.typing import Indices, Values
 
 MAX_FEATURES = 1500  # Maximum number of monomials
 

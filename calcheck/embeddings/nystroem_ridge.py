@@ -21,16 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
-from calcheck.execution.run import Run
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.nystroem import Nystroem
-from calcheck.typing import Floats, Values
+
+if TYPE_CHECKING:
+    from calcheck.embeddings.nystroem_sums import RowSums
+    from calcheck.execution.run import Run
+    from calcheck.typing import Floats, Values
 
 Groups = tuple[int, int]
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.embeddings.diagnostics import feature_warnings, nystroem_details, nystroem_warnings, quantiles
-from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
 from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts, RowSums
 from calcheck.embeddings.output_features import ROUNDING, OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, RowSampleSums
 from calcheck.errors import Message
-from calcheck.execution.backend import Precision
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
-from calcheck.execution.run import Run
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
 from calcheck.predictions import InMemory, Predictions
-from calcheck.typing import Floats, Values
+
+if TYPE_CHECKING:
+    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.execution.backend import Precision
+    from calcheck.execution.run import Run
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.input_kernel import Scaling
+    from calcheck.typing import Floats, Values
 
 REASON = "rows are processed in batches, which requires a Nyström approximation"
 LEVERAGE_SHARE = 0.5  # Share of the unexplained leverage added to the error if no data row is a validation row

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
-from calcheck.embeddings.output_features import OutputFeatures
-from calcheck.execution.backend import Backend
 from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import Run
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
 from calcheck.linalg.cholesky import RESIDUAL_TOLERANCE, eigenvectors, leading
-from calcheck.predictions import Predictions
-from calcheck.typing import Array, Floats, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.execution.backend import Backend
+    from calcheck.execution.run import Run
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.input_kernel import Scaling
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Array, Floats, Values
 
 Groups = tuple[int, int]
 

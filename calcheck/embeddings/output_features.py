@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import rbf
 from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
 from calcheck.linalg.cholesky import PivotedCholesky
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from calcheck.distributions import Predictive
+    from calcheck.typing import Values
 
 FIRST_TOLERANCE = 1e-6  # Tolerance of the first pass, over targets only; smaller values make the factor inaccurate
 ROUNDING = 1e-12  # Minimum reported residual, because of rounding in float64

@@ -13,13 +13,13 @@ from numpy.random import Generator
 
 from calcheck.errors import Message
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import Run
-from calcheck.kernels.functions import Kernel
 from calcheck.linalg.cholesky import PivotedCholesky
-from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:
     from calcheck.embeddings.pooled_outputs import Outputs
+    from calcheck.execution.run import Run
+    from calcheck.kernels.functions import Kernel
+    from calcheck.typing import Indices, Mask, Values
 
 
 GROUP = 6  # Rows per group: larger groups reject too often for strongly shifted inputs, smaller groups lose power

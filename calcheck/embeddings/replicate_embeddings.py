@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
-from calcheck.embeddings.rescaled_features import DataSet
-from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import Smoother, SmootherMatrix, smoother
-from calcheck.embeddings.target_kernels import SharedOutputs
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.cholesky import psd_root, truncated_eigenbasis
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.embeddings.rescaled_features import DataSet
+    from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.embeddings.target_kernels import SharedOutputs
+    from calcheck.typing import Values
 
 BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
 COPIES = 8  # Arrays of the size of a whole smoother matrix in memory

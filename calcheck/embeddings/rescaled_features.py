@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from calcheck.distributions import Predictive
 from calcheck.embeddings.dictionary import POOL_POINTS, Fineness
 from calcheck.embeddings.output_features import OutputFeatures, output_features
 from calcheck.errors import DataError
 from calcheck.linalg.cholesky import psd_root
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from calcheck.distributions import Predictive
+    from calcheck.typing import Values
 
 
 ResultT = TypeVar("ResultT")

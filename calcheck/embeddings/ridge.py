@@ -6,17 +6,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB, RandomStream, Run
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.kernel_options import Solver
 from calcheck.linalg.gram import Gram, evaluate
 from calcheck.linalg.nystroem import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
-from calcheck.typing import Array, Floats, Values
+
+if TYPE_CHECKING:
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Solver
+    from calcheck.typing import Array, Floats, Values
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error

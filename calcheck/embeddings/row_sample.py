@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.predictions import Predictions, concat
-from calcheck.typing import AnyArray, Floats, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray, Floats, Indices, Values
 
 SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
 

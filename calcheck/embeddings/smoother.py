@@ -19,10 +19,10 @@ from calcheck.execution.run import RandomStream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Nystroem, first_sufficient
 from calcheck.linalg.solvers import Cholesky
-from calcheck.typing import Array, Values
 
 if TYPE_CHECKING:
     from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.typing import Array, Values
 
 
 MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits

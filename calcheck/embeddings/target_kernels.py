@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from calcheck.embeddings.weighted_features import SharedWeighted, WeightedFeatur
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
-from calcheck.kernels.kernel_options import KernelName
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.kernels.kernel_options import KernelName
+    from calcheck.typing import Values
 
 TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures | WeightedFeatures
 

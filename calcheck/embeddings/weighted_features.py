@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.distributions import Predictive
-from calcheck.embeddings.output_features import FeatureError, OutputFeatures
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.output_features import FeatureError, OutputFeatures
 
 Rescale = Callable[[Values], Values]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from calcheck.errors import OptionError
-from calcheck.typing import AnyArray, Array, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray, Array, Indices, Values
 
 MAX_REASON = 80  # Maximum number of characters of torch's message in errors
 Precision = Literal["float32", "float64"]

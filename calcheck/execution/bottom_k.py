@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 from calcheck.core.lazy_inputs import Inputs, LazyInputs, blocks, load, take
 from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.execution.run import RandomStream, Run
-from calcheck.predictions import Predictions
-from calcheck.typing import AnyArray, Floats, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.typing import AnyArray, Floats, Indices, Values
 
 Words = NDArray[np.uint64]
 

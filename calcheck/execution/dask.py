@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.reduce import reduce_locally
-from calcheck.execution.run import SumT
-from calcheck.predictions import Predictions, Source
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import SumT
+    from calcheck.predictions import Predictions, Source
 
 LOCAL = "local:"
 TIMEOUT_SECONDS = 15  # Timeout for connecting to a scheduler, and for its first answer

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calcheck.errors import DataError
-from calcheck.execution.run import Run, SumT
-from calcheck.predictions import Predictions, Source
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run, SumT
+    from calcheck.predictions import Predictions, Source
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")

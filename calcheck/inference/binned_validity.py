@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.details import ValidBin, ValidBinsDetails
 from calcheck.errors import DataError
-from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import (
     Bca,
@@ -37,10 +35,14 @@ from calcheck.inference.verdicts import (
     no_interval,
     too_few_effective_rows,
 )
-from calcheck.statistics.bins import Bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
 from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.details import ValidBin, ValidBinsDetails
+    from calcheck.execution.run import Run
+    from calcheck.statistics.bins import Bins
 
 Function = Callable[[Mapping[str, Values]], Values]
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.dependence.clusters import Clusters
 from calcheck.errors import NumericalError
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import RandomStream, Run
 from calcheck.statistics.groups import Averages, Groups, Means, MeanTerm
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.typing import Indices, Values
 
 BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
 BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the weights repeatedly: 2 MiB fit the cache

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from calcheck.inference.p_values import TIED, cannot_reject
 from calcheck.linalg.gram import principal_components
-from calcheck.predictions import Predictions
-from calcheck.report import Alternative, Curve, CurveName
 from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.report import Alternative, Curve, CurveName
+    from calcheck.typing import Values
 
 
 class Envelope(NamedTuple):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.inference.bootstrap import Statistic
 from calcheck.statistics.groups import Means
 from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.bootstrap import Statistic
 
 Function = Callable[[Mapping[str, Values]], Values]
 

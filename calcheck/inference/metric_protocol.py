@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from calcheck.core.metric_info import MetricInfo
-from calcheck.execution.run import Run
-from calcheck.inference.results import RowResults
-from calcheck.predictions import Predictions, Source
-from calcheck.report import Alternative, Curve
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+if TYPE_CHECKING:
+    from calcheck.core.metric_info import MetricInfo
+    from calcheck.execution.run import Run
+    from calcheck.inference.results import RowResults
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Alternative, Curve
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 FitT = TypeVar("FitT")
 

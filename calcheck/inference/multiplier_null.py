@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -14,13 +15,15 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import Statistic, sums_of
 from calcheck.inference.metric_protocol import HasFixedLevels, InferableMetric, RefitsReplicates, implements
-from calcheck.inference.null_distribution import FittedMetric, NullSimulator
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.inference.verdicts import EQUAL, null_statistic_of
 from calcheck.predictions import InMemory, Source
 from calcheck.statistics.bins import Bins
 from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.null_distribution import FittedMetric, NullSimulator
+    from calcheck.typing import Values
 
 MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
 TINY = 1e-300  # Rows of an empty group

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError, Message, NumericalError
 from calcheck.execution.bottom_k import batch_row_keys, hash_order, replicate_seed, row_keys
 from calcheck.execution.run import Limits, RandomStream, Run
-from calcheck.inference.curves import CurveBands
 from calcheck.inference.metric_protocol import (
     CurveData,
     HasCurves,
@@ -32,9 +30,13 @@ from calcheck.inference.p_values import cannot_reject, has_p_value, is_at_atom, 
 from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
 from calcheck.inference.verdicts import Basis, null_statistic_of
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Alternative, Direction, Inference
 from calcheck.statistics.cache import cached
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.inference.curves import CurveBands
+    from calcheck.report import Alternative, Direction, Inference
+    from calcheck.typing import Indices, Values
 
 REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.inference.metric_protocol import InferableMetric
-from calcheck.inference.null_distribution import FittedMetric
 from calcheck.inference.p_values import TIED, cannot_reject, has_p_value, rejects
-from calcheck.inference.results import NullDistribution
 from calcheck.report import Alternative, Inference, Overall, Verdict
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.metric_protocol import InferableMetric
+    from calcheck.inference.null_distribution import FittedMetric
+    from calcheck.inference.results import NullDistribution
+    from calcheck.typing import Values
 
 LEVEL = 0.05  # Probability beyond the limits of a statistic
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.inference.results import NullDistribution
-from calcheck.report import Alternative
-from calcheck.typing import AnyArray, Mask, Values
+if TYPE_CHECKING:
+    from calcheck.inference.results import NullDistribution
+    from calcheck.report import Alternative
+    from calcheck.typing import AnyArray, Mask, Values
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
 from calcheck.core.lazy_inputs import same_inputs
-from calcheck.dependence.clusters import Clusters
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import RandomStream, Run
@@ -19,7 +18,6 @@ from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, Replicates, Stat
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
 from calcheck.inference.multiplier_null import dependence_reason
-from calcheck.inference.results import RowResults
 from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
@@ -36,7 +34,11 @@ from calcheck.inference.verdicts import (
 from calcheck.predictions import Predictions
 from calcheck.report import Inference
 from calcheck.statistics.groups import Averages, Means, MeanTerm
-from calcheck.typing import Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.inference.results import RowResults
+    from calcheck.typing import Mask, Values
 
 SWAPS = 9_999  # Default number of swaps for the permutation test
 SPREAD_ONLY = Message(

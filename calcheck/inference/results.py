@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import Message
 from calcheck.report import Inference
-from calcheck.statistics.groups import MeanTerm
-from calcheck.typing import AnyArray, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.errors import Message
+    from calcheck.statistics.groups import MeanTerm
+    from calcheck.typing import AnyArray, Indices, Values
 
 
 @dataclass(frozen=True, kw_only=True)

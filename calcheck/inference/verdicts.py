@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from calcheck.dependence.clusters import Clusters
-from calcheck.details import Bootstrap
-from calcheck.distributions import Predictive
 from calcheck.errors import Message
-from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates, Statistic, clustered
 from calcheck.inference.intervals import Bca, abc, acceleration, bca, effective_rows, percentile, zeta, zeta_error
 from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, InferableMetric, implements
 from calcheck.inference.results import IntervalInference, RowResults
 from calcheck.statistics.groups import Averages, MeanTerm
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.details import Bootstrap
+    from calcheck.distributions import Predictive
+    from calcheck.execution.run import Run
+    from calcheck.typing import Values
 
 MetricRows = tuple[InferableMetric, RowResults, "Basis"]
 

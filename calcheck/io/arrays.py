@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError
-from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series
+
+    from calcheck.typing import AnyArray
 
 Columns = dict[str, pa.Array]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,9 @@ import pyarrow as pa
 from calcheck.core.validation import finite_rows, require
 from calcheck.errors import DataError, ValuesError
 from calcheck.io import compute as pc
-from calcheck.typing import AnyArray, Floats, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray, Floats, Mask, Values
 
 
 @dataclass(frozen=True)

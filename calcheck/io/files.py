@@ -20,13 +20,14 @@ from urllib.parse import unquote
 from calcheck.core.conditions import parse_all
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
 from calcheck.io.arrow_arrays import ReadLimits
-from calcheck.io.frames import TableInMemory
 from calcheck.io.object_store import MAGIC as COMPRESSIONS
 from calcheck.io.object_store import SUFFIXES as COMPRESSED
 from calcheck.io.object_store import StoreObject, compression_errors, decompressed, open_object, read_pipe
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from calcheck.io.frames import TableInMemory
 
 AnyFile: TypeAlias = "File | Files | TableInMemory"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,13 @@ from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
 from calcheck.io.columns.options import TARGETS, ColumnOptions
-from calcheck.io.columns.roles import Roles
 from calcheck.io.files import SUFFIXES, AnyFile, is_uri, kind_of, resolve, suffix_of
 from calcheck.io.rows import Places, TableLayout, as_index
 from calcheck.io.tables.formats import Table, open_table, read_batches
-from calcheck.typing import Floats, Indices
+
+if TYPE_CHECKING:
+    from calcheck.io.columns.roles import Roles
+    from calcheck.typing import Floats, Indices
 
 SEPARATOR = "\x1f"  # Separates the parts of a composite key
 # Arrow matches keys as text, because their types may differ. For a million keys, pandas.merge on the same text takes up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,14 @@ from calcheck.errors import DataError
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import inner_length, is_scalar, key_text, natural, to_floats, to_matrix
 from calcheck.io.columns.names import Long, Nested, level_name, level_of
-from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.files import AnyFile
 from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.tables.formats import Table, read_batches
 from calcheck.io.tables.memory import MemoryTable
-from calcheck.typing import Floats, Indices, Mask
+
+if TYPE_CHECKING:
+    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.files import AnyFile
+    from calcheck.typing import Floats, Indices, Mask
 
 POINTS = frozenset({"point", "mean", "median"})
 UNSUPPORTED = frozenset({"pmf", "cdf"})

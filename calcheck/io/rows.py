@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ from calcheck.core.conditions import DIFFERENT, EQUAL, Condition, parse_all
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, times, to_floats
-from calcheck.io.tables.formats import Table
 from calcheck.typing import Indices, Mask
+
+if TYPE_CHECKING:
+    from calcheck.io.tables.formats import Table
 
 Places: TypeAlias = range | Indices  # Row numbers: a range for consecutive rows, an array if some are dropped
 

@@ -9,18 +9,16 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.core.lazy_inputs import Inputs, LazyInputs
-from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Crossing
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
-from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.columns.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
 from calcheck.io.files import AnyFile, File, Files, file_named
 from calcheck.io.join import JoinedColumn, KeyIndex
@@ -28,7 +26,11 @@ from calcheck.io.rows import Places, TableLayout, as_array, as_sequence
 from calcheck.io.tables.columnar import ParquetTable
 from calcheck.io.tables.formats import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
-from calcheck.typing import AnyArray, Floats
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.typing import AnyArray, Floats
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:

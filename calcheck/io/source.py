@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from calcheck.distributions.intervals import Crossing
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
@@ -44,6 +43,9 @@ from calcheck.io.tables.arrays import ArrayTable
 from calcheck.io.tables.formats import Table, notes_of, open_table, read_batches
 from calcheck.predictions import Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
+
+if TYPE_CHECKING:
+    from calcheck.distributions.intervals import Crossing
 
 MAX_COLUMNS = 3  # Maximum columns to try
 

@@ -10,18 +10,18 @@ import numpy as np
 
 from calcheck.core.lazy_inputs import Inputs, LazyInputs
 from calcheck.core.validation import require
-from calcheck.details import InputKernel
-from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.backend import Precision
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import GIB, Run
 from calcheck.kernels.functions import KERNELS, Kernel
-from calcheck.predictions import Predictions, Source
 from calcheck.typing import Floats, Mask, Values
 
 if TYPE_CHECKING:
+    from calcheck.details import InputKernel
+    from calcheck.distributions import Predictive
+    from calcheck.execution.backend import Precision
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
+    from calcheck.predictions import Predictions, Source
 
 Bandwidths = Callable[[Values, Any], Values]
 

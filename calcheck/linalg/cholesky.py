@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.errors import NumericalError
-from calcheck.typing import Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import Mask, Values
 
 
 class PivotedCholesky:

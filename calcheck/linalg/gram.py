@@ -9,11 +9,11 @@ import numpy as np
 
 from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.execution.backend import is_cpu, namespace
-from calcheck.execution.run import Progress
-from calcheck.typing import Array, Values
 
 if TYPE_CHECKING:
+    from calcheck.execution.run import Progress
     from calcheck.kernels.functions import Kernel
+    from calcheck.typing import Array, Values
 
 
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache

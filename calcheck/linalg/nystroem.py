@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from calcheck.execution.backend import Backend, backend, namespace
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.gram import Gram, tile_shape
-from calcheck.typing import Array, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import Array, Indices, Values
 
 Candidate = TypeVar("Candidate")
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import namespace
-from calcheck.execution.run import Progress
-from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Preconditioner
-from calcheck.typing import Array
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Progress
+    from calcheck.linalg.gram import Gram
+    from calcheck.typing import Array
 
 Suggest = Callable[[int, float], Preconditioner | None]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,20 +20,23 @@ from calcheck.embeddings.diagnostics import (
     trial_statistics,
 )
 from calcheck.embeddings.distance import FEW_ROWS, difference_influences, distances, effective_neighbors, noise, reach
-from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
 from calcheck.embeddings.replicate_embeddings import embed_replicates
 from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.execution.run import Run
-from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
-from calcheck.metrics._cce_options import CceOptions
-from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.typing import Values
+from calcheck.predictions import InMemory
+
+if TYPE_CHECKING:
+    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.execution.run import Run
+    from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.metrics._cce_options import CceOptions
+    from calcheck.predictions import Predictions, Source
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True, eq=False)

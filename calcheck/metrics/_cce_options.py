@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from calcheck.distributions import Predictive
 from calcheck.errors import OptionError
-from calcheck.execution.run import Run
 from calcheck.kernels.kernel_options import KernelName, SolverOptions
 from calcheck.options import option, require_count_option, require_positive_option
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
+    from calcheck.execution.run import Run
+    from calcheck.typing import Values
 
 MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 FITTED_OPTIONS = (

@@ -7,25 +7,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from calcheck.distributions import Predictive
 from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
-from calcheck.errors import Message, OptionError
-from calcheck.execution.run import Run
+from calcheck.errors import OptionError
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import flag_of, option, require_count_option, require_positive_option
-from calcheck.predictions import Predictions, Source
-from calcheck.statistics.groups import Means
-from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
+    from calcheck.errors import Message
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.ridge_norms import RidgeNorms
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Floats, Values
 
 NARROW_KERNEL = "the input kernel is too narrow"
 EPSILON = 0.1  # default weight of the kernel without features

@@ -6,22 +6,22 @@ from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError
-from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
-from calcheck.kernels.kernel_options import KernelOptions, Standardize
-from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
 from calcheck.mmd.samples import SAMPLE, first_sample
-from calcheck.predictions import Predictions, Source
-from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
+    from calcheck.core.metric_info import MetricInfo
     from calcheck.embeddings.permutation_null import Strata
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Conditioning
+    from calcheck.kernels.kernel_options import KernelOptions, Standardize
+    from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
     from calcheck.mmd.joint_samples import SampleDistance
+    from calcheck.predictions import Predictions, Source
+    from calcheck.typing import Mask, Values
 
 
 OfSamplesT = TypeVar("OfSamplesT", bound="OfSamples")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
-from calcheck.inference.results import RowResults
 from calcheck.metrics.base import Metric, RowMetric
-from calcheck.predictions import Predictions, Source
-from calcheck.report import Direction, Skipped
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+from calcheck.report import Skipped
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.inference.results import RowResults
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Direction
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 WEIGHT = "weight"  # Name of the term of the weights
 ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LocalMetric, MeanMetric
-from calcheck.predictions import Predictions
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
-from calcheck.details import BinnedDetails, StratifiedCoverageDetails
-from calcheck.distributions import Predictive
 from calcheck.errors import OptionError
-from calcheck.execution.run import Run
-from calcheck.inference.metric_protocol import CurveData, RefitsReplicates
+from calcheck.inference.metric_protocol import RefitsReplicates
 from calcheck.inference.results import RowResults
 from calcheck.options import (
     LEVEL_TOLERANCE,
@@ -22,11 +19,18 @@ from calcheck.options import (
     require_levels_option,
     require_share_option,
 )
-from calcheck.predictions import Predictions, Source
-from calcheck.report import Alternative, Curve, Direction, MetricValue
-from calcheck.statistics.bins import Bins
-from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.typing import AnyArray, Values
+from calcheck.report import MetricValue
+
+if TYPE_CHECKING:
+    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
+    from calcheck.distributions import Predictive
+    from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Alternative, Curve, Direction
+    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.groups import Means, MeanTerm
+    from calcheck.typing import AnyArray, Values
 
 FitT = TypeVar("FitT")
 LEVEL = 0.9  # Default level of intervals

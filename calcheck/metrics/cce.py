@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CceDetails
 from calcheck.errors import DataError, Message
-from calcheck.execution.run import Run
-from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.metrics._cce_options import CceOptions
 from calcheck.metrics.base import LevelOption, Metric
-from calcheck.predictions import Predictions, Source
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.inference.results import NullDistribution, RowResults
     from calcheck.metrics._cce_fits import CceExact, CceNystroem
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
 MOMENTS = "0 means equal moments up to the degree of the kernel on targets; there is no upper limit."

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ConfidenceCurveDetails, RemovalPoint
-from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
-from calcheck.predictions import Predictions
-from calcheck.report import Curve
-from calcheck.statistics.groups import Groups, Means
-from calcheck.typing import AnyArray, Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
+    from calcheck.report import Curve
+    from calcheck.statistics.groups import Groups, Means
+    from calcheck.typing import AnyArray, Values
 
 LEVELS = 100  # points of the curve, in percent
 REPORTED_LEVELS = range(0, LEVELS, 10)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
-from calcheck.distributions import Predictive
 from calcheck.errors import AT_QUANTILES, Message
-from calcheck.execution.run import Run
-from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import IntervalInference, RowResults
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
-from calcheck.predictions import Predictions, Source
-from calcheck.report import Alternative, Curve
-from calcheck.statistics.bins import Bins
-from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.typing import AnyArray, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Alternative, Curve
+    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.groups import Means, MeanTerm
+    from calcheck.typing import AnyArray, Values
 
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 

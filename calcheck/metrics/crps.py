@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import CrpsDetails
@@ -11,7 +11,9 @@ from calcheck.errors import DataError, Message
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option
-from calcheck.predictions import Predictions
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
 
 DESCRIPTIONS = {
     "energy": "Energy score: distances of several targets to the predictions, less half of those between predictions.",

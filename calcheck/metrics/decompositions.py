@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
-from calcheck.details import (
-    CrpsMiscalibrationDetails,
-    MeanMiscalibrationDetails,
-    QuantileMiscalibrationDetails,
-    ScoreParts,
-)
-from calcheck.distributions import Predictive
+from calcheck.details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
 from calcheck.errors import DataError
-from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
-from calcheck.predictions import Predictions
-from calcheck.report import Curve
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.details import ScoreParts
+    from calcheck.distributions import Predictive
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
+    from calcheck.report import Curve
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 class Scores(NamedTuple):

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import EceDetails
 from calcheck.errors import AT_QUANTILES, DataError, OptionError
-from calcheck.execution.run import Run
-from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
-from calcheck.predictions import Predictions, Source
-from calcheck.report import Curve, Direction
-from calcheck.statistics.groups import Groups, Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve, Direction
+    from calcheck.statistics.groups import Groups, Means
+    from calcheck.typing import Values
 
 MAX_LEVELS = 10_000  # maximum number of quantile levels
 

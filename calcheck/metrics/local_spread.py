@@ -5,19 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ValidBinsDetails
-from calcheck.execution.run import Run
-from calcheck.inference.metric_protocol import CurveData
-from calcheck.inference.results import RowResults
 from calcheck.metrics.base import BinnedMetric
-from calcheck.predictions import Predictions, Source
-from calcheck.report import Curve
-from calcheck.statistics.bins import Bins
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.inference.results import RowResults
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
+    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 def valid_bins_info(name: str, source: str) -> MetricInfo:

@@ -9,23 +9,24 @@ from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import McmdDetails, TargetKernel
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import RandomStream
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
-from calcheck.predictions import Predictions, Source
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from calcheck.embeddings.diagnostics import FeatureBounds
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.pooled_outputs import PooledOutputs
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 SQUARED = "Squared: 0 means equal distributions; distributions that do not overlap have a square of about 2."
 
 

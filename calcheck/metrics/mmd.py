@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
-from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
-from calcheck.kernels.kernel_options import KernelName, Standardize
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
-from calcheck.predictions import Source
-from calcheck.statistics.groups import Means
-from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
+    from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.kernels.kernel_options import KernelName, Standardize
     from calcheck.mmd.two_samples import PooledGram
+    from calcheck.predictions import Source
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Mask, Values
 
 
 COPIES = 3  # number of n x n matrices in memory

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import NllDetails
-from calcheck.distributions import Predictive
 from calcheck.errors import Message
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option
-from calcheck.predictions import Predictions
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
 
 
 @dataclass(frozen=True)

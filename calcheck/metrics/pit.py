@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitDetails
 from calcheck.errors import DataError
-from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
-from calcheck.predictions import Predictions
-from calcheck.report import Curve, Direction
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
+    from calcheck.report import Curve, Direction
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 MAX_BINS = 10_000  # maximum number of histogram bins
 CURVE_LEVELS = 99  # levels of the distribution function in pictures

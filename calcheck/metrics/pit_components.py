@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitIndependenceDetails
 from calcheck.errors import DataError
-from calcheck.execution.run import Run
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import MeanMetric, Metric
 from calcheck.options import option, require_count_option
-from calcheck.predictions import Predictions, Source
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import LevelScore, PinballDetails, WisDetails
-from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
-from calcheck.predictions import Predictions
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import LevelOption, MeanMetric, RowMetric
-from calcheck.predictions import Predictions
-from calcheck.report import Curve
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.metric_protocol import CurveData
+    from calcheck.predictions import Predictions
+    from calcheck.report import Curve
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import BinnedDetails, RceDetails, ZmsDetails
@@ -11,9 +11,11 @@ from calcheck.errors import Message
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
-from calcheck.predictions import Predictions
-from calcheck.statistics.groups import Means
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import TailDetails, TailLevel, TailParts
 from calcheck.errors import Message
-from calcheck.execution.run import Run
 from calcheck.inference.results import RowResults
 from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
-from calcheck.predictions import Predictions, Source
-from calcheck.statistics.groups import Means
-from calcheck.statistics.tails import Exceedances
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
+    from calcheck.statistics.tails import Exceedances
+    from calcheck.typing import Values
 
 FEWEST = 30  # Minimum number of exceedances without a warning
 OTHER_LEVELS = (0.9, 0.95, 0.99)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from calcheck.embeddings.pooled_outputs import PooledOutputs
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.kernel_options import Estimator
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.mmd.two_samples import PooledGram
-from calcheck.typing import Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Estimator
+    from calcheck.typing import Mask, Values
 
 
 class SampleDistance(Protocol):

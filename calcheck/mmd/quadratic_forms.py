@@ -19,10 +19,10 @@ from calcheck.kernels.functions import Kernel, Rbf
 from calcheck.linalg.cholesky import gram_factor
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import LandmarkSamples, Nystroem, RowBlocks, first_sufficient
-from calcheck.typing import Array, Indices, Values
 
 if TYPE_CHECKING:
     from calcheck.details import Pairs as PairsDetails
+    from calcheck.typing import Array, Indices, Values
 
 
 BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger blocks are not faster

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.details import CmmdDetails
-from calcheck.details import Solver as SolverDetails
 from calcheck.embeddings.laplace_features import PairForm
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import Smoother, smoother
 from calcheck.errors import Message
-from calcheck.execution.run import Run
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.kernel_options import Solver
 from calcheck.linalg.cholesky import gram_factor
 from calcheck.linalg.nystroem import LandmarkSamples, Nystroem, first_sufficient
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.details import CmmdDetails
+    from calcheck.details import Solver as SolverDetails
+    from calcheck.execution.run import Run
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Solver
+    from calcheck.typing import Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.embeddings.distance import Distances
 from calcheck.embeddings.ridge import Dof, KernelRidge
-from calcheck.execution.run import Run
 from calcheck.kernels.functions import Kernel, Polynomial
 from calcheck.kernels.input_kernel import neighbors
-from calcheck.kernels.kernel_options import Estimator, Solver
-from calcheck.typing import Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.kernels.kernel_options import Estimator, Solver
+    from calcheck.typing import Mask, Values
 
 
 class TwoSamples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from calcheck.io.columns.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric
 from calcheck.predictions import DerivedSource, InMemory, Predictions, Source
-from calcheck.typing import AnyArray, Indices
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray, Indices
 
 ROUNDING = 1e-6  # relative tolerance for targets, because files may be in single precision
 WITH_IDS = "Pass --id with the name of an id column"

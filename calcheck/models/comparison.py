@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.core.lazy_inputs import same_inputs
-from calcheck.dependence.clusters import Clusters
 from calcheck.dependence.columns import find_clusters
 from calcheck.errors import Message, OptionError, message_prefix
 from calcheck.evaluation import evaluate
@@ -18,11 +17,14 @@ from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.inference.results import RowResults
 from calcheck.inference.verdicts import EQUAL
 from calcheck.metrics._weights import require_same_weights
-from calcheck.metrics.base import Metric
 from calcheck.models.alignment import Model, align_models, incomparable_reason
 from calcheck.predictions import Predictions
 from calcheck.report import Inference, Input, Orientation, Report, Result, Skipped, loss
 from calcheck.statistics.repeated_targets import group_by_input
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.metrics.base import Metric
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
 

@@ -7,9 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calcheck.report import Report, Result, Verdict
+if TYPE_CHECKING:
+    from calcheck.report import Report, Result, Verdict
 
 Key = tuple[str, str, str, int]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from calcheck.evaluation import Sink, evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import REPLICATES
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE
 from calcheck.models.alignment import grid_of, require_grid
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Input, Report
-from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
+    from calcheck.report import Input, Report
+    from calcheck.typing import AnyArray
 
 GRID = 200  # default number of evaluation points
 

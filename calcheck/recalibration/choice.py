@@ -6,20 +6,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.dependence.clusters import Clusters
 from calcheck.dependence.columns import find_clusters
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions, concat
 from calcheck.recalibration.features import require_different_errors
-from calcheck.recalibration.fits import FitOptions
 from calcheck.recalibration.methods import NONE, Method, apply_steps
 from calcheck.recalibration.scores import RowScore, Score, assign_folds, row_score
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.recalibration.fits import FitOptions
+    from calcheck.typing import Indices, Values
 
 MANY_ROWS = 300
 FEW_ERRORS, MANY_ERRORS = 0.5, 1.0

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, NumericalError
-from calcheck.predictions import Predictions
 from calcheck.recalibration.features import Feature, fit_features, perfect_mean_square, require_single_target, z_scores
 from calcheck.recalibration.scores import assign_folds
 from calcheck.recalibration.steps import (
@@ -39,7 +37,11 @@ from calcheck.recalibration.steps import (
 )
 from calcheck.statistics.bins import edge_bins
 from calcheck.statistics.pit import levels_of, pit
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Values
 
 MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
 MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from calcheck.distributions import Predictive
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
@@ -27,6 +26,9 @@ from calcheck.recalibration.fits import (
     fit_shift_scale,
 )
 from calcheck.recalibration.steps import AnyStep
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
 
 Fit = Callable[[Predictions, FitOptions], AnyStep]
 Stage = Literal["bias", "scale", "probability", "conformal"]

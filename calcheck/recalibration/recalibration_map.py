@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.predictions import Predictions
 from calcheck.recalibration.methods import NONE
-from calcheck.recalibration.steps import AnyStep
-from calcheck.typing import Mask
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.recalibration.steps import AnyStep
+    from calcheck.typing import Mask
 
 VERSION: Literal[1] = 1
 

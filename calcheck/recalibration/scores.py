@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.dependence.columns import column_labels, time_labels
-from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.distributions.row_random import Words, hash_rows
 from calcheck.errors import DataError
 from calcheck.execution.run import RowDependence
-from calcheck.predictions import Predictions
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Indices, Values
 
 
 def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None) -> Indices:

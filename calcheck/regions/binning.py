@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, OptionError
-from calcheck.predictions import Source
 from calcheck.statistics.groups import Groups, cells
-from calcheck.typing import AnyArray, Indices, Mask
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Source
+    from calcheck.typing import AnyArray, Indices, Mask
 
 Conditions = tuple[Condition, ...]
 Cuts = tuple[tuple[Condition, Condition], ...]
@@ -84,7 +86,7 @@ class Binning(Groups):
     cuts: Cuts = ()
 
     @classmethod
-    def of(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Binning:
+    def make(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Binning:
         """Return the binning with a bin of each row, (n,), 0 to k - 1."""
         return cls(label, len(bins), bins=tuple(bins), column=column, cuts=cuts)
 
@@ -224,7 +226,7 @@ def _with_missing(
     found = np.full(len(missing), len(bins), dtype=np.intp)
     found[~missing] = codes
     further: list[Conditions] = [(Condition(column, EQUAL, ""),)] if missing.any() else []
-    return Binning.of(found, (*bins, *further), column, cuts)
+    return Binning.make(found, (*bins, *further), column, cuts)
 
 
 def _edge(low: Any, high: Any) -> str:
@@ -329,7 +331,7 @@ def values_of(source: Source, column: str) -> AnyArray:
 
 def one_bin(n: int) -> Binning:
     """Return n rows as one bin."""
-    return Binning.of(np.zeros(n, dtype=np.intp), ((),))
+    return Binning.make(np.zeros(n, dtype=np.intp), ((),))
 
 
 def partitions(binnings: Sequence[Binning]) -> list[Binning]:
@@ -351,4 +353,4 @@ def _crossed(binnings: Sequence[Binning]) -> Binning:
         tuple(condition for each, bin_ in zip(binnings, line, strict=True) for condition in each.bins[bin_])
         for line in np.stack(places, axis=1)
     ]
-    return Binning.of(label, bins)
+    return Binning.make(label, bins)

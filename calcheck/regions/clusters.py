@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -14,9 +14,11 @@ from calcheck.core.conditions import EQUAL, Condition
 from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.predictions import Predictions
 from calcheck.regions.binning import Binning
-from calcheck.typing import Floats, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Floats, Indices, Values
 
 EMBEDDING = "embedding"
 """Name of the embedding among the columns of a search."""
@@ -74,7 +76,7 @@ def cluster_embedding(
     nearest = np.lexsort((distances, codes))
     central = nearest[np.searchsorted(codes[nearest], np.arange(len(found)))]
     bins = tuple((InCluster(EMBEDDING, EQUAL, str(number + 1)),) for number in range(len(found)))
-    return EmbeddingClusters(Binning.of(codes, bins, EMBEDDING), central)
+    return EmbeddingClusters(Binning.make(codes, bins, EMBEDDING), central)
 
 
 def _fit(sample: Floats, count: int, rng: Generator) -> Values:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.regions.binning import Binning, column_values
-from calcheck.regions.scan import Deviations, Region
 from calcheck.report import Curve
+
+if TYPE_CHECKING:
+    from calcheck.regions.scan import Deviations, Region
 
 
 def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.generic]]) -> tuple[Curve, ...]:

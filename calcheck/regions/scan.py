@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from calcheck.core.conditions import Condition
-from calcheck.predictions import Predictions
 from calcheck.regions.binning import Binning, one_bin
 from calcheck.statistics.pit import mean_component, pit
-from calcheck.typing import Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.core.conditions import Condition
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Indices, Mask, Values
 
 BIAS, DISPERSION = 0, 1
 SCORES = ("bias", "dispersion")

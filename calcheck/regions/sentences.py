@@ -5,10 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from math import sqrt
+from typing import TYPE_CHECKING
 
-from calcheck.core.conditions import Condition
 from calcheck.regions.binning import COMPUTED
-from calcheck.report import Result
+
+if TYPE_CHECKING:
+    from calcheck.core.conditions import Condition
+    from calcheck.report import Result
 
 DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
 

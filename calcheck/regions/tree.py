@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
-from calcheck.regions.binning import Binning
 from calcheck.regions.scan import excess_of, standardize
-from calcheck.typing import Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.regions.binning import Binning
+    from calcheck.typing import Indices, Mask, Values
 
 
 class Split(NamedTuple):

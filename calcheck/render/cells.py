@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from calcheck.report import Gate, Input, Report, Result, Skipped
+if TYPE_CHECKING:
+    from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
 REMOVED = "removed"  # The part of a slice that states the removed rows of a step

@@ -6,12 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.core.text import protect
 from calcheck.render.cells import outcome
 from calcheck.render.jsonl import shared_fields
-from calcheck.report import Report
+
+if TYPE_CHECKING:
+    from calcheck.report import Report
 
 NUMBERS = (
     "value",

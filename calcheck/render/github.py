@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from calcheck.core.text import strip_control
 from calcheck.render.cells import describe_input, headline
-from calcheck.report import Gate, Level, Report
+
+if TYPE_CHECKING:
+    from calcheck.report import Gate, Level, Report
 
 MOST = 10  # maximum annotations of a kind that GitHub shows per step; it silently drops the rest
 COMMANDS: dict[Level, str] = {"fail": "error", "warn": "warning"}

@@ -7,12 +7,11 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from calcheck.report import Report
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from calcheck.models.difference import Diff
+    from calcheck.report import Report
 
 
 def render(report: Report | Diff) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.render.json import fields_of
-from calcheck.report import Report
+
+if TYPE_CHECKING:
+    from calcheck.report import Report
 
 
 def render(report: Report) -> str:

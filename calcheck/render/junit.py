@@ -6,11 +6,14 @@ The output conforms to both common schemas: that of Ant (JUnit.xsd by Windy Road
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from calcheck.core.text import strip_control
 from calcheck.render.cells import describe_input, outcome
-from calcheck.report import Gate, Report
+
+if TYPE_CHECKING:
+    from calcheck.report import Gate, Report
 
 CONSTANT = {"timestamp": "1970-01-01T00:00:00", "hostname": "localhost", "time": "0"}
 """Attributes that the schemas require; constant, so that the same run gives the same bytes everywhere."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from calcheck.render.cells import ABSENT, describe_input, interval, is_withheld, name_with_unit, number, p_value, short
 from calcheck.render.document import Cell, Column, Emphasis, Mark, Marks, Notes, Source, Table, row_of
-from calcheck.report import Input, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import Input, Result
 
 
 def source(read: Input) -> Source:

@@ -25,14 +25,14 @@ from calcheck.charts.picture import (
     Rule,
 )
 from calcheck.metrics import TWO_SAMPLE_METRICS
-from calcheck.region_maps import grid
 from calcheck.region_maps.grid import BINS, GroupSums, RegionMap, histogram_limits
 from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
-from calcheck.typing import Values
 
 if TYPE_CHECKING:
+    from calcheck.region_maps import grid
     from calcheck.statistics.row_intervals import RowIntervals
+    from calcheck.typing import Values
 
 
 NAN = float("nan")

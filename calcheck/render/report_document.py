@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.inference.p_values import rejects
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
@@ -21,7 +21,9 @@ from calcheck.render.document import (
     row_of,
 )
 from calcheck.render.parts import ADJUSTED_LEGEND, group_table, note_blocks, source
-from calcheck.report import Conclusion, Gate, Overall, Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import Conclusion, Gate, Overall, Report, Result
 
 OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided", "not judged": "undecided"}
 QUESTION = "Can the uncertainties be trusted?"

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from calcheck.typing import AnyArray
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray
 
 OwnerT = TypeVar("OwnerT")
 ResultT = TypeVar("ResultT")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
 
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate
-from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, ExtremeValuesError, Message
-from calcheck.predictions import Predictions
 from calcheck.statistics.cache import cached
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Values
 
 OWN_DRAWS = 50  # Draws per row of distributions that are not given by draws
 SEED = 0x5EC7  # Of these draws, which depend on the distributions only, so that replicates have the same ones

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
-from calcheck.predictions import Predictions
-from calcheck.report import Direction
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.moments import targets
 from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.report import Direction
 
 Slope = Values | float
 

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import DataError, Message
 from calcheck.predictions import Predictions, Source
-from calcheck.report import Input
-from calcheck.typing import AnyArray, Indices, Mask
+
+if TYPE_CHECKING:
+    from calcheck.core.metric_info import MetricInfo
+    from calcheck.report import Input
+    from calcheck.typing import AnyArray, Indices, Mask
 
 
 class HasInfo(Protocol):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.core.lazy_inputs import load
-from calcheck.distributions import Predictive
 from calcheck.errors import DataError
-from calcheck.predictions import Predictions
 from calcheck.statistics.bins import NUMBERS, sort_keys
 from calcheck.statistics.moments import central_interval, medians
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Values
 
 MAX_ROWS = 150  # More intervals side by side cannot be told apart
 FEW_ROWS = 40  # Of a picture among others

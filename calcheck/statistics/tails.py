@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.details import AtLimits
-from calcheck.distributions import Predictive
 from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
 from calcheck.distributions.samples import Samples
 from calcheck.predictions import MappedSource, Predictions, Source
@@ -17,7 +15,11 @@ from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import digitize
 from calcheck.statistics.moments import covered, interval_mass, targets
 from calcheck.statistics.pit import pit, share_below
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.details import AtLimits
+    from calcheck.distributions import Predictive
+    from calcheck.typing import Values
 
 
 class Exceedances(NamedTuple):

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.dependence.notice import DesignEffect
 from calcheck.errors import Message, OptionError
 from calcheck.inference.verdicts import StatedShape
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Metric
-from calcheck.predictions import Predictions
 from calcheck.report import Input, Skipped
 from calcheck.storage.archives import CHECKPOINT, STATE, damage_as_error, read_archive, write_archive
 from calcheck.storage.report_json import from_json
 from calcheck.streaming.accumulators import Sums, from_arrays, strip_prefix, to_arrays
-from calcheck.streaming.metric_accumulators import MetricAccumulator
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import State, StreamedMetric
-from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions
+    from calcheck.streaming.metric_accumulators import MetricAccumulator
+    from calcheck.typing import AnyArray
 
 VERSION = 1
 SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving

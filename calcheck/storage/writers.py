@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,9 @@ from calcheck.io.rows import MODELS
 from calcheck.io.tables.text import table_of
 from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
-from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".parquet": pq.ParquetWriter,

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.errors import DataError, ValuesError
 from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import Run
 from calcheck.predictions import Predictions, Source
 from calcheck.typing import AnyArray, Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
 
 ColumnOf = Callable[[Predictions], Values]
 

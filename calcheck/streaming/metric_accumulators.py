@@ -27,17 +27,17 @@ from calcheck.inference.verdicts import (
     too_few_effective_rows,
     with_zeta_verdict,
 )
-from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
-from calcheck.predictions import Predictions
 from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import uncertainties
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
-from calcheck.typing import AnyArray, Values
 
 if TYPE_CHECKING:
+    from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
     from calcheck.metrics.local_spread import ValidBinsMetric
+    from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
+    from calcheck.typing import AnyArray, Values
 
 
 STEP = 1e-4  # Step of numerical gradients, relative to the mean

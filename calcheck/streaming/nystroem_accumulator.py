@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from calcheck.embeddings.landmark_selection import LandmarkOptions
 from calcheck.embeddings.nystroem_streaming import StreamedLandmarks
-from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.bottom_k import hash_key
 from calcheck.execution.reduce import reduce_batches
 from calcheck.execution.run import Run
 from calcheck.inference.results import NullDistribution, RowResults
-from calcheck.predictions import Predictions
 from calcheck.streaming.accumulators import Sums, from_arrays, to_arrays
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
 from calcheck.streaming.metric_accumulators import MetricAccumulator
 
 if TYPE_CHECKING:
+    from calcheck.embeddings.landmark_selection import LandmarkOptions
+    from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.metrics.cce import Cce
+    from calcheck.predictions import Predictions
 
 SQUARED_NORMS = 4  # Squared norms stored for each sampled row, besides its input
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,18 +21,20 @@ from calcheck.errors import (
 )
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.overall_verdict import overall_verdict
 from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
-from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums, Sums, from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
 from calcheck.streaming.metric_accumulators import NOT_REPLICATED, MetricAccumulator, normal_interval, null_distribution
 from calcheck.streaming.registry import accumulator_of, not_streamable_reason
 from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
 
 Arrays = Mapping[str, AnyArray]
 

@@ -365,7 +365,7 @@ def test_an_interrupt_exits_with_130():
     """The handler is set explicitly, because tests in the background of a shell ignore interrupts."""
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import reference;"
+        "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import guide;"
         "import calcheck.render.console as c; c.render_text = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )

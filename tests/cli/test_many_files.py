@@ -116,7 +116,7 @@ from calcheck import cli
 from calcheck.cli import app
 
 def half(**given):
-    from calcheck.storage.column_writer import column_writer
+    from calcheck.storage.writers import column_writer
     with column_writer({str(path)!r}) as append:
         append({{"place": np.arange(1000)}})
         os.kill(os.getpid(), {int(number)})

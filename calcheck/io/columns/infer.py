@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -37,7 +37,9 @@ from calcheck.io.columns.roles import (
 )
 from calcheck.io.rows import require_one
 from calcheck.options import flag_of
-from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray
 
 Grouping = Literal["time", "cluster"]
 

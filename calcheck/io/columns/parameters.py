@@ -6,13 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from calcheck.distributions import CONVENTIONS, FAMILIES, Convention
 from calcheck.errors import DataError, OptionError, with_suggestion
-from calcheck.io.columns.names import ColumnIndex
 from calcheck.io.columns.options import POINTS, ColumnOptions
 from calcheck.io.columns.roles import IntervalsRole, ParametersRole
 from calcheck.io.rows import require_one
+
+if TYPE_CHECKING:
+    from calcheck.io.columns.names import ColumnIndex
 
 Sides = dict[float | None, dict[int, str]]  # Columns by level, then by side
 

@@ -17,11 +17,12 @@ from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
-from calcheck.report import FileRole
 from calcheck.typing import AnyArray, Floats, Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from calcheck.report import FileRole
 
 Arrays = dict[str, AnyArray]
 

@@ -8,7 +8,7 @@ import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from io import BufferedIOBase
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,11 @@ from calcheck.core.validation import require_different
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrays import common_length, rows_first
-from calcheck.io.files import File
 from calcheck.io.tables.memory import MemoryTable
-from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.io.files import File
+    from calcheck.typing import AnyArray
 
 MAGIC, SUFFIX = b"\x93NUMPY", ".npy"
 ZIP, END, END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # Starts of an archive and of its end; size of the end

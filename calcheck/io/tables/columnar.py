@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +14,10 @@ from pyarrow import feather
 
 from calcheck.errors import DataError
 from calcheck.io.arrow_arrays import plain_schema
-from calcheck.io.files import File
 from calcheck.io.tables.memory import MemoryTable
+
+if TYPE_CHECKING:
+    from calcheck.io.files import File
 
 MAGIC, FEATHER = b"ARROW1", b"FEA1"  # of Arrow IPC files and Feather files of version 2; of version 1
 FEATHER_START = FEATHER + bytes(4)

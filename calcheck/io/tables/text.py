@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,10 @@ from calcheck.core.text import PROTECTED
 from calcheck.errors import DataError
 from calcheck.io import compute as pc
 from calcheck.io.arrow_arrays import is_text, replace_in_text
-from calcheck.io.files import File
 from calcheck.io.tables.memory import MemoryTable
+
+if TYPE_CHECKING:
+    from calcheck.io.files import File
 
 CELL = r'(?:\A(?:\xef\xbb\xbf)?|[\n\r{0}])("(?:[^"]++|"")*+)("?)([^\n\r{0}]?)'  # a quoted cell, and what follows it
 QUOTED_CHUNK = 1 << 24  # Bytes searched at a time

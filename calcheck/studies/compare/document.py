@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from calcheck.render.cells import ABSENT, interval, number, p_value, short, skipped_notes, unit
 from calcheck.render.document import Block, Cell, Column, Document, Emphasis, Table, row_of
 from calcheck.render.parts import marks_in, note_blocks, source
-from calcheck.report import Report, Result
 
 if TYPE_CHECKING:
     from calcheck.models.difference import Change, Diff, Unmatched
+    from calcheck.report import Report, Result
 
 
 RANKS: dict[int, Emphasis] = {1: "best", 2: "second"}

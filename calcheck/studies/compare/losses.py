@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calcheck.dependence.clusters import Clusters
-from calcheck.execution.run import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.metrics.base import Metric
-from calcheck.models.alignment import Model
 from calcheck.models.comparison import Evaluated, evaluate_models, shared_clusters, targets
 from calcheck.report import Inference, Report, loss
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
+    from calcheck.models.alignment import Model
 
 
 def loss_differences(

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.metrics.base import Metric
 from calcheck.models.alignment import incomparable_reason
 from calcheck.models.comparison import comparison_input
-from calcheck.predictions import Source
 from calcheck.report import Report, Result, Skipped
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
 
 
 def trend(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
-from calcheck.details import FieldTree
 from calcheck.errors import Code, suggestion
 from calcheck.report import Input, Monitor, Overall, Result, Verdict
 from calcheck.studies.gate.rules import (
@@ -25,6 +24,9 @@ from calcheck.studies.gate.rules import (
     Operand,
     Rule,
 )
+
+if TYPE_CHECKING:
+    from calcheck.details import FieldTree
 
 Value = float | str | None
 ByGroup = dict[str, dict[str, Result]]

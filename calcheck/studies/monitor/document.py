@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from calcheck.core.text import exponential
 from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number
 from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Paragraph, Table, row_of
 from calcheck.render.parts import note_blocks, source
 from calcheck.render.report_document import ANSWERS, FINDINGS, gates_table
-from calcheck.report import HorizonEvidence, Monitor, Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import HorizonEvidence, Monitor, Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"
 MOST_WINDOWS = 40  # Maximum number of windows in a table

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.special import betaln, logsumexp
 
 from calcheck.statistics.pit import COMPONENTS, NEAREST, component
-from calcheck.typing import Indices, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import Indices, Mask, Values
 
 SHAPES = np.exp(np.linspace(-1, 1, 9))
 FIRST, SECOND = (grid.ravel() for grid in np.meshgrid(SHAPES, SHAPES))

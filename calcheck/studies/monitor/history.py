@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from calcheck.errors import DataError
 from calcheck.execution.bottom_k import occurrences
 from calcheck.execution.run import RandomStream, Run
 from calcheck.io.times import time_texts
-from calcheck.predictions import Predictions
 from calcheck.statistics.pit import randomized_pit
 from calcheck.statistics.scores import are_impossible
 from calcheck.studies.monitor.e_process import (
@@ -25,7 +25,10 @@ from calcheck.studies.monitor.e_process import (
     log_e_process,
     log_mean_densities,
 )
-from calcheck.typing import AnyArray, Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.typing import AnyArray, Mask, Values
 
 Integers = NDArray[np.int64]
 

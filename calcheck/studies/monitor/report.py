@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,17 @@ from calcheck.core.text import LARGEST, exponential
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import Run
 from calcheck.io.times import time_texts
-from calcheck.metrics.base import Metric
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result
-from calcheck.statistics.groups import Means
 from calcheck.statistics.pit import direction_of
 from calcheck.studies.monitor.e_process import change_point
-from calcheck.studies.monitor.history import History
-from calcheck.studies.monitor.state import MonitorState
 from calcheck.studies.monitor.windows import GroupSums, regroup, shown_window
-from calcheck.typing import Values
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
+    from calcheck.statistics.groups import Means
+    from calcheck.studies.monitor.history import History
+    from calcheck.studies.monitor.state import MonitorState
+    from calcheck.typing import Values
 
 MOST_POINTS = 1_000  # Maximum number of points of the path in a report
 COMPONENT_NAMES = ("bias", "dispersion", "skewness", "tails")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import Message, OptionError
-from calcheck.execution.run import Run
 from calcheck.io.times import DATE_UNIT, Window
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Metric
 from calcheck.options import option
 from calcheck.report import Input, Skipped
 from calcheck.storage.archives import MONITOR_STATE, damage_as_error, read_archive, write_archive
@@ -22,6 +20,10 @@ from calcheck.studies.monitor.e_process import DENSITIES
 from calcheck.studies.monitor.history import History, concatenate
 from calcheck.studies.monitor.windows import GroupSums, kept_window, regroup
 from calcheck.typing import AnyArray
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
 
 Arrays = Mapping[str, AnyArray]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from calcheck.report import Skipped
 from calcheck.studies.monitor.history import MOST_STEPS, concatenate, summarize
 from calcheck.studies.monitor.state import MonitorOptions, MonitorState, file_name, join_states
 from calcheck.studies.monitor.windows import Adder, GroupSums, kept_window
-from calcheck.typing import AnyArray, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray, Values
 
 WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.io.times import Window
 from calcheck.statistics.groups import Means
-from calcheck.typing import AnyArray, Values
+
+if TYPE_CHECKING:
+    from calcheck.typing import AnyArray, Values
 
 DEFAULT_WINDOWS = 20
 MOST_GROUPS = 400  # Maximum number of groups of times whose sums a state keeps if no window is stated

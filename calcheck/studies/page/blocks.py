@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calcheck.charts.picture import Picture
 from calcheck.render.document import Block, Table
+
+if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
 
 
 @dataclass(frozen=True)

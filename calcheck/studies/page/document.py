@@ -13,7 +13,6 @@ from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Axis, Cells, Intervals, Mark, Panel, Picture, Points, Rule
 from calcheck.metrics import METRICS
-from calcheck.region_maps import grid
 from calcheck.region_maps.grid import (
     ColumnGroups,
     GroupSums,
@@ -29,12 +28,13 @@ from calcheck.render.json import fields_of
 from calcheck.render.parts import note_blocks, source
 from calcheck.render.pictures import deviations, histogram_picture, map_picture, metric_picture, predictions_picture
 from calcheck.render.report_document import answer, legend_lines, listed, overview
-from calcheck.report import Report, Result
 from calcheck.studies.page.blocks import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section
-from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
+    from calcheck.region_maps import grid
+    from calcheck.report import Report, Result
     from calcheck.statistics.row_intervals import RowIntervals
+    from calcheck.typing import Indices, Values
 
 Part = Callable[["ModelReport"], Iterator[PageBlock]]
 

@@ -7,13 +7,16 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calcheck.charts.image import NO_ENGINE, engine_starts, svg
 from calcheck.charts.interactive import javascript, replaceable, selectable
-from calcheck.charts.picture import Picture
 from calcheck.core.text import embed
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.studies.page.blocks import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section
+
+if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
 
 ASSETS = Path(__file__).with_name("assets")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError
 from calcheck.evaluation import ranked_rows
-from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory, Predictions
 from calcheck.region_maps.grid import column_groups, default_variables, make_map, named_variables
-from calcheck.report import Report
 from calcheck.statistics.row_intervals import FEW_ROWS, row_intervals
 from calcheck.studies.page.document import ModelReport
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.report import Report
 
 NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
 WORST = 20  # number of rows in the list of the worst

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
 from calcheck.render.document import Block, Cell, Column, Details, Document, Legend, Table, row_of
 from calcheck.render.parts import marks_in, note_blocks, source
-from calcheck.report import Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import Report, Result
 
 NONE = "none"
 BEFORE, AFTER = "before", "after"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.recalibration.recalibration_map import RecalibrationMap
-from calcheck.recalibration.steps import StepCurve
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures import numbers
-from calcheck.report import Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.recalibration.steps import StepCurve
+    from calcheck.report import Report, Result
 
 
 def recalibration_picture(report: Report, found: RecalibrationMap) -> Picture:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, evaluate, run_settings
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Metric
 from calcheck.options import option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate
@@ -30,6 +29,9 @@ from calcheck.recalibration.scores import (
     require_other_rows,
 )
 from calcheck.report import Inference, Report, Result, Skipped
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
 
 BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"

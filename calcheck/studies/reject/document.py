@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from calcheck.render.cells import (
     interval,
@@ -14,7 +15,9 @@ from calcheck.render.cells import (
 )
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 from calcheck.render.parts import marks_in, note_blocks, source
-from calcheck.report import Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results
 

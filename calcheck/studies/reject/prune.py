@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, Message
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Source
-from calcheck.report import Report, Result
 from calcheck.statistics.moments import uncertainties
 from calcheck.studies.reject.study import PERCENT, ROUNDING, RejectionGrid
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
+    from calcheck.report import Report, Result
+    from calcheck.typing import Indices, Values
 
 TIED = Message(
     "tied-uncertainties",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from calcheck.execution.run import Run
 from calcheck.inference.curves import curve_limits
 from calcheck.inference.intervals import percentile
 from calcheck.inference.p_values import p_value
-from calcheck.inference.results import RowResults
 from calcheck.inference.risk_coverage import Curves, MetricRows, RejectionCurves, area
 from calcheck.inference.verdicts import (
     FEW_ROWS,
@@ -31,10 +30,13 @@ from calcheck.inference.verdicts import (
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
-from calcheck.predictions import Predictions, Source
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.moments import uncertainties
-from calcheck.typing import AnyArray, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.inference.results import RowResults
+    from calcheck.predictions import Predictions, Source
+    from calcheck.typing import AnyArray, Indices, Values
 
 CCE, STD, RANDOM = "cce", "std", "random"
 ERROR_METRICS = ("mae", "rmse", "nll")  # default metrics of retained predictions

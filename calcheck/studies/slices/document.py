@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
 from calcheck.render.document import Answer, Block, Cell, Column, Document, Emphasis, Legend, Table, row_of
 from calcheck.render.parts import ADJUSTED_LEGEND, adjusted, group_table, note_blocks, source
 from calcheck.render.report_document import ANSWERS, EXPECTED_LEGEND, FINDINGS
-from calcheck.report import Conclusion, Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import Conclusion, Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.dependence.clusters import FEWEST, Clusters
 from calcheck.errors import DataError, Message, NumericalError, RefusedError
 from calcheck.evaluation import fitted_metric
-from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasNullStatistic
 from calcheck.inference.multiplier_null import multiplier_noise
 from calcheck.inference.null_distribution import FittedMetric, NullSimulator, SimulatesNull, replicate_values
@@ -21,6 +20,9 @@ from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Source
 from calcheck.statistics.groups import Means
 from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
 
 Fitted = FittedMetric[Metric[Any]]
 Statistic = Callable[[Metric[Any], Means], Values]

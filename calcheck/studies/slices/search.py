@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from calcheck.conclusion import unjudged_conclusion
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.inference.p_values import rejects
-from calcheck.metrics.base import Metric
-from calcheck.predictions import Source
 from calcheck.regions.binning import name_of, values_of, words_of
 from calcheck.regions.maps import region_map
 from calcheck.regions.scan import SCORES, Deviations, Region, Scan, factor_of_dispersion, p_values_of
@@ -32,7 +30,11 @@ from calcheck.studies.slices.searched_rows import (
     with_p_values,
 )
 from calcheck.studies.slices.study import group_metrics
-from calcheck.typing import Mask, Values
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+    from calcheck.typing import Mask, Values
 
 NO_FAULT, NOT_JUDGED = "no fault found", "not judged"
 

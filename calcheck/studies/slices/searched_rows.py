@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calcheck.core.conditions import Condition
 from calcheck.dependence.notice import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
@@ -30,6 +29,9 @@ from calcheck.regions.sentences import describe_faults, filter_options, sentence
 from calcheck.report import Conclusion, Finding, Result, Skipped
 from calcheck.statistics.scores import describe_impossible
 from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.core.conditions import Condition
 
 RegionSink = Callable[[Predictions, dict[str, Indices]], None]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
-from calcheck.core.conditions import Condition
 from calcheck.dependence.clusters import FEWEST
 from calcheck.dependence.columns import find_clusters
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
@@ -47,7 +46,10 @@ from calcheck.studies.slices.groups import (
     refitted_groups,
 )
 from calcheck.studies.slices.searched_rows import conclude_groups
-from calcheck.typing import Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.core.conditions import Condition
+    from calcheck.typing import Indices, Values
 
 GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
 FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 from calcheck.render.parts import marks_in, note_blocks, source
-from calcheck.report import Report, Result
+
+if TYPE_CHECKING:
+    from calcheck.report import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown
 

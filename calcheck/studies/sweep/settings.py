@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError, with_suggestion
-from calcheck.metrics.base import Metric
 from calcheck.options import Option, options_of
+
+if TYPE_CHECKING:
+    from calcheck.metrics.base import Metric
 
 SUBSAMPLE = "subsample"
 TIE = "+"  # Joins the names of options that are varied together

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from calcheck.details import Details, select_details
 from calcheck.errors import DataError, Message, NumericalError, RefusedError
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.results import RowResults
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
 from calcheck.models.alignment import Model, align_models, grid_of, incomparable_reason, require_grid
@@ -24,6 +23,9 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
 from calcheck.studies.sweep.settings import SweepPoint, SweptSetting, points
+
+if TYPE_CHECKING:
+    from calcheck.inference.results import RowResults
 
 AnyMetric = Metric[Any]
 Ranking = list[int | None]

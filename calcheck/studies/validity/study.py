@@ -17,14 +17,15 @@ from calcheck.execution.run import RandomStream, Run, silent
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.intervals import acceleration, bca, clopper_pearson
 from calcheck.inference.verdicts import statistic_of
-from calcheck.metrics.base import Metric
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Result
-from calcheck.typing import Mask, Values
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from calcheck.metrics.base import Metric
+    from calcheck.typing import Mask, Values
 
 
 ROWS, MOST_ROWS = 5_000, 10_000_000  # Default and maximum number of rows of a data set
