@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from calcheck.errors import Message
+from calcheck.errors import Message  # stored reports are read by the types of fields
 
 SCHEMA_VERSION = 2
 

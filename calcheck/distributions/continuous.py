@@ -24,10 +24,10 @@ from calcheck.distributions.special import (
     shifted_moments,
 )
 from calcheck.errors import DataError
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from calcheck.distributions.row_random import Random
-    from calcheck.typing import Values
 
 PART = 1 << 16  # Rows per batch: 0.5 MB per column
 

@@ -10,6 +10,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.kernels.kernel_options import Estimator
 from calcheck.metrics._joint_mmd import JointMetric, KernelMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Estimator
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.mmd.quadratic_forms import GramSums

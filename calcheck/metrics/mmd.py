@@ -9,6 +9,10 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.kernels.kernel_options import (
+    KernelName,  # options are read by the types of fields
+    Standardize,  # options are read by the types of fields
+)
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
@@ -16,7 +20,6 @@ from calcheck.options import option, require_positive_option
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.kernel_options import KernelName, Standardize
     from calcheck.mmd.two_samples import PooledGram
     from calcheck.predictions import Source
     from calcheck.statistics.groups import Means

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from calcheck.report import Verdict  # type of a field
+
 if TYPE_CHECKING:
-    from calcheck.report import Report, Result, Verdict
+    from calcheck.report import Report, Result
 
 Key = tuple[str, str, str, int]
 

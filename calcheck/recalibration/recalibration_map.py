@@ -10,10 +10,10 @@ import numpy as np
 
 from calcheck.errors import DataError
 from calcheck.recalibration.methods import NONE
+from calcheck.recalibration.steps import AnyStep  # stored maps are read by the types of fields
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
-    from calcheck.recalibration.steps import AnyStep
     from calcheck.typing import Mask
 
 VERSION: Literal[1] = 1

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.spatial.distance import pdist
-from scipy.stats import rankdata
 
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate
 from calcheck.distributions.row_random import RowRandom
@@ -56,6 +54,8 @@ def energy_scores(rows: Predictions, *, fair: bool) -> Values:
 @cached
 def _pair_distances(predictive: Predictive) -> Values:
     """Return the sums of the distances between the draws of each row, each pair once, (n,)."""
+    from scipy.spatial.distance import pdist
+
     return np.array([pdist(vectors).sum() for vectors in own_draws(predictive)])
 
 
@@ -100,11 +100,15 @@ def rank_pit(rows: Predictions, pre_rank: str) -> tuple[Values, Values]:
 
 def average_rank(pooled: Values) -> Values:
     """Return the mean of the ranks of the coordinates, (k, M): low and high values are extreme."""
+    from scipy.stats import rankdata
+
     return np.asarray(rankdata(pooled, axis=1).mean(axis=2))
 
 
 def band_depth(pooled: Values) -> Values:
     """Return the mean depth of the coordinates, (k, M): 0 at the lowest and highest values, large in the middle."""
+    from scipy.stats import rankdata
+
     ranks = rankdata(pooled, axis=1)
     return np.asarray(((pooled.shape[1] - ranks) * (ranks - 1)).mean(axis=2))
 

@@ -292,6 +292,7 @@ def test_csv_has_one_line_per_result_in_full_precision(calcheck, calibrated):
     whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
     for line, result in zip(lines, whole["results"], strict=False):
         assert line["metric"] == result["metric"]
+        assert all(each["text"] in line["notes"] for each in result["warnings"])
         assert float(line["value"]) == result["value"]
         assert line["low"] == ("" if result["low"] is None else repr(result["low"]))
         assert line["verdict"] == result["verdict"]

@@ -495,6 +495,15 @@ def test_every_request_to_an_object_store_has_a_time_limit(monkeypatch, request_
     answered.set()
 
 
+def test_a_file_that_is_named_twice_is_refused(tmp_path):
+    """Its rows would count twice, also if a pattern names it again."""
+    folder = Path(write_parts(tmp_path / "preds"))
+    one = str(min(folder.iterdir()))
+    for names in ([one, one], [one, str(folder / "*.parquet")]):
+        with pytest.raises(FileError, match="is named twice, so its rows would count twice"):
+            read(names)
+
+
 def test_predictions_can_be_written_repeatedly(tmp_path):
     source = read(write_parts(tmp_path / "preds"))
     for name in ("a.parquet", "b.parquet"):
