@@ -27,7 +27,6 @@ from calcheck.cli.common import (
     run_context,
     weigh,
 )
-from calcheck.cli.mcmd import SAMPLE_OPTIONS, compare_samples
 from calcheck.cli.options import (
     EvaluationPointsOptions,
     PlotByOptions,
@@ -36,6 +35,7 @@ from calcheck.cli.options import (
     RowOptions,
     WorstBestOptions,
 )
+from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
 from calcheck.errors import OptionError

@@ -21,8 +21,8 @@ from calcheck.cli.common import (
     run_context,
 )
 from calcheck.cli.compare import model_names, open_models
-from calcheck.cli.mcmd import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.options import PlotOptions
+from calcheck.cli.samples import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.study_options import SweepOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
@@ -18,6 +17,7 @@ from calcheck.core.text import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Predictive, Quantiles, Samples
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
+from calcheck.io import compute as pc
 from calcheck.io.arrays import list_column
 from calcheck.io.arrow_arrays import key_text, replace_in_text
 from calcheck.io.columns.names import SAMPLE, level_name, level_of
