@@ -176,17 +176,20 @@ async def _require_scheduler(address: str) -> None:
 @contextmanager
 def _local_client(count: int) -> Iterator[Any]:
     """Start worker processes on this machine; they end with the block, and at once if it is interrupted."""
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Status
     from distributed.deploy.spec import close_clusters
 
     with ExitStack() as started:
+        workers: dict[Any, Any] = {}
         try:
             local = LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None)
-            cluster = started.enter_context(local)
+            cluster, workers = started.enter_context(local), local.workers
             yield started.enter_context(Client(cluster, timeout=TIMEOUT_SECONDS))
         except (KeyboardInterrupt, SystemExit):
             started.pop_all()  # closing waits for the workers
             atexit.unregister(close_clusters)
+            for worker in workers.values():
+                worker.status = Status.closing  # else it starts another process, which ends with a traceback
             for process in multiprocessing.active_children():
                 process.kill()
             raise
