@@ -14,7 +14,7 @@ import numpy as np
 from calcheck.dependence.columns import find_clusters
 from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run, RunOptions
 from calcheck.inference.curves import CurveBands, curves_at_inputs
 from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
 from calcheck.inference.multiplier_null import simulate_dependent_null
@@ -32,6 +32,7 @@ from calcheck.inference.p_values import pointwise_p_values
 from calcheck.inference.results import NullDistribution, RowResults
 from calcheck.inference.verdicts import Basis, StatedShape, basis_of, infer, null_statistic_of, statistic_of
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
+from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
@@ -114,7 +115,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         input=info,
         settings={
             **({} if noticed is None else noticed.settings),
-            **run_settings(run, subsample=subsample, replicates=run.replicates, clusters=clusters),
+            **run_settings(run, subsample=subsample, clusters=clusters),
         },
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
@@ -193,21 +194,14 @@ def _needs_independence(run: Run) -> bool:
     return not run.dependence.is_stated and (run.replicates != 0 or run.resamples != 0)
 
 
-def run_settings(
-    run: Run, *, subsample: int | None, replicates: int | None, clusters: Clusters | None = None
-) -> dict[str, Any]:
-    """Return the settings of a run for the report, with the requested number of replicates."""
+def run_settings(run: Run, *, subsample: int | None = None, clusters: Clusters | None = None) -> dict[str, Any]:
+    """Return the settings of a run for the report."""
+    options = {each.name: getattr(run, each.field) for each in options_of(RunOptions)}
     return {
         **({} if clusters is None else {"dependence": clusters.details}),
-        "seed": run.seed,
+        "seed": options.pop("seed"),
         "subsample": subsample,
-        "device": run.device,
-        "precision": run.precision,
-        "memory": run.memory,
-        "confidence": run.confidence,
-        "resamples": run.resamples,
-        "replicates": replicates,
-        "fdr": run.fdr,
+        **options,
         "versions": _versions(run),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import types
+from collections.abc import Iterable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from itertools import chain
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -29,10 +30,17 @@ def option(
     by_hand: str = "",
     repeated: bool = False,
     choices: tuple[str, ...] = (),
+    off: tuple[str, str] | None = None,
 ) -> Any:
-    """Return a dataclass field that declares an option."""
+    """Return a dataclass field that declares an option.
+
+    ``off`` is the name and the help of a flag that stands for the number 0: ``--no-null`` for ``--replicates 0``.
+    """
     metadata = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
-    return field(default=default, metadata={**metadata, "choices": choices})
+    return field(default=default, metadata={**metadata, "choices": choices, "off": off})
+
+
+Exclusive = tuple[tuple[frozenset[str], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,9 @@ class Option:
     short: str | None = None
     by_hand: str = ""
     repeated: bool = False
+    off: Option | None = None  # Flag that stands for the number 0
+    # Sets of options of which only one may be given; each is a list of alternatives
+    exclusive: Exclusive = ()
 
     @property
     def name(self) -> str:
@@ -117,6 +128,8 @@ class Option:
 def options_of(owner: type[Any]) -> tuple[Option, ...]:
     """Return the options that a dataclass declares, in order.
 
+    Its attribute ``exclusive``, if any, names the options that contradict each other.
+
     Examples
     --------
     >>> @dataclass
@@ -125,16 +138,29 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     >>> [(found.name, found.flag, found.parse("2")) for found in options_of(Example)]
     [('lambda', '--lambda', 2.0)]
     """
-    hints = get_type_hints(owner)
-    return tuple(_option(declared, hints[declared.name]) for declared in fields(owner))
+    hints, exclusive = get_type_hints(owner), getattr(owner, "exclusive", ())
+    return tuple(_option(declared, hints[declared.name], exclusive) for declared in fields(owner))
 
 
-def _option(declared: Field[Any], hint: Any) -> Option:
+def _option(declared: Field[Any], hint: Any, exclusive: Exclusive) -> Option:
     """Return the option that a field declares."""
     metadata = dict(declared.metadata)
-    choices = metadata.pop("choices", ())
+    choices, off = metadata.pop("choices", ()), metadata.pop("off", None)
+    if off is not None:
+        exclusive = (*exclusive, (frozenset({declared.name}), frozenset({off[0]})))
+        off = Option(off[0], bool, default=False, help=off[1], exclusive=exclusive)
     default = None if declared.default is MISSING else declared.default
-    return Option(declared.name, Literal[choices] if choices else hint, default, **metadata)
+    hint = Literal[choices] if choices else hint
+    return Option(declared.name, hint, default, off=off, exclusive=exclusive, **metadata)
+
+
+def is_excluded(field: str, given: set[str], options: Iterable[Option]) -> bool:
+    """Return whether one of the given options excludes a field."""
+    return any(
+        field in part and any(other & given for other in parts if other is not part)
+        for parts in {parts for option in options for parts in option.exclusive}
+        for part in parts
+    )
 
 
 def flag_of(field_name: str) -> str:

@@ -1,8 +1,8 @@
-"""Types of arrays, by the names that all modules use; at run time they are Any, and NumPy is not imported."""
+"""Types by the names that all modules use; at run time, those of arrays are Any, and NumPy is not imported."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     AnyArray: TypeAlias = NDArray[Any]
 else:
     Values = Floats = Indices = Mask = AnyArray = Any
+
+Precision: TypeAlias = Literal["float64", "float32"]
 
 Array: TypeAlias = Any
 """An array of any library; the array API standard does not define a type yet."""

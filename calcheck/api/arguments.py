@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from calcheck import evaluation
+from calcheck.api.keywords import DependenceKeywords, RecalibrationKeywords, RunKeywords, SearchKeywords
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
-from calcheck.execution.backend import Precision
-from calcheck.execution.run import RowDependence, Run, parse_memory
+from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io import read
 from calcheck.io.arguments import ColumnArguments, levels_of
 from calcheck.io.arrays import matrix_of
@@ -30,52 +30,25 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Skipped
 
 AnyMetric: TypeAlias = Metric[Any]
+OptionsT = TypeVar("OptionsT")
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any
 """What calcheck.read takes, what it returns, or Predictions."""
 
 
-class RunArguments(TypedDict, total=False):
-    """Keywords for a run: fields of Run."""
-
-    seed: int
-    device: str | None
-    precision: Precision
-    memory: str | int
-    confidence: float
-    resamples: int | None
-    replicates: int | None
-    fdr: float
-
-
-SETTINGS = {
-    option.field: option
-    for option in (
-        Option("seed", int, 0),
-        Option("precision", Precision, "float64"),
-        Option("memory", int, 0),
-        Option("confidence", float, 0.95),
-        Option("resamples", int, None),
-        Option("replicates", int, None),
-        Option("fdr", float, 0.05),
-    )
-}
-"""Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
+RUN = {option.field: option for option in options_of(RunOptions)}
+"""Keywords for a run."""
 
 DEPENDENCE = {option.field: option for option in options_of(RowDependence)}
 """Keywords that state which rows depend on each other."""
 
 
-class Options(RunArguments, ColumnArguments, total=False):
+class Options(RunKeywords, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
 
 
-class DependentOptions(Options, total=False):
+class DependentOptions(Options, DependenceKeywords, total=False):
     """Keywords for dependent rows, a run, and reading."""
-
-    cluster: str | None
-    block: int | None
-    time: str | None
 
 
 class WeightedOptions(DependentOptions, total=False):
@@ -84,18 +57,8 @@ class WeightedOptions(DependentOptions, total=False):
     weights: str | None
 
 
-class RecalibrationArguments(Options, total=False):
+class RecalibrationArguments(Options, RecalibrationKeywords, total=False):
     """Keywords for a recalibration, a run, and reading."""
-
-    by: str | Sequence[str]
-    folds: int
-    cluster: str | None
-    block: int | None
-    time: str | None
-    score: Literal["crps", "nll", "interval"]
-    bins: int
-    levels: Sequence[float]
-    relative: bool
 
 
 class MonitorArguments(Options, total=False):
@@ -106,15 +69,9 @@ class MonitorArguments(Options, total=False):
     alarm_level: float
 
 
-class SearchArguments(WeightedOptions, total=False):
+class SearchArguments(WeightedOptions, SearchKeywords, total=False):
     """Keywords for a search of regions, a run, and reading."""
 
-    columns: str | Sequence[str] | None
-    bins: int
-    embedding_clusters: int
-    min_rows: int | None
-    most: int
-    depth: int | None
     refit: bool
 
 
@@ -156,7 +113,7 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
 
 def parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
     """Return the metrics, the settings of the run and the keywords of reading."""
-    columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+    columns = {name: value for name, value in options.items() if name not in RUN}
     levels = levels_of(columns.get("level"))
     return [with_level(each, levels) for each in _selected(metrics)], make_run(options), columns
 
@@ -215,6 +172,20 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def options_from(owner: type[OptionsT], given: Mapping[str, Any]) -> OptionsT:
+    """Return the options of a study in keywords, with their types checked; other keywords are left out."""
+    declared = {each.field: each for each in options_of(owner) if each.field in given}
+    values = {name: given[name] for name in declared}
+    values |= {name: listed(value) for name, value in values.items() if declared[name].listed and value is not None}
+    return owner(**{name: checked(declared[name], value, name) for name, value in values.items()})
+
+
+def without_options(owner: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that are not options of a study."""
+    names = {each.field for each in options_of(owner)}
+    return {name: value for name, value in given.items() if name not in names}
+
+
 def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
     """Raise unless all keywords are declared."""
     known = list(declared.__annotations__)
@@ -226,9 +197,8 @@ def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
 def make_run(options: Options) -> Run:
     """Return the settings of a run."""
     require_known(options, Options)
-    return Run(
-        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
-    )
+    given = {name: _setting(name, value) for name, value in options.items() if name in RUN}
+    return Run(**RunOptions(**given).settings())
 
 
 def _parsed_dependent(
@@ -262,9 +232,8 @@ def parsed_weighted(
 
 def _setting(name: str, value: Any) -> Any:
     """Return a setting of a run, with its type checked."""
-    if name == "memory" and isinstance(value, str):
-        return parse_memory(value)
-    return checked(SETTINGS[name], value, name) if name in SETTINGS else value
+    is_device = name == "device" and value is not None
+    return checked(RUN[name], str(value) if is_device else value, name)
 
 
 def checked_count(name: str, value: Any) -> int:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from calcheck import evaluation
 from calcheck.api.arguments import (
+    RUN,
     AnyMetric,
     Data,
     Metrics,
     Options,
-    RunArguments,
     SearchArguments,
     WeightedOptions,
     are_datasets,
@@ -26,6 +26,7 @@ from calcheck.api.arguments import (
     named_models,
     new_rows,
     open_source,
+    options_from,
     parsed,
     parsed_weighted,
     require_conditional,
@@ -33,6 +34,7 @@ from calcheck.api.arguments import (
     require_results,
     sample_source,
     varied_settings,
+    without_options,
 )
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.conclusion import conclude
@@ -41,7 +43,7 @@ from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.models import comparison
 from calcheck.models.two_samples import metric_of_samples, two_samples
-from calcheck.options import Option, options_of
+from calcheck.options import Option
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
 from calcheck.studies.compare.document import comparison_document
@@ -281,7 +283,7 @@ def compare_samples(
     (0.74, 0.005)
     """
     compared = metric_of_samples(named_metric(metric))
-    columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+    columns = {name: value for name, value in options.items() if name not in RUN}
     samples = [sample_source(each, columns) for each in (first, second)]
     points = None if at is None else evaluation_points(at, samples[0])
     found: list[PointwiseResults] = []
@@ -422,11 +424,9 @@ def reject(
     source = open_source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else new_rows(new, source, columns_of(names))
     given = {"step": step, "max_percent": max_percent, "coverage": coverage}
-    grid = {each.field: checked(each, given[each.field], each.field) for each in options_of(rejection.RejectionGrid)}
+    grid = options_from(rejection.RejectionGrid, given)
     with source.error_names():
-        report = rejection.reject(
-            source, chosen, by=names, cce=criterion, at=others, steps=rejection.RejectionGrid(**grid), run=run
-        )
+        report = rejection.reject(source, chosen, by=names, cce=criterion, at=others, steps=grid, run=run)
     return InteractiveReport.from_report(
         require_results(report), build=rejection_document, draw=lambda report: [rejection_picture(report)]
     )
@@ -505,14 +505,11 @@ def slices(
     if refit and by is None:
         msg = "refit applies to groups: also pass by, the columns that form them"
         raise OptionError(msg)
-    declared = {each.field: each for each in options_of(SearchOptions)}
-    given = {name: value for name, value in options.items() if name in declared}
-    given |= {name: listed(value) for name, value in given.items() if declared[name].listed and value is not None}
-    search = SearchOptions(**{name: checked(declared[name], value, name) for name, value in given.items()})
+    search = options_from(SearchOptions, options)
     if by is not None and search.depth:
         msg = "by compares groups, and depth is that of a tree of regions: pass only one of them"
         raise OptionError(msg)
-    further = {name: value for name, value in options.items() if name not in declared}
+    further = without_options(SearchOptions, options)
     if by is None and further.get("weights") is not None:
         msg = "a search has no weighted form: compare groups (by), or omit weights"
         raise OptionError(msg)

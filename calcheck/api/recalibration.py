@@ -10,18 +10,17 @@ from calcheck.api.arguments import (
     Data,
     Metrics,
     RecalibrationArguments,
-    checked,
-    listed,
     new_rows,
     open_source,
+    options_from,
     parsed,
     require_known,
+    without_options,
 )
 from calcheck.api.interactive import InteractiveReport
 from calcheck.errors import keyword_messages
 from calcheck.io import read
 from calcheck.io.source import FileSource
-from calcheck.options import options_of
 from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO
 from calcheck.storage.report_json import write_map
@@ -176,11 +175,8 @@ def recalibrate(
     (('uncertainties × 0.9923',), [0.985, 1.002])
     """
     require_known(options, RecalibrationArguments)
-    declared = {each.field: each for each in options_of(RecalibrationOptions)}
-    given = {"method": method, **{name: value for name, value in options.items() if name in declared}}
-    given |= {name: listed(value) for name, value in given.items() if declared[name].listed}
-    settings = RecalibrationOptions(**{name: checked(declared[name], value, name) for name, value in given.items()})
-    further = {name: value for name, value in options.items() if name not in declared}
+    settings = options_from(RecalibrationOptions, {**options, "method": method})
+    further = without_options(RecalibrationOptions, options)
     chosen, run, columns = parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
     run = replace(run, dependence=settings.dependence)
     source = open_source(data, columns, chosen, also=settings.columns, dependence=settings.dependence.columns)

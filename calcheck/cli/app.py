@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -47,6 +47,8 @@ SETTINGS = (
 @dataclass(frozen=True)
 class SettingsOptions:
     """Options that choose the settings file."""
+
+    exclusive: ClassVar = ((frozenset({"config"}), frozenset({"no_config"})),)
 
     config: str | None = option(
         None,

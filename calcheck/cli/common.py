@@ -13,22 +13,27 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.command_group import metric_name
 from calcheck.cli.options import (
     AnyReportOptions,
-    BootstrapOptions,
     DiffReportOptions,
-    EngineOptions,
     InputOptions,
-    NullOptions,
     PageOptions,
     PrintedReportOptions,
     ReportOptions,
-    SeedOptions,
-    SignificanceOptions,
     WeightOptions,
 )
 from calcheck.cli.study_options import RefitOptions
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.execution.run import RowDependence, Run
+from calcheck.execution.run import (
+    BootstrapOptions,
+    ConfidenceOptions,
+    EngineOptions,
+    NullOptions,
+    RowDependence,
+    Run,
+    RunOptions,
+    SeedOptions,
+    SignificanceOptions,
+)
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
@@ -207,8 +212,8 @@ LEVEL = "level"  # Of the intervals in a file, and of metrics
 COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
 REPORT = [*parameters(ReportOptions, "Output")]
 BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
-REFERENCE = [*parameters(NullOptions, "Inference")]
-CONFIDENCE = [parameter for parameter in REFERENCE if parameter.name == "confidence"]
+CONFIDENCE = [*parameters(ConfidenceOptions, "Inference")]
+REFERENCE = [*CONFIDENCE, *parameters(NullOptions, "Inference")]
 SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
 DEPENDENCE = [*parameters(RowDependence, "Inference")]
@@ -321,27 +326,10 @@ def run_context(given: dict[str, Any], source: FileSource | None = None) -> Iter
 
 def make_run(given: dict[str, Any]) -> Run:
     """Return the run settings for the options of a command."""
-    from calcheck.execution.run import Run, default_memory, parse_memory
+    from calcheck.execution.run import Run
 
-    engine = build(EngineOptions, given)
-    bootstrap, compared = build(BootstrapOptions, given), build(NullOptions, given)
-    if bootstrap.no_bootstrap and bootstrap.resamples is not None:
-        msg = "--resamples and --no-bootstrap contradict each other: pass only one of them"
-        raise OptionError(msg)
-    if compared.no_null and compared.replicates is not None:
-        msg = "--replicates and --no-null contradict each other: pass only one of them"
-        raise OptionError(msg)
-    return Run(
-        seed=build(SeedOptions, given).seed,
-        device=engine.device,
-        precision=engine.precision,
-        memory=parse_memory(engine.memory) if engine.memory else default_memory(),
-        confidence=compared.confidence,
-        resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
-        replicates=0 if compared.no_null else compared.replicates,
-        fdr=build(SignificanceOptions, given).fdr,
-        dependence=row_dependence(given),
-    )
+    options: RunOptions = build(RunOptions, given)
+    return Run(**options.settings(), dependence=row_dependence(given))
 
 
 def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple[ReportOptions, Pointwise]:

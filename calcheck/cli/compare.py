@@ -17,6 +17,7 @@ from calcheck.cli.common import (
     ENGINE,
     INFERENCE,
     LEVEL,
+    REFERENCE,
     REPORT,
     SEED,
     SIGNIFICANCE,
@@ -32,14 +33,14 @@ from calcheck.cli.common import (
     select_metrics,
     weigh_applicable,
 )
-from calcheck.cli.options import ComparedNullOptions, DiffReportOptions, PlotOptions, ReportOptions
+from calcheck.cli.options import DiffReportOptions, PlotOptions, ReportOptions
 from calcheck.cli.study_options import ComparisonOptions, TrendOptions
 from calcheck.cli.trials import TRIALS, with_trials
-from calcheck.cli.typer_bridge import argument, build, is_excluded, make_command, parameters
+from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics.nll import Nll
-from calcheck.options import options_of
+from calcheck.options import is_excluded, options_of
 from calcheck.render.cells import skip_reasons
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def open_models(
 
 def _open_model(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool) -> FileSource:
     path, own = split_options(file)
-    excluded = {name: None for name in given if is_excluded(name, set(own))}
+    excluded = {name: None for name in given if is_excluded(name, set(own), options_of(ColumnOptions))}
     return open_source(path, {**given, **excluded, **own}, metrics, narrow=narrow)
 
 
@@ -206,7 +207,7 @@ compare_command = make_command(
         *COLUMNS,
         *WEIGHTS,
         *BOOTSTRAP,
-        *parameters(ComparedNullOptions, "Inference"),
+        *REFERENCE,
         *SIGNIFICANCE,
         *DEPENDENCE,
         *parameters(ReportOptions, "Output"),

@@ -38,7 +38,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
     first, second = open_samples((a, b), given, narrow=narrow)
     at = _at(places.at, first, second, narrow=narrow) if places.at else None
     report_to, pointwise = require_outputs(given, first, second, at)
-    with run_context({**given, "replicates": build(PermutationOptions, given).permutations}) as run:
+    with run_context(_as_replicates(given)) as run:
         sink = pointwise.take if pointwise.path else None
         run = replace(run, curves=bool(plot))
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
@@ -51,7 +51,12 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
 
 def _mmd(a: str, b: str, **given: Any) -> None:
     """Compare the distributions of two samples: of their targets, or of their inputs and targets (--joint)."""
-    compare_samples(build(Mmd, given), (a, b), {**given, "replicates": build(PermutationOptions, given).permutations})
+    compare_samples(build(Mmd, given), (a, b), _as_replicates(given))
+
+
+def _as_replicates(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a command, with the number of permutations as that of replicates."""
+    return {**given, "replicates": build(PermutationOptions, given).permutations, "no_null": False}
 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:

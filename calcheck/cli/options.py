@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from calcheck.errors import OptionError
 from calcheck.io.object_store import TIMEOUT_SECONDS
@@ -269,6 +269,8 @@ class AgainstOptions:
         default=False, text="Allow any value inside the stored interval, instead of --rtol and --atol."
     )
 
+    exclusive: ClassVar = ((frozenset({"rtol", "atol"}), frozenset({"within_interval"})),)
+
     def __post_init__(self) -> None:
         given = [
             flag_of(name) for name in ("rtol", "atol", "within_interval") if getattr(self, name) not in (None, False)
@@ -347,48 +349,6 @@ class WorstBestOptions:
 
 
 @dataclass(frozen=True)
-class BootstrapOptions:
-    """Options for bootstrap intervals."""
-
-    resamples: int | None = option(
-        None,
-        "Number of bootstrap resamples. Default: 10000, or 1000 for metrics that resample many columns; more while a "
-        "verdict is undecided.",
-    )
-    no_bootstrap: bool = option(default=False, text="Compute no bootstrap intervals.")
-
-
-@dataclass(frozen=True)
-class NullOptions:
-    """Options for the null distribution: the scores of a perfect model."""
-
-    confidence: float = option(0.95, "Confidence level of intervals and verdicts.")
-    replicates: int | None = option(
-        None,
-        "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
-        " perfect model scores on these rows. Default: 199 (slices: 399), and up to 9999 while a verdict is undecided;"
-        " 1999 for cce with up to 2048 rows and inputs, because it tests each input; 39 for distributions that do not"
-        " fit in memory and for streaming; initially 59 from a million rows on.",
-        metavar="INT",
-    )
-    no_null: bool = option(
-        default=False, text="Do not simulate the null distribution. Verdicts then use zeta, where that is valid."
-    )
-
-
-@dataclass(frozen=True)
-class ComparedNullOptions(NullOptions):
-    """Options for the null distribution in a comparison of models."""
-
-    replicates: int | None = option(
-        None,
-        "Number of replicates of the null distribution. The JSON report then states what a perfect model scores, for"
-        " each model. Default: 199 where the models are ranked by it (zms of samples), otherwise 0.",
-        metavar="INT",
-    )
-
-
-@dataclass(frozen=True)
 class PermutationOptions:
     """Options for the permutation test of two samples."""
 
@@ -397,27 +357,15 @@ class PermutationOptions:
         None,
         "Number of permutations. Each exchanges rows of the two files, as if their distributions were equal. Default: "
         "199.",
+        off=("no_null", "Run no permutation test, and give no verdict."),
     )
-    no_null: bool = option(default=False, text="Run no permutation test, and give no verdict.")
 
     def __post_init__(self) -> None:
         from calcheck.execution.run import MIN_REPLICATES
 
-        if self.no_null and self.permutations is not None:
-            msg = "--permutations and --no-null contradict each other: pass only one of them"
-            raise OptionError(msg)
-        if self.permutations is not None and self.permutations < MIN_REPLICATES:
+        if self.permutations is not None and 0 < self.permutations < MIN_REPLICATES:
             msg = f"--permutations must be at least {MIN_REPLICATES}, got {self.permutations}"
             raise OptionError(msg)
-
-
-@dataclass(frozen=True)
-class SignificanceOptions:
-    """Options for the tests at single inputs."""
-
-    fdr: float = option(
-        0.05, "False discovery rate: allowed fraction of false positives among the rejected neighborhoods of inputs."
-    )
 
 
 @dataclass(frozen=True)
@@ -491,27 +439,4 @@ class PredictionPlotOptions(PlotOptions):
     plot_by: str | None = option(
         None,
         "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number.",
-    )
-
-
-@dataclass(frozen=True)
-class SeedOptions:
-    """Options for the random number generator."""
-
-    seed: int = option(0, "Seed of the random number generator.")
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """Options for the execution of kernel computations. They change results by rounding only."""
-
-    device: str | None = option(
-        None, "Compute with torch on this device: cpu, cuda, cuda:1, mps. Default: numpy on the CPU.", metavar="DEVICE"
-    )
-    precision: Literal["float64", "float32"] = option("float64", "Floating-point precision of kernel computations.")
-    memory: str | None = option(
-        None,
-        "Memory limit for large arrays, e.g. 800MB or 2GiB. Default: 4GiB, or half of the machine's memory if that is "
-        "less.",
-        metavar="SIZE",
     )

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.typer_bridge import PREFIX, build, is_excluded, make_command, parameters, source_of, variable
+from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError, nearest_word, suggestion
 from calcheck.metrics import METRICS, canonical_name
+from calcheck.options import is_excluded
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
@@ -233,7 +234,7 @@ class Settings:
             higher = set(found)
             for name in own.keys() & level.keys():
                 option, (value, where) = own[name], level[name]
-                free = option.field not in higher and not is_excluded(option.field, higher)
+                free = option.field not in higher and not is_excluded(option.field, higher, own.values())
                 if free and (command == self._context.invoked_subcommand or _takes(option, value)):
                     found[option.field] = Setting(option, option.take(value, where), where)
         return found

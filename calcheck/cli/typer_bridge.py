@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from calcheck.errors import OptionError
 from calcheck.io.object_store import limit_waiting
 from calcheck.metrics import METRICS
-from calcheck.options import Option, choices_of, options_of
+from calcheck.options import Option, choices_of, is_excluded, options_of
 from calcheck.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
@@ -29,37 +29,13 @@ LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
 DOCUMENTS = frozenset({".xlsx", ".xls", ".ods", ".pdf", ".docx"})
 """Extensions of files that other programs open and that reports are often wanted in."""
 
-_SPREAD = frozenset({"std", "var", "log_std", "log_var"})
-EXCLUSIVE: tuple[tuple[frozenset[str], ...], ...] = (
-    (
-        _SPREAD | {"mean", "min_std", "error_dist"},
-        frozenset({"dist", "param"}),
-        frozenset({"samples"}),
-        frozenset({"quantiles"}),
-    ),
-    *(
-        (frozenset({"lower", "upper", "intervals"}), frozenset({other}))
-        for other in (*sorted(_SPREAD), "min_std", "error_dist", "dist", "param", "samples", "quantiles")
-    ),
-    (frozenset({"lower", "upper"}), frozenset({"intervals"})),
-    tuple(frozenset({name}) for name in _SPREAD),
-    (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
-    (frozenset({"target"}), frozenset({"truth", "join_on"})),
-    (frozenset({"embedding"}), frozenset({"inputs"})),
-    (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
-    (frozenset({"replicates", "permutations"}), frozenset({"no_null"})),
-    (frozenset({"rtol", "atol"}), frozenset({"within_interval"})),
-    (frozenset({"config"}), frozenset({"no_config"})),
-)
-"""Mutually exclusive options: giving one drops the configured values of the others."""
-
 
 def drop_excluded(context: Any, options: Sequence[Option]) -> None:
     """Drop the values of options that an option from a source with higher priority excludes."""
     higher: set[str] = set()
     for level in LEVELS:
         found = {each.field for each in options if source_of(context, each) == level and context.params[each.field]}
-        dropped = {field for field in found if level != LEVELS[0] and is_excluded(field, higher)}
+        dropped = {field for field in found if level != LEVELS[0] and is_excluded(field, higher, options)}
         context.params.update(dict.fromkeys(dropped))
         higher |= found - dropped
 
@@ -103,15 +79,6 @@ def source_of(context: Any, option: Option) -> str:
     """Return the source of an option's value: a member of ``LEVELS``, or ``"DEFAULT"``."""
     source = context.get_parameter_source(option.field)
     return source.name if source is not None else "DEFAULT"
-
-
-def is_excluded(field: str, higher: set[str]) -> bool:
-    """Return whether an option that excludes this one was set with higher priority."""
-    return any(
-        field in part and any(other & higher for other in parts if other is not part)
-        for parts in EXCLUSIVE
-        for part in parts
-    )
 
 
 VARIABLE = "_CALCHECK_COMPLETE"
@@ -242,7 +209,8 @@ def argument(
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     """Return command parameters for the options of a dataclass."""
-    return [_parameter(option, panel) for option in options_of(owner)]
+    declared = (each for option in options_of(owner) for each in (option, option.off) if each is not None)
+    return [_parameter(option, panel) for option in declared]
 
 
 def metric_parameters(
@@ -274,8 +242,19 @@ def parse_given(metric: type[Metric[Any]], given: dict[str, Any]) -> dict[str, A
 
 def build(owner: type[Any], given: Mapping[str, Any]) -> Any:
     """Return the dataclass with the given options; the others keep their defaults."""
-    values = {option.field: _fitted(option, given.get(option.field)) for option in options_of(owner)}
+    values = {option.field: _given(option, given) for option in options_of(owner)}
     return owner(**{name: value for name, value in values.items() if value not in (None, ())})
+
+
+def _given(option: Option, given: Mapping[str, Any]) -> Any:
+    """Return the given value of an option; 0 if the flag is given that turns it off."""
+    value = _fitted(option, given.get(option.field))
+    if option.off is None or not given.get(option.off.field):
+        return value
+    if value is not None:
+        msg = f"{option.flag} and {option.off.flag} contradict each other: pass only one of them"
+        raise OptionError(msg)
+    return 0
 
 
 def _fitted(option: Option, value: Any) -> Any:

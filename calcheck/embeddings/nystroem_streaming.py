@@ -19,11 +19,10 @@ from calcheck.predictions import InMemory, Predictions
 
 if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.execution.backend import Precision
     from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Scaling
-    from calcheck.typing import Floats, Values
+    from calcheck.typing import Floats, Precision, Values
 
 REASON = "rows are processed in batches, which requires a Nyström approximation"
 LEVERAGE_SHARE = 0.5  # Share of the unexplained leverage added to the error if no data row is a validation row

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import OptionError
+from calcheck.typing import Precision
 
 if TYPE_CHECKING:
     from calcheck.typing import AnyArray, Array, Indices, Values
 
 MAX_REASON = 80  # Maximum number of characters of torch's message in errors
-Precision = Literal["float32", "float64"]
 
 
 def namespace(array: Array) -> ModuleType:

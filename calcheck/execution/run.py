@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from calcheck.errors import OptionError
-from calcheck.options import option, require_share_option
+from calcheck.options import option, options_of, require_share_option
+from calcheck.typing import Precision
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from calcheck.execution.backend import Backend, Precision
+    from calcheck.execution.backend import Backend
     from calcheck.predictions import Predictions, Source
 
 Progress = Callable[[str, float], None]
@@ -203,24 +204,108 @@ def silent(stage: str, share: float) -> None:
 
 
 @dataclass(frozen=True)
-class Run:
+class SeedOptions:
+    """Options for the random number generator."""
+
+    seed: int = option(0, "Seed of the random number generator.")
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Options for the execution of kernel computations. They change results by rounding only."""
+
+    device: str | None = option(
+        None, "Compute with torch on this device: cpu, cuda, cuda:1, mps. Default: numpy on the CPU.", metavar="DEVICE"
+    )
+    precision: Precision = option("float64", "Floating-point precision of kernel computations.")
+    memory: str | int | None = option(
+        None,
+        "Memory limit for large arrays, e.g. 800MB or 2GiB. Default: 4GiB, or half of the machine's memory if that is "
+        "less.",
+        metavar="SIZE",
+    )
+
+
+@dataclass(frozen=True)
+class ConfidenceOptions:
+    """Option for intervals and verdicts."""
+
+    confidence: float = option(0.95, "Confidence level of intervals and verdicts.")
+
+
+@dataclass(frozen=True)
+class BootstrapOptions:
+    """Options for bootstrap intervals."""
+
+    resamples: int | None = option(
+        None,
+        "Number of bootstrap resamples. Default: 10000, or 1000 for metrics that resample many columns; more while a "
+        "verdict is undecided.",
+        off=("no_bootstrap", "Compute no bootstrap intervals."),
+    )
+
+
+@dataclass(frozen=True)
+class NullOptions:
+    """Options for the null distribution: the scores of a perfect model."""
+
+    replicates: int | None = option(
+        None,
+        "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
+        " perfect model scores on these rows. Default: 199 (slices: 399; compare: 0, unless models are ranked by it),"
+        " and up to 9999 while a verdict is undecided; 1999 for cce with up to 2048 rows and inputs, because it tests"
+        " each input; 39 for distributions that do not fit in memory and for streaming; initially 59 from a million"
+        " rows on.",
+        off=("no_null", "Do not simulate the null distribution. Verdicts then use zeta, where that is valid."),
+    )
+
+
+@dataclass(frozen=True)
+class SignificanceOptions:
+    """Options for the tests at single inputs."""
+
+    fdr: float = option(
+        0.05, "False discovery rate: allowed fraction of false positives among the rejected neighborhoods of inputs."
+    )
+
+
+@dataclass(frozen=True)
+class RunOptions(SignificanceOptions, NullOptions, BootstrapOptions, ConfidenceOptions, EngineOptions, SeedOptions):
+    """The options of a computation; each is declared here only."""
+
+    def __post_init__(self) -> None:
+        require_share_option("confidence", self.confidence)
+        require_share_option("fdr", self.fdr)
+        for option_, (least, most) in BOUNDS.items():
+            count = getattr(self, option_.field)
+            if count not in (None, 0) and not least <= count <= most:
+                msg = f"{option_.flag} must be at least {least} and at most {most:,}, got {count}."
+                raise OptionError(f"{msg} To turn it off, use {option_.off.flag}" if option_.off else msg)
+        if self.seed < 0:
+            msg = f"--seed must be >= 0, got {self.seed}"
+            raise OptionError(msg)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options by name, with the memory limit in bytes."""
+        given = {declared.name: getattr(self, declared.name) for declared in fields(RunOptions)}
+        if self.memory is None:
+            return given | {"memory": default_memory()}
+        return given | {"memory": parse_memory(self.memory) if isinstance(self.memory, str) else self.memory}
+
+
+BOUNDS = {
+    **dict.fromkeys(options_of(BootstrapOptions), (MIN_RESAMPLES, MAX_RESAMPLES)),
+    **dict.fromkeys(options_of(NullOptions), (MIN_REPLICATES, MAX_REPLICATES)),
+}
+"""Minimum and maximum of the options that count something."""
+
+
+@dataclass(frozen=True)
+class Run(RunOptions):
     """The context of a computation: seed, device, memory, inference settings and progress."""
 
-    seed: int = 0  # The seed of all random streams, >= 0
-    device: str | None = None  # A torch device; None for numpy
-    precision: Precision = "float64"  # "float64" or "float32"
     memory: int = field(default_factory=default_memory)  # The memory limit of large arrays together, in bytes
     progress: Progress = silent  # Called with the name of a stage and its completed share, in [0, 1]
-    confidence: float = 0.95  # The confidence of intervals and verdicts, in (0, 1)
-    # The number of bootstrap resamples; 0 for no bootstrap. The default is 10,000, or ABC limits without resampling,
-    # for functions of column means, and 200 to 1,000 for metrics of many columns.
-    resamples: int | None = None
-    # The number of replicates of the null distribution, with targets drawn from the predictions; 0 for none. The
-    # default is 199, or 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs. It is 39, the
-    # minimum for a two-sided test at 5 %, if the distributions do not fit in memory and are read again for each
-    # replicate, and 59 from a million rows on for metrics of all rows together.
-    replicates: int | None = None
-    fdr: float = 0.05  # The false discovery rate of rejected inputs, in (0, 1)
     keep_rows: bool = False  # Whether to return the results of each row, besides the value
     curves: bool = False  # Whether to return the curves of pictures
     curves_of: frozenset[str] | None = None  # The metrics whose curves are returned; by default all
@@ -232,22 +317,9 @@ class Run:
     limits: Limits = field(default_factory=Limits)  # Sizes at which rows are sampled, or a cheaper method is used
 
     def __post_init__(self) -> None:
-        require_share_option("confidence", self.confidence)
-        require_share_option("fdr", self.fdr)
-        self._require_count("resamples", self.resamples, MIN_RESAMPLES, MAX_RESAMPLES, "--no-bootstrap")
-        self._require_count("replicates", self.replicates, MIN_REPLICATES, MAX_REPLICATES, "--no-null")
+        super().__post_init__()
         if len(self.curves_by) > MAX_AXES:
             msg = f"--plot-by takes one or two columns, got {', '.join(self.curves_by)}"
-            raise OptionError(msg)
-        if self.seed < 0:
-            msg = f"--seed must be >= 0, got {self.seed}"
-            raise OptionError(msg)
-
-    @staticmethod
-    def _require_count(name: str, count: int | None, least: int, most: int, without: str) -> None:
-        """Raise unless a count is None, 0, or within its limits."""
-        if count not in (None, 0) and not least <= count <= most:
-            msg = f"--{name} must be at least {least} and at most {most:,}, got {count}. To turn it off, use {without}"
             raise OptionError(msg)
 
     def require_room(self, needed: int, what: str) -> None:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.errors import DataError, Message
-from calcheck.execution.backend import Precision
 from calcheck.kernels.functions import Kernel
 from calcheck.kernels.input_kernel import Scaling
 from calcheck.statistics.groups import Groups, Means, MeanTerm
-from calcheck.typing import AnyArray, Values
+from calcheck.typing import AnyArray, Precision, Values
 
 Arrays = Mapping[str, AnyArray]
 

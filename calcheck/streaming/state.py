@@ -242,7 +242,7 @@ def report_from_state(state: State, run: Run) -> Report:
         input=state.input,
         settings={
             **({} if noticed is None else noticed.settings),
-            **run_settings(run, subsample=None, replicates=state.replicates),
+            **run_settings(replace(run, replicates=state.replicates)),
         },
         results=make_results(
             [(each, {}) for each in found],

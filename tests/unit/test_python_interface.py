@@ -339,8 +339,8 @@ def test_filters_are_mappings(frame):
         ({"seed": 1.5}, "seed takes a whole number, got 1.5"),
         ({"seed": None}, "seed takes a whole number, got None"),
         ({"confidence": "high"}, "confidence takes a number, got the text 'high'"),
-        ({"precision": "half"}, "precision takes one of float32, float64, got 'half'"),
-        ({"memory": 1.5}, "memory takes a whole number, got 1.5"),
+        ({"precision": "half"}, "precision takes one of float64, float32, got 'half'"),
+        ({"memory": 1.5}, "memory takes text or a whole number, got 1.5"),
         ({"worst": -1}, "worst must be >= 0, got -1"),
         ({"best": 1.5}, "best takes a whole number, got 1.5"),
         ({"subsample": "all"}, "subsample takes a whole number, got the text 'all'"),
@@ -442,7 +442,7 @@ def test_arrays_do_not_join_a_file():
 
 
 def test_keywords_are_the_options_of_reading():
-    assert set(ColumnArguments.__annotations__) == {"y", *ColumnOptions.__dataclass_fields__}
+    assert set(ColumnArguments.__annotations__) == {"y", *(each.name for each in fields(ColumnOptions))}
 
 
 # metrics by name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from calcheck.core.conditions import Condition
 from calcheck.distributions.families import CONVENTIONS
@@ -16,11 +16,31 @@ POINTS = (*MEANS, "yhat")  # Point predictions beside intervals
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
+_SPREAD = frozenset(SPREADS)
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
     """Options for the columns of a file."""
+
+    exclusive: ClassVar = (
+        (
+            _SPREAD | {"mean", "min_std", "error_dist"},
+            frozenset({"dist", "param"}),
+            frozenset({"samples"}),
+            frozenset({"quantiles"}),
+        ),
+        *(
+            (frozenset({"lower", "upper", "intervals"}), frozenset({other}))
+            for other in (*SPREADS, "min_std", "error_dist", "dist", "param", "samples", "quantiles")
+        ),
+        (frozenset({"lower", "upper"}), frozenset({"intervals"})),
+        tuple(frozenset({name}) for name in SPREADS),
+        (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
+        (frozenset({"target"}), frozenset({"truth", "join_on"})),
+        (frozenset({"embedding"}), frozenset({"inputs"})),
+    )
+    """Options that contradict each other."""
 
     target: str | None = option(
         None, f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN"

@@ -47,7 +47,7 @@ def monitor_report(state: MonitorState, *, level: float, run: Run | None = None)
         calcheck=__version__,
         input=state.input,
         settings={
-            **run_settings(replace(run, seed=state.seed), subsample=None, replicates=state.replicates),
+            **run_settings(replace(run, seed=state.seed, replicates=state.replicates)),
             "time": state.options.time,
             "window": str(shown_window(state.options.window, state.history.steps)),
             "horizon": state.options.horizon,

@@ -139,7 +139,7 @@ def recalibrate(
         calcheck=found.calcheck,
         input=info,
         settings={
-            **run_settings(study.run, subsample=None, replicates=study.run.replicates),
+            **run_settings(study.run),
             "asked": study.options.method,
             "method": chosen.method.name,
             "steps": list(found.texts),

@@ -269,7 +269,7 @@ class SearchedRows:
         """Return the settings for the report."""
         return {
             **({} if self.noticed is None else self.noticed.settings),
-            **run_settings(self.run, subsample=None, replicates=self.run.replicates),
+            **run_settings(self.run),
             "columns": [*self.columns, *([] if self.clusters is None else [EMBEDDING])],
             **({} if self.clusters is None else {"embedding_clusters": self.clusters.details(self.rows)}),
             "bins": self.options.bins,

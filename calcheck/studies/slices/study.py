@@ -132,7 +132,7 @@ class _Groups:
             input=self.source.input_info(),
             settings={
                 **noticed,
-                **run_settings(self.run, subsample=None, replicates=self.run.replicates, clusters=self.clusters),
+                **run_settings(self.run, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
                 "refit": self.refit,

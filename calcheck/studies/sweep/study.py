@@ -106,7 +106,7 @@ def sweep(
         calcheck=__version__,
         input=comparison_input(names, [source.input_info() for source in sources]),
         settings={
-            **run_settings(run, subsample=None, replicates=0),
+            **run_settings(replace(run, replicates=0)),
             **({"models": names} if len(names) > 1 else {}),
             "vary": {each.name: list(each.description) for each in varied},
             "all_combinations": all_combinations,

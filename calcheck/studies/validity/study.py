@@ -125,7 +125,7 @@ def validity(
         input=replace(
             read or Input(files=(), n=0, dropped=0, predictive=None, columns={}), n=data_sets.rows, predictive=simulated
         ),
-        settings={**run_settings(run, subsample=None, replicates=0), **asdict(data_sets)},
+        settings={**run_settings(replace(run, replicates=0)), **asdict(data_sets)},
         results=tuple(result for group in zip(*groups, strict=True) for result in group),
     )
 
