@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
 from calcheck.cli.app import make_program
-from calcheck.cli.command_group import PANELS, SUMMARIES
+from calcheck.cli.command_group import OLD_NAMES, PANELS, SUMMARIES
 from calcheck.core.metric_info import REMEDIES
 from calcheck.distributions import CONVENTIONS
 from calcheck.errors import Code
@@ -183,11 +183,12 @@ def _python_type(hint):
 
 def commands():
     """Return the commands of the program by name, in the order of its help."""
-    return {name: command.loaded for name, command in make_program().commands.items()}
+    return {name: command.loaded for name, command in make_program().commands.items() if name not in OLD_NAMES}
 
 
 def _summaries():
-    return "".join(f"{name}: {_summary(command)}\n" for name, command in commands().items())
+    every = {name: command.loaded for name, command in make_program().commands.items()}
+    return "".join(f"{name}: {_summary(command)}\n" for name, command in every.items())
 
 
 def _summary(command):
@@ -621,7 +622,7 @@ def _files():
         "",
         *_table(("`--input-format`", "endings", "format"), formats),
         "",
-        f"`calcheck convert` writes {_names(WRITERS)}.",
+        f"`calcheck inspect -o` writes {_names(WRITERS)}.",
         "",
         "## Names of columns",
         "",

@@ -81,7 +81,7 @@ SCENARIOS = {
     # studies
     "compare": f"compare {GP} {LINEAR} {X} --metrics zms,ece,crps,rmse,cce,lzms {FEW} {JSON}",
     "compare-table": f"compare {GP} {LINEAR} {FEW}",
-    "trend": f"trend {GP} {LINEAR} --metrics zms,crps --at 0,1 {FEW} --plot trend.svg",
+    "trend": f"trend {GP} {LINEAR} --metrics zms,crps --positions 0,1 {FEW} --plot trend.svg",
     "diff": f"evaluate {GP} {FEW} {JSON} -o old.json ; evaluate {LINEAR} {FEW} {JSON} -o new.json"
     " ; diff old.json new.json",
     "slices": f"slices {GP} --columns age,sex,bmi {FEW}",

@@ -42,13 +42,10 @@ PANELS: dict[str, dict[str, str]] = {
         "slices": "slices",
         "monitor": "monitor",
         "recalibrate": "recalibrate",
-        "prune": "evaluate",
         "reject": "reject",
         "sweep": "sweep",
-        "trend": "compare",
         "validity": "validity",
         "diff": "compare",
-        "merge": "streaming",
     },
     "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
     "More metrics": {
@@ -56,10 +53,13 @@ PANELS: dict[str, dict[str, str]] = {
         "mcmd": "mcmd",
         "mmd": "mcmd",
     },
-    "Help with files": {"inspect": "inspect", "convert": "inspect"},
+    "Help with files": {"inspect": "inspect"},
     "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
 }
 """The commands in the order of the help: by panel, the module of each."""
+
+OLD_NAMES = {"prune": "reject", "trend": "compare", "merge": "streaming", "convert": "inspect"}
+"""Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
 
@@ -71,13 +71,13 @@ class LazyCommand(TyperCommand):
         self,
         name: str,  # Name of the command
         module: str,
-        panel: str,  # Panel of the help
+        panel: str | None,  # Panel of the help; None for a command that the help does not list
         summary: str | None,  # First line of its help; None to load it
     ) -> None:
         self._module = module
         self._name = name
         help_ = self.loaded.help if summary is None else summary
-        super().__init__(name, help=help_, rich_help_panel=panel, rich_markup_mode="rich")
+        super().__init__(name, help=help_, rich_help_panel=panel, rich_markup_mode="rich", hidden=panel is None)
 
     @cached_property
     def loaded(self) -> Command:
@@ -131,6 +131,6 @@ def _lazy_commands() -> dict[str, LazyCommand]:
     summaries = dict(line.split(": ", 1) for line in lines)
     return {
         name: LazyCommand(name, module, panel, summaries.get(name))
-        for panel, modules in PANELS.items()
+        for panel, modules in (*PANELS.items(), (None, OLD_NAMES))
         for name, module in modules.items()
     }

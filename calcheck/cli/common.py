@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from inspect import Parameter
@@ -206,7 +206,8 @@ def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions | PageO
         sys.stdout.write(text)
 
 
-FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
+FILE_TEXT = "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input."
+FILE = argument("file", "FILE", FILE_TEXT)
 INPUTS = ("embedding", "inputs")
 LEVEL = "level"  # Of the intervals in a file, and of metrics
 COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
@@ -338,6 +339,17 @@ def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple
     reads = [name for source in sources if source for name in source.reads()]
     require_deliverable(report, reads, pointwise=pointwise.path, plot=given.get("plot"))
     return report, pointwise
+
+
+def require_only(
+    declared: Sequence[Parameter], allowed: Collection[str], given: dict[str, Any], what: str, remedy: str = "remove it"
+) -> None:
+    """Raise if an option was given that does not apply to what the command does."""
+    for parameter in declared:
+        name = parameter.name
+        if name not in allowed and given.get(name, parameter.default) not in (parameter.default, None, False, ()):
+            msg = f"{flag_of(name)} does not apply to {what}: {remedy}"
+            raise OptionError(msg)
 
 
 def require_nothing_skipped(report: Report, *sources: FileSource) -> None:

@@ -59,6 +59,9 @@ def _compare(files: list[str], **given: Any) -> None:
     from calcheck.studies.compare.picture import comparison_picture
 
     options = build(ComparisonOptions, given)
+    if options.positions is not None:
+        _show_series(files, given)
+        return
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
@@ -118,7 +121,7 @@ def open_models(
         return sources
     described, name = fit[0], next(iter(problems))
     converted = PurePath(described.name).stem + "-converted.parquet"
-    command = shlex.join(["calcheck", "convert", described.name, *described.explicit(), "-o", converted])
+    command = shlex.join(["calcheck", "inspect", described.name, *described.explicit(), "-o", converted])
     msg = (
         f"{problems[name]}. The column options describe {described.name}, but not {name}, and apply to all files: run"
         f" {command}, then pass {converted} without these options"
@@ -221,16 +224,24 @@ compare_command = make_command(
 
 def _trend(files: list[str], **given: Any) -> None:
     """Show how metrics change over a series of files, such as predictions for inputs with more and more noise."""
+    _show_series(files, given)
+
+
+def _show_series(files: list[str], given: dict[str, Any]) -> None:
+    """Report metrics of a series of files, and their changes from the first."""
     from calcheck.studies.compare.picture import trend_picture
     from calcheck.studies.compare.trend import trend
 
     options, plot = build(TrendOptions, given), build(PlotOptions, given).plot
+    if given.get("weights"):
+        msg = "--weights does not apply to a series of files (--positions): remove one of them"
+        raise OptionError(msg)
     metrics = with_trials(select_metrics(options.metrics, given["settings"], given[LEVEL]), given["settings"], given)
     metrics = discretised(metrics) if options.discretise else metrics
     sources = open_models(files, given, metrics)
     report_to, _ = require_outputs(given, *sources)
     with run_context(given) as run:
-        report = trend(sources, metrics, at=options.at, run=run)
+        report = trend(sources, metrics, positions=options.positions, run=run)
     if not report.results:
         msg = f"no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
@@ -258,7 +269,7 @@ trend_command = make_command(
         *SEED,
         *ENGINE,
     ],
-    example="calcheck trend clean.parquet noise1.parquet noise2.parquet --at 0,0.5,1 --metrics cce,ece,crps",
+    example="calcheck trend clean.parquet noise1.parquet noise2.parquet --positions 0,0.5,1 --metrics cce,ece",
 )
 
 

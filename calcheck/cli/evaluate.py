@@ -1,7 +1,8 @@
-"""`calcheck evaluate` and `calcheck prune`: compute several metrics of one file."""
+"""`calcheck evaluate`: compute several metrics of one file."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,14 +12,14 @@ from calcheck.cli.common import (
     COLUMNS,
     DEPENDENCE,
     ENGINE,
-    FILE,
+    FILE_TEXT,
     INFERENCE,
     LEVEL,
     REPORT,
     SEED,
     WEIGHTS,
     deliver,
-    draw,
+    files_argument,
     open_source,
     require_groups,
     require_nothing_skipped,
@@ -28,10 +29,18 @@ from calcheck.cli.common import (
     weigh_applicable,
 )
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.options import BriefOptions, MetricSelectionOptions, PlotOptions, PointwiseOptions, RowOptions
-from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
-from calcheck.cli.study_options import GroupOptions, PruneOptions, RefitOptions
+from calcheck.cli.options import BriefOptions, MetricSelectionOptions, PointwiseOptions, RowOptions
+from calcheck.cli.streaming import (
+    STATES,
+    are_states,
+    merge_states,
+    stream_metrics,
+    streaming_reason,
+    streaming_requested,
+)
+from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.usage_errors import list_hint
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
 from calcheck.render.cells import skip_reasons
@@ -51,7 +60,7 @@ NOT_BY_GROUP = (
 )  # Options that do not apply to groups
 
 
-def _evaluate(file: str, **given: Any) -> None:
+def _evaluate(files: list[str], **given: Any) -> None:
     """Answer whether the uncertainties in a file can be trusted, with every metric that applies.
 
     The first lines are the conclusion; the table has the metrics.
@@ -62,6 +71,13 @@ def _evaluate(file: str, **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
+    if are_states(files):
+        merge_states(files, given, DECLARED)
+        return
+    if len(files) > 1:
+        msg = f"Got unexpected extra argument(s) ({' '.join(files[1:])}). {list_hint(len(files) - 1, sys.argv[1:])}"
+        raise OptionError(msg)
+    (file,) = files
     named, by = build(MetricSelectionOptions, given).metrics, build(GroupOptions, given).by
     if by:
         from calcheck.cli.slices import report_slices
@@ -140,59 +156,21 @@ def _evaluate_in_memory(
     return report
 
 
-def _prune(file: str, **given: Any) -> None:
-    """Show how metrics change as the rows with the largest uncertainties are removed."""
-    from calcheck.studies.reject.picture import prune_picture
-    from calcheck.studies.reject.prune import prune
-
-    options = build(PruneOptions, given)
-    metrics = select_metrics(options.metrics, given["settings"], given[LEVEL])
-    source = open_source(file, given, metrics, narrow=False)
-    report_to, _ = require_outputs(given, source)
-    plot = build(PlotOptions, given).plot
-    with run_context(given, source) as run:
-        report = prune(source, metrics, max_percent=options.max_percent, step=options.step, run=run)
-    require_nothing_skipped(report, source)
-    if plot:
-        draw(prune_picture(report), plot)
-    deliver(report, report_to)
-
-
-evaluate_command = make_command(
-    "evaluate",
-    _evaluate,
-    [
-        FILE,
-        *parameters(MetricSelectionOptions, "Metrics"),
-        *parameters(GroupOptions, "Metrics"),
-        *parameters(RefitOptions, "Metrics"),
-        *COLUMNS,
-        *parameters(RowOptions, "Rows"),
-        *WEIGHTS,
-        *INFERENCE,
-        *DEPENDENCE,
-        *REPORT,
-        *parameters(BriefOptions, "Output"),
-        *parameters(PointwiseOptions, "Output"),
-        *STATES,
-        *SEED,
-        *ENGINE,
-    ],
-    example="calcheck evaluate preds.parquet",
-)
-prune_command = make_command(
-    "prune",
-    _prune,
-    [
-        FILE,
-        *parameters(PruneOptions, "Removal"),
-        *COLUMNS,
-        *INFERENCE,
-        *DEPENDENCE,
-        *REPORT,
-        *parameters(PlotOptions, "Output"),
-        *SEED,
-        *ENGINE,
-    ],
-    example="calcheck prune preds.parquet --metrics zms,rce",
-)
+DECLARED = [
+    files_argument("FILE", f"{FILE_TEXT} Or states that --save-state wrote, which are merged."),
+    *parameters(MetricSelectionOptions, "Metrics"),
+    *parameters(GroupOptions, "Metrics"),
+    *parameters(RefitOptions, "Metrics"),
+    *COLUMNS,
+    *parameters(RowOptions, "Rows"),
+    *WEIGHTS,
+    *INFERENCE,
+    *DEPENDENCE,
+    *REPORT,
+    *parameters(BriefOptions, "Output"),
+    *parameters(PointwiseOptions, "Output"),
+    *STATES,
+    *SEED,
+    *ENGINE,
+]
+evaluate_command = make_command("evaluate", _evaluate, DECLARED, example="calcheck evaluate preds.parquet")

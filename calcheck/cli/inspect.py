@@ -10,6 +10,7 @@ from calcheck.cli.common import COLUMNS, FILE, draw, file_source
 from calcheck.cli.options import ConvertOptions, PredictionPlotOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import DataError, OptionError
+from calcheck.options import flag_of
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -72,16 +73,12 @@ def _side(value: float, low: float, high: float) -> str:
 
 
 def _convert(file: str, **given: Any) -> None:
-    """Convert predictions to a file with columns that calcheck reads without options.
-
-    The columns are id, y, one form of predictions, and an embedding. In CSV, text that a spreadsheet would evaluate
-    (starting with =, +, - or @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
-    """
+    """Convert predictions to a file with columns that calcheck reads without options."""
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.writers import suffix_of, write
 
     path = build(ConvertOptions, given).output
-    if not path:
+    if path is None:
         msg = "convert needs an output file: pass -o PATH"
         raise OptionError(msg)
     suffix_of(path)
@@ -99,12 +96,21 @@ convert_command = make_command(
     "convert",
     _convert,
     [FILE, *parameters(ConvertOptions, "Output"), *COLUMNS],
-    example="calcheck convert hub.csv --truth truth.csv -o preds.parquet",
+    example="calcheck inspect hub.csv --truth truth.csv -o preds.parquet",
 )
 
 
 def _inspect(file: str, **given: Any) -> None:
-    """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
+    """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options.
+
+    With -o, write the predictions to another file instead, with columns that calcheck reads without options: id, y,
+    one form of predictions, and an embedding. In CSV, text that a spreadsheet would evaluate (starting with =, +, - or
+    @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
+    """
+    if build(ConvertOptions, given).output is not None:
+        _require_no_picture(given)
+        _convert(file, **given)
+        return
     from calcheck.core.text import strip_control
     from calcheck.distributions.intervals import REMEDY
     from calcheck.render.document import Details, Document
@@ -130,6 +136,14 @@ def _inspect(file: str, **given: Any) -> None:
         with source.error_names():
             _draw(options.plot, source, options.plot_by or "")
     sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
+
+
+def _require_no_picture(given: dict[str, Any]) -> None:
+    """Raise if a picture is to be drawn of a file that is converted."""
+    for name in ("plot", "plot_by"):
+        if given.get(name):
+            msg = f"{flag_of(name)} draws what is found in a file, and -o writes another file: pass only one of them"
+            raise OptionError(msg)
 
 
 def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None:
@@ -183,4 +197,9 @@ def _counted(read: Input) -> str:
     return f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-inspect_command = make_command("inspect", _inspect, [FILE, *parameters(PredictionPlotOptions, "Output"), *COLUMNS])
+inspect_command = make_command(
+    "inspect",
+    _inspect,
+    [FILE, *parameters(ConvertOptions, "Output"), *parameters(PredictionPlotOptions, "Output"), *COLUMNS],
+    example="calcheck inspect hub.csv --truth truth.csv -o preds.parquet",
+)

@@ -23,6 +23,7 @@ from calcheck.cli.common import (
     draw_metrics,
     open_source,
     require_nothing_skipped,
+    require_only,
     require_outputs,
     run_context,
     weigh,
@@ -40,7 +41,7 @@ from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, stre
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
-from calcheck.options import flag_of, options_of
+from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -105,11 +106,7 @@ def _require_sample_options(declared: list[Parameter], metric: type[Metric[Any]]
     """Raise an error if an option was given that does not apply to two samples."""
     groups = (parameters(metric, "Metric"), REFERENCE, REPORT, SEED, ENGINE)
     allowed = {*SAMPLE_OPTIONS, "settings", *(parameter.name for group in groups for parameter in group)}
-    for parameter in declared:
-        name = parameter.name
-        if name not in allowed and given.get(name, parameter.default) not in (parameter.default, None, False):
-            msg = f"{flag_of(name)} does not apply to two files: remove it, or pass one file with predictions"
-            raise OptionError(msg)
+    require_only(declared, allowed, given, "two files", "remove it, or pass one file with predictions")
 
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:

@@ -297,9 +297,9 @@ class AgainstOptions:
 class ConvertOptions:
     """Options for the destination of converted predictions."""
 
-    output: str = option(
-        "",
-        "Output file: .parquet, .csv, .feather or .arrow. Required.",
+    output: str | None = option(
+        None,
+        "Write the predictions to a file that needs no options: .parquet, .csv, .feather or .arrow.",
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,

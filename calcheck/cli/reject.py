@@ -8,8 +8,10 @@ from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
     CONFIDENCE,
+    DEPENDENCE,
     ENGINE,
     FILE,
+    INFERENCE,
     LEVEL,
     REPORT,
     SEED,
@@ -17,12 +19,13 @@ from calcheck.cli.common import (
     draw,
     open_source,
     require_nothing_skipped,
+    require_only,
     require_outputs,
     run_context,
     select_metrics,
 )
 from calcheck.cli.options import OtherInputsOptions, PlotOptions
-from calcheck.cli.study_options import RejectOptions
+from calcheck.cli.study_options import PruneOptions, RejectOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
 
@@ -32,6 +35,12 @@ if TYPE_CHECKING:
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the retained predictions as those with the largest cce or std are rejected."""
+    if build(RejectOptions, given).refit:
+        require_only([*CRITERION, *OTHER_INPUTS], (), given, "metrics of the remaining rows (--refit)")
+        _prune(file, settings=settings, **given)
+        return
+    named = {each.name for each in (*BOOTSTRAP, *CONFIDENCE)}
+    require_only([*INFERENCE, *DEPENDENCE], named, given, "means over the remaining rows", "remove it, or pass --refit")
     from calcheck.io.evaluation_points import read_evaluation_points
     from calcheck.studies.reject.document import rejection_document
     from calcheck.studies.reject.picture import rejection_picture
@@ -39,7 +48,8 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
 
     options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
     by, plot = options.criteria, build(PlotOptions, given).plot
-    steps = RejectionGrid(options.step, options.max_percent, options.coverage)
+    own = {name: value for name in ("step", "max_percent") if (value := getattr(options, name)) is not None}
+    steps = RejectionGrid(**own, coverage=options.coverage)
     metrics = select_metrics(options.metrics or ERROR_METRICS, settings, given[LEVEL])
     cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
@@ -55,21 +65,59 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     deliver(report, report_to, rejection_document)
 
 
+def _prune(file: str, *, settings: Settings, **given: Any) -> None:
+    """Show how metrics change as the rows with the largest uncertainties are removed."""
+    from calcheck.studies.reject.picture import prune_picture
+    from calcheck.studies.reject.prune import METRICS_OF_ALL, prune
+
+    options = build(PruneOptions, given)
+    metrics = select_metrics(options.metrics or METRICS_OF_ALL, settings, given[LEVEL])
+    source = open_source(file, given, metrics, narrow=False)
+    report_to, _ = require_outputs(given, source)
+    plot = build(PlotOptions, given).plot
+    own = {name: value for name in ("step", "max_percent") if (value := getattr(options, name)) is not None}
+    with run_context(given, source) as run:
+        report = prune(source, metrics, run=run, **own)
+    require_nothing_skipped(report, source)
+    if plot:
+        draw(prune_picture(report), plot)
+    deliver(report, report_to)
+
+
+CRITERION = metric_parameters([METRICS["cce"]], "Criterion cce")
+OTHER_INPUTS = parameters(OtherInputsOptions, "Rejection")
+
 reject_command = make_command(
     "reject",
     _reject,
     [
         FILE,
         *parameters(RejectOptions, "Rejection"),
-        *parameters(OtherInputsOptions, "Rejection"),
-        *metric_parameters([METRICS["cce"]], "Criterion cce"),
+        *OTHER_INPUTS,
+        *CRITERION,
         *COLUMNS,
-        *BOOTSTRAP,
-        *CONFIDENCE,
+        *INFERENCE,
+        *DEPENDENCE,
         *REPORT,
         *parameters(PlotOptions, "Output"),
         *SEED,
         *ENGINE,
     ],
     example="calcheck reject val.parquet --new test.parquet --coverage 0.9",
+)
+prune_command = make_command(
+    "prune",
+    _prune,
+    [
+        FILE,
+        *parameters(PruneOptions, "Removal"),
+        *COLUMNS,
+        *INFERENCE,
+        *DEPENDENCE,
+        *REPORT,
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+    example="calcheck reject preds.parquet --refit --metrics zms,rce",
 )

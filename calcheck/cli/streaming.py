@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
@@ -18,6 +19,7 @@ from calcheck.cli.common import (
     open_source,
     require_deliverable,
     require_nothing_skipped,
+    require_only,
     run_context,
 )
 from calcheck.cli.options import ReportOptions
@@ -210,6 +212,19 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
     return theirs
 
 
+def are_states(files: Sequence[str]) -> bool:
+    """Return whether the first of several files, or a single one, is a saved state."""
+    from calcheck.storage.archives import STATE, is_archive
+
+    return is_archive(files[0], STATE)
+
+
+def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> None:
+    """Merge saved states, and report the metrics of all their rows."""
+    require_only(declared, {each.name for each in MERGED}, given, "saved states")
+    _merge(list(files), **given)
+
+
 def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
     from calcheck.conclusion import conclude
@@ -229,16 +244,12 @@ def _merge(files: list[str], **given: Any) -> None:
     deliver(conclude(report), build(ReportOptions, given))
 
 
-merge_command = make_command(
-    "merge",
-    _merge,
-    [
-        argument("files", "STATES…", "State files written with --save-state.", list[str]),
-        *BOOTSTRAP,
-        *CONFIDENCE,
-        *REPORT,
-        *parameters(MergeOptions, "Output"),
-        *SEED,
-    ],
-    example="calcheck merge monday.state tuesday.state",
-)
+MERGED = [
+    argument("files", "STATES…", "State files written with --save-state.", list[str]),
+    *BOOTSTRAP,
+    *CONFIDENCE,
+    *REPORT,
+    *parameters(MergeOptions, "Output"),
+    *SEED,
+]
+merge_command = make_command("merge", _merge, MERGED, example="calcheck evaluate monday.state tuesday.state")

@@ -15,8 +15,8 @@ class StateOptions:
 
     save_state: str | None = option(
         None,
-        "Read the rows in batches, and save the accumulated state to a file, which calcheck merge combines with other "
-        "states.",
+        "Read the rows in batches, and save the accumulated state to a file, which calcheck evaluate combines with "
+        "other states.",
         metavar="FILE",
         by_hand=OVERWRITTEN,
     )

@@ -7,7 +7,12 @@ from typing import Literal
 
 from calcheck.cli.options import DISCRETISE, MAX_SUBSETS, OVERWRITTEN
 from calcheck.errors import OptionError
-from calcheck.options import option, require_count_option
+from calcheck.options import flag_of, option, require_count_option
+
+POSITIONS = (
+    "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"
+    " how metrics change."
+)
 
 
 @dataclass(frozen=True)
@@ -69,16 +74,23 @@ class ComparisonOptions:
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
         " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
     )
+    positions: tuple[float, ...] | None = option(None, POSITIONS)
     discretise: bool = option(default=False, text=DISCRETISE)
+
+    def __post_init__(self) -> None:
+        for name in ("names", "by_folder", "permutations"):
+            if self.positions is not None and getattr(self, name) not in (None, False):
+                msg = f"{flag_of(name)} does not apply to a series of files (--positions): remove one of them"
+                raise OptionError(msg)
 
 
 @dataclass(frozen=True)
 class PruneOptions:
     """Options for the removal of rows with large uncertainties."""
 
-    metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
-    max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
-    step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
+    metrics: tuple[str, ...] | None = option(None, "Metrics to compute. Default: zms,rce.", metavar="NAMES")
+    max_percent: float | None = option(None, "Maximum percentage of the rows to remove. Default: 10.")
+    step: float | None = option(None, "Step size from 0 to --max-percent, in percent of the rows. Default: 1.")
 
 
 @dataclass(frozen=True)
@@ -88,9 +100,7 @@ class TrendOptions:
     metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute, e.g. cce,ece,crps. Default: all that apply to the first file.", metavar="NAMES"
     )
-    at: tuple[float, ...] | None = option(
-        None, "Positions of the files, such as the strength of a disturbance. Default: 0,1,2,…."
-    )
+    positions: tuple[float, ...] | None = option(None, f"{POSITIONS} Default: 0,1,2,….")
     discretise: bool = option(default=False, text=DISCRETISE)
 
 
@@ -128,14 +138,30 @@ class RejectOptions:
     )
     metrics: tuple[str, ...] | None = option(
         None,
-        "Error metrics, which must be means over rows. Default: mae, rmse, and nll if it applies.",
+        "Error metrics, which must be means over rows unless --refit. Default: mae, rmse, and nll if it applies; zms"
+        " and rce with --refit.",
         metavar="NAMES",
     )
-    step: float = option(10.0, "Step size of the rejected fraction, in percent of the rows.")
-    max_percent: float = option(90.0, "Maximum percentage of the rows to reject.")
+    refit: bool = option(
+        default=False,
+        text="Compute any metrics, such as ence, on the remaining rows alone, as the rows with the largest predicted"
+        " standard deviations are rejected.",
+    )
+    step: float | None = option(
+        None, "Step size of the rejected fraction, in percent of the rows. Default: 10, or 1 with --refit."
+    )
+    max_percent: float | None = option(
+        None, "Maximum percentage of the rows to reject. Default: 90, or 10 with --refit."
+    )
     coverage: float | None = option(
         None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
     )
+
+    def __post_init__(self) -> None:
+        for name in ("criteria", "coverage"):
+            if self.refit and getattr(self, name) is not None:
+                msg = f"{flag_of(name)} does not apply to metrics of the remaining rows (--refit): remove one of them"
+                raise OptionError(msg)
 
 
 @dataclass(frozen=True)

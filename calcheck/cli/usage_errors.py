@@ -33,7 +33,7 @@ def explain(error: typer.TyperException, words: Sequence[str]) -> str:
     if message.startswith("No such command") and "Did you mean" not in message:
         return f"{message} Available commands: {', '.join(COMMANDS)}."
     if message.startswith("Got unexpected extra argument"):
-        return f"{message}. {_list_hint(error, words)}"
+        return f"{message}. {list_hint(message.partition('(s) ')[2].count(' ') + 1, words)}"
     return error.format_message()
 
 
@@ -69,9 +69,8 @@ def _file_hint(name: str, words: Sequence[str]) -> str:
     return ""
 
 
-def _list_hint(error: Any, words: Sequence[str]) -> str:
+def list_hint(strays: int, words: Sequence[str]) -> str:
     """Return how several values of an option, or several files, are given."""
-    strays = str(error.message).partition("(s) ")[2].count(" ") + 1
     hints = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
     return next(hints, "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'")
 

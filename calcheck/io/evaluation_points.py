@@ -46,7 +46,7 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
     options = source.options
     path, column = _place(name, options, "--new")
     if options.truth is not None:
-        msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck convert"
+        msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck inspect -o"
         raise OptionError(msg)
     is_external = (
         options.embedding and options.embedding not in source.table.schema.names and names_a_file(options.embedding)

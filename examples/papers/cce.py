@@ -331,11 +331,11 @@ def figure_3(setting: Setting) -> None:
     for strength in strengths:
         mean = np.asarray(table["mean"]) + strength * np.asarray(table["std"])
         files.append(write(setting.folder / f"shifted{strength}.parquet", **columns, mean=mean))
-    options = ("--metrics", "cce,ece,nll", "--at", ",".join(map(str, strengths)), "--no-null", "--no-bootstrap")
+    options = ("--metrics", "cce,ece,nll", "--positions", ",".join(map(str, strengths)), "--no-null", "--no-bootstrap")
     rows: dict[str, list[list[float]]] = {}
-    for result in calcheck("trend", *files, *options)["results"]:
+    for result in calcheck("compare", *files, *options)["results"]:
         rows.setdefault(result["metric"], []).append([result["value"]])
-    show_values("Figure 3, text", f"calcheck trend FILES {' '.join(options)}", strengths, rows)
+    show_values("Figure 3, text", f"calcheck compare FILES {' '.join(options)}", strengths, rows)
 
 
 def figure_4(setting: Setting) -> None:

@@ -79,10 +79,10 @@ def figure_1(setting: Setting) -> None:
 
     The revised paper adds the same without the 5 % of the rows that have the largest uncertainties.
     """
-    print("\nFigure 1\n$ calcheck prune FILE --error error --std std --step 5 --max-percent 5")
+    print("\nFigure 1\n$ calcheck reject FILE --refit --error error --std std --step 5 --max-percent 5")
     print(f"{'':<8} {'|zeta| ZMS':>10} {'RCE':>6}  {'':<14} {'without 5 %: ZMS':>16} {'RCE':>6}")
     for number, data in sets(setting).items():
-        results = calcheck("prune", *data, "--step", 5, "--max-percent", 5)["results"]
+        results = calcheck("reject", *data, "--refit", "--step", 5, "--max-percent", 5)["results"]
         zetas = [abs(each["zeta"]) for each in results]
         texts = []
         for zms, rce in zip(zetas[:2], zetas[2:], strict=True):
@@ -94,10 +94,10 @@ def figure_1(setting: Setting) -> None:
 
 def figure_2(setting: Setting) -> None:
     """Print the change of ZMS and RCE when the largest uncertainties are removed."""
-    print("\nFigure 2\n$ calcheck prune FILE --error error --std std --step 5")
+    print("\nFigure 2\n$ calcheck reject FILE --refit --error error --std std --step 5")
     print(f"{'':<28} {'removed':>8} {'change':>9} {'zeta':>6}")
     for number, data in sets(setting).items():
-        report = calcheck("prune", *data, "--step", 5)
+        report = calcheck("reject", *data, "--refit", "--step", 5)
         for each in report["results"]:
             name = f"set {number} {each['metric']}"
             print(f"{name:<28} {each['slice']['removed']:>8} {each['details']['change']:>9.4f} {each['zeta']:>6.2f}")

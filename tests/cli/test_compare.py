@@ -494,15 +494,15 @@ def test_options_that_describe_only_some_files_are_refused_with_the_command_that
     options = ("--dist", "laplace", "--param", "loc=middle", "--param", "scale=width")
     line = calcheck("compare", models[0], laplace, *options).refused()
     assert "The column options describe" in line
-    command = shlex.split(re.search("run (calcheck convert .*), then pass laplace-converted.parquet", line)[1])
+    command = shlex.split(re.search("run (calcheck inspect .*), then pass laplace-converted.parquet", line)[1])
     assert calcheck(*command[1:]).code == 0
     pairs = compared(models[0], "laplace-converted.parquet", "--metrics", "crps,nll")
     assert pairs["input"]["predictive"] == "gaussian (wide), laplace (laplace-converted)"
     swept = ("sweep", models[0], laplace, *options, "--metric", "crps", "--vary", "subsample=50%")
-    assert "calcheck convert" in calcheck(*swept).refused()
+    assert "calcheck inspect" in calcheck(*swept).refused()
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(Path(laplace).read_bytes()[:500])
-    assert "calcheck convert" not in calcheck("compare", laplace, broken, *options).refused()
+    assert "calcheck inspect" not in calcheck("compare", laplace, broken, *options).refused()
 
 
 def test_parts_of_scores_have_a_table_and_a_plane(models, calcheck, tmp_path):

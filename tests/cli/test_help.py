@@ -43,6 +43,14 @@ def test_the_help_shows_reports_and_five_metrics_first(calcheck):
     assert {"rce", "interval-score", "mcmd"} <= set(found["More metrics"])
 
 
+def test_old_names_of_commands_work_and_the_help_does_not_list_them(calcheck):
+    listed = {name for names in panels(calcheck("--help").out).values() for name in names}
+    for name in ("prune", "trend", "merge", "convert"):
+        assert name not in listed
+        assert "Usage" in calcheck(name, "--help").out
+    assert {"report", "check", "diff"} <= listed
+
+
 @pytest.mark.parametrize(
     ("command", "own"),
     [
@@ -50,11 +58,10 @@ def test_the_help_shows_reports_and_five_metrics_first(calcheck):
         ("evaluate", ["Metrics"]),
         ("check", ["Rules"]),
         ("compare", ["Comparison", "Metric cce"]),
-        ("prune", ["Removal"]),
         ("reject", ["Rejection", "Criterion cce"]),
         ("sweep", ["Sweep", "Metric"]),
         ("mcmd", ["Metric"]),
-        ("convert", ["Output"]),
+        ("inspect", ["Output"]),
     ],
 )
 def test_the_own_options_of_a_command_come_before_those_of_columns(calcheck, command, own):

@@ -168,7 +168,7 @@ COMMANDS = {
         | CLUSTERS
         | {
             "metrics": "--metrics mae",
-            "at": "--at 0,0.5",
+            "positions": "--positions 0,0.5",
             "draws": ("--metrics cce --inputs x1,x2", "--draws 2"),
             "trials": ("--metrics cce --inputs x1,x2 --draws 2", "--trials 3"),
             "fdr": ("--metrics cce --inputs x1,x2", "--fdr 0.9"),

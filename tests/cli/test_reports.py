@@ -207,6 +207,7 @@ def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, cal
     retained = np.argsort(given["std"].to_numpy())[:384]
     assert_allclose(report["results"][2]["value"], z2[retained].mean(), rtol=1e-12)
     shown = calcheck("prune", calibrated, "--max-percent", 4, "--step", 2, *FEW).out
+    assert calcheck("reject", calibrated, "--refit", "--max-percent", 4, "--step", 2, *FEW).out == shown
     assert max(map(len, shown.splitlines()[1:])) <= 100
     assert "removed" in shown
 
@@ -473,3 +474,29 @@ def test_rows_dropped_from_every_file_are_counted(calcheck, tmp_path, monkeypatc
     files = [f"{word}.parquet" if word in missing else word for word in options.split()]
     report = json.loads(calcheck(command, *files, "--nan-policy", "omit", "--format", "json").out)
     assert report["input"]["dropped"] == sum(map(len, missing.values()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--refit", "--criteria", "std"), "--criteria does not apply to metrics of the remaining rows (--refit)"),
+        (("--refit", "--coverage", "0.9"), "--coverage does not apply to metrics of the remaining rows (--refit)"),
+        (("--refit", "--lambda", "0.1"), "--lambda does not apply to metrics of the remaining rows (--refit)"),
+        (("--refit", "--new", "b.csv"), "--new does not apply to metrics of the remaining rows (--refit)"),
+        (
+            ("--replicates", "39"),
+            "--replicates does not apply to means over the remaining rows: remove it, or pass --refit",
+        ),
+        (("--cluster", "g"), "--cluster does not apply to means over the remaining rows"),
+    ],
+)
+def test_options_of_other_rejections_are_refused(calcheck, calibrated, arguments, message):
+    assert message in calcheck("reject", calibrated, *arguments).refused()
+
+
+def test_an_inspected_file_is_converted_with_an_output(calcheck, calibrated, tmp_path):
+    for command, path in (("inspect", tmp_path / "a.csv"), ("convert", tmp_path / "b.csv")):
+        assert calcheck(command, calibrated, "-o", path).code == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    line = calcheck("inspect", calibrated, "-o", tmp_path / "c.csv", "--plot", tmp_path / "c.svg").refused()
+    assert "--plot draws what is found in a file, and -o writes another file" in line

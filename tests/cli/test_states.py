@@ -75,6 +75,8 @@ def test_the_command_line_writes_the_same_states_as_python(calcheck, states, day
 
 def test_ten_merged_days_equal_one_file_with_the_same_settings(calcheck, states, days):
     merged, values = results(calcheck("merge", *states, *FEW, "--format", "json"))
+    assert results(calcheck("evaluate", *states, *FEW, "--format", "json")) == (merged, values)
+    assert "--metrics does not apply to saved states" in calcheck("evaluate", *states, "--metrics", "zms").refused()
     whole = calcheck("evaluate", days[1], "--settings-from", states[0], *FEW, "--format", "json")
     expected, same = results(whole)
     assert list(values) == ACCUMULATED

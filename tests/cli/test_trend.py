@@ -42,7 +42,7 @@ def report(calcheck):
 
 
 def test_each_file_has_the_values_of_evaluate_and_their_changes(report, calcheck, series):
-    found = report(*series, "--metrics", "zms,cce", "--inputs", "x", "--at", "0,0.5,2")
+    found = report(*series, "--metrics", "zms,cce", "--inputs", "x", "--positions", "0,0.5,2")
     assert [(each["metric"], each["slice"]["at"]) for each in found["results"]] == [
         (metric, at) for metric in ("zms", "cce") for at in ("0", "0.5", "2")
     ]
@@ -109,10 +109,17 @@ def test_densities_and_probability_masses_have_no_common_trend(report, calcheck,
     ("count", "arguments", "message"),
     [
         (1, (), "a trend needs at least two files, got one"),
-        (2, ("--at", "0"), "--at needs 2 increasing numbers, one per file, got 0"),
-        (2, ("--at", "1,0"), "--at needs 2 increasing numbers, one per file, got 1, 0"),
-        (2, ("--at", "1,1"), "--at needs 2 increasing numbers, one per file, got 1, 1"),
+        (2, ("--positions", "0"), "--positions needs 2 increasing numbers, one per file, got 0"),
+        (2, ("--positions", "1,0"), "--positions needs 2 increasing numbers, one per file, got 1, 0"),
+        (2, ("--positions", "1,1"), "--positions needs 2 increasing numbers, one per file, got 1, 1"),
     ],
 )
 def test_positions_that_do_not_fit_are_refused(calcheck, series, count, arguments, message):
     assert message in calcheck("trend", *series[:count], "--metrics", "zms", *arguments).refused()
+
+
+def test_a_comparison_with_positions_is_a_trend(calcheck, series):
+    arguments = (*series, "--metrics", "zms", "--positions", "0,1,2", *QUICK)
+    assert calcheck("compare", *arguments).out == calcheck("trend", *arguments).out
+    for option in (("--names", "a,b,c"), ("--by-folder",), ("--permutations", "99"), ("--weights", "w")):
+        assert f"{option[0]} does not apply to a series of files" in calcheck("compare", *arguments, *option).refused()

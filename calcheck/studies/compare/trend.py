@@ -23,11 +23,11 @@ def trend(
     sources: Sequence[Source],
     metrics: Sequence[Metric[Any]],
     *,
-    at: Sequence[float] | None = None,
+    positions: Sequence[float] | None = None,
     run: Run | None = None,
 ) -> Report:
     """Return metrics of a series of files, and their changes from the first."""
-    places = list(at or range(len(sources)))
+    places = list(positions or range(len(sources)))
     _require_places(places, len(sources))
     run = run or Run()
     reasons = {metric: incomparable_reason(metric, sources) for metric in metrics}
@@ -60,7 +60,7 @@ def _require_places(places: Sequence[float], count: int) -> None:
         raise OptionError(msg)
     if len(places) != count or any(later <= earlier for earlier, later in pairwise(places)):
         listed = ", ".join(f"{place:g}" for place in places)
-        msg = f"--at needs {count} increasing numbers, one per file, got {listed}"
+        msg = f"--positions needs {count} increasing numbers, one per file, got {listed}"
         raise OptionError(msg)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Result
     from calcheck.typing import Indices, Values
 
+METRICS_OF_ALL = ("zms", "rce")
+"""Metrics of the remaining rows by default."""
 TIED = Message(
     "tied-uncertainties",
     "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted",
