@@ -29,7 +29,14 @@ from calcheck.cli.common import (
     select_metrics,
     weigh,
 )
-from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
+from calcheck.cli.options import (
+    AgainstOptions,
+    GateReportOptions,
+    RowOptions,
+    RuleMetricOptions,
+    RuleOptions,
+    SummaryOptions,
+)
 from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, MissingFileError, OptionError
@@ -66,6 +73,25 @@ def rules_of(options: RuleOptions, config: Config) -> Rules:
             raise FileError(msg) from error
     _explain_aliases(found)
     return found
+
+
+def metrics_of_rules(rules: Rules, metrics: Sequence[Metric[Any]], settings: Settings) -> list[Metric[Any]]:
+    """Return metrics with those of rules; raise if a rule is about groups, or about a monitored model."""
+    for rule, _ in rules:
+        if rule.is_sliced or rule.is_monitored:
+            what, command = ("groups", "check --by") if rule.is_sliced else ("a monitored model", "monitor")
+            msg = f"rule {rule.text!r} is about {what}: use calcheck {command}"
+            raise OptionError(msg)
+    known = {metric.info.name for metric in metrics}
+    wanted = [name for rule, _ in rules for name in rule.metrics() if name not in known]
+    return [*metrics, *(select_metrics(wanted, settings) if wanted else [])]
+
+
+def with_gates(report: Report, rules: Rules) -> Report:
+    """Return a report with the outcomes of rules."""
+    from calcheck.studies.gate.evaluate import evaluate_rule
+
+    return replace(report, gates=tuple(evaluate_rule(rule, report, level=level) for rule, level in rules))
 
 
 def exit_code(reports: Sequence[Report]) -> int:
@@ -257,8 +283,8 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     verdict must not be "fail". The exit code is 3 if no rule is violated, but
     one cannot be judged: it depends on a verdict that this file does not have.
     """
-    options = build(RuleOptions, given)
-    base = read_base(build(AgainstOptions, given), options.metrics, settings, given)
+    options, named = build(RuleOptions, given), build(RuleMetricOptions, given).metrics
+    base = read_base(build(AgainstOptions, given), named, settings, given)
     requirements = Requirements(rules_of(options, settings.config), base)
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     if states := monitored_states(files, requirements.rules, requirements.base):
@@ -268,13 +294,13 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     else:
         by = build(GroupOptions, given).by
         require_groups(given, by)
-        slices = requirements.slices(by, options.metrics, settings, given[LEVEL])
+        slices = requirements.slices(by, named, settings, given[LEVEL])
         slices = slices and slices.weighed(given)
-        metrics = weigh(requirements.metrics(() if slices else options.metrics, settings, given[LEVEL]), given)
+        metrics = weigh(requirements.metrics(() if slices else named, settings, given[LEVEL]), given)
         sources = [_open(file, given, metrics, slices) for file in files]
         reads = [name for source in sources for name in source.reads()]
         _require_deliverable(reads, requirements.base, output, summary, count=len(files))
-        skips = requirements.take_all(options.metrics)
+        skips = requirements.take_all(named)
         reports = [_checked(source, metrics, requirements, slices, given, skips=skips) for source in sources]
         _deliver(reports, output, summary)
     if (code := exit_code(reports)) and not options.exit_zero:
@@ -358,6 +384,7 @@ check_command = make_command(
     [
         files_argument("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
         *parameters(RuleOptions, "Rules"),
+        *parameters(RuleMetricOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
         *parameters(GroupOptions, "Rules"),
         *parameters(RefitOptions, "Rules"),

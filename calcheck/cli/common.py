@@ -341,6 +341,13 @@ def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple
     return report, pointwise
 
 
+def require_shown(given: dict[str, Any]) -> None:
+    """Raise if the format of the report has no place for the rows with extreme values."""
+    if given["format"] == "csv" and (given.get("worst") or given.get("best")):
+        msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
+        raise OptionError(msg)
+
+
 def require_only(
     declared: Sequence[Parameter], allowed: Collection[str], given: dict[str, Any], what: str, remedy: str = "remove it"
 ) -> None:

@@ -8,6 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from calcheck.cli.check import exit_code, metrics_of_rules, parse_rules, with_gates
 from calcheck.cli.common import (
     COLUMNS,
     DEPENDENCE,
@@ -19,17 +22,27 @@ from calcheck.cli.common import (
     SEED,
     WEIGHTS,
     deliver,
+    draw,
     files_argument,
     open_source,
     require_groups,
     require_nothing_skipped,
     require_outputs,
+    require_shown,
     run_context,
     select_metrics,
     weigh_applicable,
 )
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.options import BriefOptions, MetricSelectionOptions, PointwiseOptions, RowOptions
+from calcheck.cli.options import (
+    BriefOptions,
+    MetricSelectionOptions,
+    PlotOptions,
+    PointwiseOptions,
+    RowOptions,
+    RuleOptions,
+    WorstBestOptions,
+)
 from calcheck.cli.streaming import (
     STATES,
     are_states,
@@ -56,6 +69,10 @@ NOT_BY_GROUP = (
     "subsample",
     "pointwise",
     "brief",
+    "worst",
+    "best",
+    "fail_on",
+    "warn_on",
     *(each.name for each in STATES),
 )  # Options that do not apply to groups
 
@@ -86,13 +103,26 @@ def _evaluate(files: list[str], **given: Any) -> None:
         report_slices(file, given, by, named)
         return
     require_groups(given, by)
-    metrics, without = weigh_applicable(select_metrics(named, given["settings"], given[LEVEL]), given, named)
-    source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
+    require_shown(given)
+    from calcheck.render.pictures import report_picture
+    from calcheck.studies.page.document import DRAWN
+
+    conditions, plot = build(RuleOptions, given), build(PlotOptions, given).plot
+    rules = parse_rules(conditions.fail_on, conditions.warn_on)
+    metrics = metrics_of_rules(rules, select_metrics(named, given["settings"], given[LEVEL]), given["settings"])
+    metrics, without = weigh_applicable(metrics, given, named)
+    source = open_source(file, given, metrics, narrow=any(given[name] for name in ("pointwise", "worst", "best")))
     report_to, pointwise = require_outputs(given, source)
-    report = evaluate_file(file, source, metrics, given, sink=pointwise.take)
+    drawn = frozenset(metric.info.name for metric in metrics) if named else DRAWN
+    curves = drawn if plot else frozenset[str]()
+    report = evaluate_file(file, source, metrics, given, sink=pointwise.take if pointwise.path else None, curves=curves)
     pointwise.write()
-    report = replace(report, skipped=(*report.skipped, *without))
+    report = with_gates(replace(report, skipped=(*report.skipped, *without)), rules)
+    if plot:
+        draw(report_picture(report), plot)
     deliver(report, report_to, partial(report_document, brief=build(BriefOptions, given).brief))
+    if (code := exit_code([report])) and not conditions.exit_zero:
+        raise typer.Exit(code)
 
 
 def _require_groups_only(given: dict[str, Any]) -> None:
@@ -143,10 +173,16 @@ def _evaluate_in_memory(
 ) -> Report:
     from calcheck.evaluation import evaluate
 
+    extremes = build(WorstBestOptions, given)
     with run_context(given, source) as run:
-        subsample = build(RowOptions, given).subsample
         report = evaluate(
-            source, metrics, subsample=subsample, run=replace(run, curves=bool(curves), curves_of=curves), sink=sink
+            source,
+            metrics,
+            subsample=build(RowOptions, given).subsample,
+            run=replace(run, curves=bool(curves), curves_of=curves),
+            worst=extremes.worst,
+            best=extremes.best,
+            sink=sink,
         )
     if build(MetricSelectionOptions, given).metrics:
         require_nothing_skipped(report, source)
@@ -161,6 +197,7 @@ DECLARED = [
     *parameters(MetricSelectionOptions, "Metrics"),
     *parameters(GroupOptions, "Metrics"),
     *parameters(RefitOptions, "Metrics"),
+    *parameters(RuleOptions, "Rules"),
     *COLUMNS,
     *parameters(RowOptions, "Rows"),
     *WEIGHTS,
@@ -169,6 +206,8 @@ DECLARED = [
     *REPORT,
     *parameters(BriefOptions, "Output"),
     *parameters(PointwiseOptions, "Output"),
+    *parameters(WorstBestOptions, "Output"),
+    *parameters(PlotOptions, "Output"),
     *STATES,
     *SEED,
     *ENGINE,

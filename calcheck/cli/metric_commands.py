@@ -25,6 +25,7 @@ from calcheck.cli.common import (
     require_nothing_skipped,
     require_only,
     require_outputs,
+    require_shown,
     run_context,
     weigh,
 )
@@ -121,9 +122,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
 
     extremes, places = build(WorstBestOptions, given), build(EvaluationPointsOptions, given)
     elsewhere = places.at is not None or places.grid is not None
-    if given["format"] == "csv" and (extremes.worst or extremes.best):
-        msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
-        raise OptionError(msg)
+    require_shown(given)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     plot, plot_by = _picture_options(given)
     also = () if elsewhere else plot_by

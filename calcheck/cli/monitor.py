@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calcheck.cli.check import Rules, exit_code, parse_rules
+from calcheck.cli.check import exit_code, parse_rules, with_gates
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
@@ -28,8 +28,8 @@ from calcheck.cli.common import (
 from calcheck.cli.next_commands import monitor_commands
 from calcheck.cli.options import (
     GateReportOptions,
-    MonitorRuleOptions,
     PlotOptions,
+    RuleOptions,
     SavedStateOptions,
     WindowMetricOptions,
 )
@@ -57,7 +57,7 @@ def _monitor(files: list[str], **given: Any) -> None:
     from calcheck.studies.monitor.report import monitor_report
     from calcheck.studies.monitor.state import write_monitor_state
 
-    options, conditions = build(MonitorOptions, given), build(MonitorRuleOptions, given)
+    options, conditions = build(MonitorOptions, given), build(RuleOptions, given)
     rules = parse_rules(conditions.fail_on, conditions.warn_on)
     output, plot = build(GateReportOptions, given), build(PlotOptions, given).plot
     save_to = build(SavedStateOptions, given).save_state
@@ -66,7 +66,7 @@ def _monitor(files: list[str], **given: Any) -> None:
     with exclusive(save_to) as require_unchanged:
         state = _state(files, options, given)
         with run_context(given) as run:
-            report = _with_gates(monitor_report(state, level=options.level, run=run), rules)
+            report = with_gates(monitor_report(state, level=options.level, run=run), rules)
         if save_to:
             require_unchanged()
             write_monitor_state(save_to, state)
@@ -152,13 +152,6 @@ def _with_commands(report: Report, file: str, given: dict[str, Any]) -> Report:
     return replace(report, conclusion=replace(report.conclusion, next=monitor_commands(report, file, given)))
 
 
-def _with_gates(report: Report, rules: Rules) -> Report:
-    """Return a report with the outcomes of rules."""
-    from calcheck.studies.gate.evaluate import evaluate_rule
-
-    return replace(report, gates=tuple(evaluate_rule(rule, report, level=level) for rule, level in rules))
-
-
 monitor_command = make_command(
     "monitor",
     _monitor,
@@ -168,7 +161,7 @@ monitor_command = make_command(
         ),
         *parameters(MonitorOptions, "Monitor"),
         *parameters(WindowMetricOptions, "Monitor"),
-        *parameters(MonitorRuleOptions, "Rules"),
+        *parameters(RuleOptions, "Rules"),
         *(each for each in COLUMNS if each.name != LEVEL),
         *REFERENCE,
         *parameters(GateReportOptions, "Output"),

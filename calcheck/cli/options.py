@@ -167,25 +167,23 @@ class SummaryOptions:
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """Options for the rules of ``calcheck check``."""
+    """Options for rules on reports."""
 
     fail_on: tuple[str, ...] = option(
         (),
-        "Fail if this condition is true, e.g. 'ece > 0.05', 'abs(zms.zeta) > 1' or 'cce.p_value < 0.01 and input.n > "
-        "500'. May be repeated. A metric name alone is its value; other fields are those of the JSON report. Replaces "
-        "fail-on in [gates] of calcheck.toml.",
+        "Exit with 1 if this condition is true, e.g. 'ece > 0.05', 'abs(zms.zeta) > 1', 'cce.p_value < 0.01 and input.n"
+        " > 500', or of monitor, whose metrics are those of the last window, 'monitor.e_value > 20'. May be repeated. A"
+        " metric name alone is its value; other fields are those of the JSON report. In check, replaces fail-on in"
+        " [gates] of calcheck.toml.",
         metavar="RULE",
         repeated=True,
     )
     warn_on: tuple[str, ...] = option(
         (),
-        "Warn if this condition is true; the exit code does not change. May be repeated. Replaces warn-on in [gates] "
-        "of calcheck.toml.",
+        "Warn if this condition is true; the exit code does not change. May be repeated. In check, replaces warn-on in"
+        " [gates] of calcheck.toml.",
         metavar="RULE",
         repeated=True,
-    )
-    metrics: tuple[str, ...] | None = option(
-        None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
         default=False,
@@ -195,26 +193,11 @@ class RuleOptions:
 
 
 @dataclass(frozen=True)
-class MonitorRuleOptions:
-    """Options for the rules of ``calcheck monitor``."""
+class RuleMetricOptions:
+    """Options for metrics beside those in rules."""
 
-    fail_on: tuple[str, ...] = option(
-        (),
-        "Fail if this condition is true, e.g. 'monitor.e_value > 20' or 'coverage < 0.8'. May be repeated. Metrics are"
-        " those of the last window.",
-        metavar="RULE",
-        repeated=True,
-    )
-    warn_on: tuple[str, ...] = option(
-        (),
-        "Warn if this condition is true; the exit code does not change. May be repeated.",
-        metavar="RULE",
-        repeated=True,
-    )
-    exit_zero: bool = option(
-        default=False,
-        text="Exit with 0 even if rules are violated, or cannot be judged.",
-        by_hand="the choice to ignore violated rules",
+    metrics: tuple[str, ...] | None = option(
+        None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
 
 

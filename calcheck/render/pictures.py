@@ -24,6 +24,7 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
+from calcheck.errors import DataError
 from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.region_maps.grid import BINS, GroupSums, RegionMap, histogram_limits
 from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
@@ -237,6 +238,24 @@ def metric_pictures(report: Report) -> tuple[Picture, ...]:
     """Return the pictures of all results that have curves."""
     pictures = (metric_picture(report, result) for result in report.results)
     return tuple(picture for picture in pictures if picture is not None)
+
+
+def report_picture(report: Report) -> Picture:
+    """Return one picture of all results that have curves, each panel with the name of its metric."""
+    drawn = [(result, picture) for result in report.results if (picture := metric_picture(report, result)) is not None]
+    if not drawn:
+        msg = "none of the metrics has a picture: omit --plot, or name one that has, such as coverage"
+        raise DataError(msg)
+    if len(drawn) == 1:
+        return drawn[0][1]
+    panels = tuple(
+        panel
+        if panel.title.startswith(result.metric)
+        else replace(panel, title=" · ".join(filter(None, (result.metric, panel.title))))
+        for result, picture in drawn
+        for panel in picture.panels
+    )
+    return Picture(panels, description="; ".join(picture.title for _, picture in drawn))
 
 
 def _expected(report: Report, result: Result) -> str:

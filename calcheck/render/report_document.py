@@ -57,6 +57,8 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     if report.conclusion is not None:
         yield answer(report.conclusion, report.input.n)
         if brief:
+            if report.gates:
+                yield gates_table(report.gates)
             yield from note_blocks(_doubts(report))
             return
     if report.gates:
@@ -70,6 +72,8 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
         yield group_table(groups)
     if detailed:
         yield from _details(report.results[0])
+    else:
+        yield from _extreme_rows(report.results)
     if lines := legend_lines(report, details=detailed):
         yield Legend(tuple(lines))
     yield from note_blocks(notes(report))
@@ -175,6 +179,14 @@ def _details(result: Result) -> Iterator[Block]:
     for name, value in result.details.items():
         if _is_listed(value):
             yield listed(name, _few(value) if name == "curve" else value)
+
+
+def _extreme_rows(results: Sequence[Result]) -> Iterator[Table]:
+    """Yield the rows with the largest and the smallest values of several results, as far as they are asked for."""
+    for result in results:
+        for name in ("worst", "best"):
+            if rows := result.details.get(name):
+                yield listed(f"{result.metric}: {name}", rows)
 
 
 def _few(points: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:

@@ -55,7 +55,7 @@ def test_old_names_of_commands_work_and_the_help_does_not_list_them(calcheck):
     ("command", "own"),
     [
         ("cce", ["Metric"]),
-        ("evaluate", ["Metrics"]),
+        ("evaluate", ["Metrics", "Rules"]),
         ("check", ["Rules"]),
         ("compare", ["Comparison", "Metric cce"]),
         ("reject", ["Rejection", "Criterion cce"]),

@@ -12,12 +12,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.cli.command_group import COMMANDS
+from calcheck.errors import DataError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import csv as csv_format
 from calcheck.render.document import Paragraph
 from calcheck.render.markdown import escape
+from calcheck.render.pictures import report_picture
 from calcheck.render.report_document import report_document
 from calcheck.report import Input, InputFile, Overall, Report, Result, Skipped
+from calcheck.storage.report_json import read_report
 from tests.files import columns, table, write
 from tests.schemas import validate
 from tests.shorthand import texts
@@ -500,3 +503,51 @@ def test_an_inspected_file_is_converted_with_an_output(calcheck, calibrated, tmp
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     line = calcheck("inspect", calibrated, "-o", tmp_path / "c.csv", "--plot", tmp_path / "c.svg").refused()
     assert "--plot draws what is found in a file, and -o writes another file" in line
+
+
+def test_an_evaluation_lists_extreme_rows_of_each_metric(calcheck, calibrated):
+    arguments = ("evaluate", calibrated, "--metrics", "zms,crps", "--worst", 2, "--best", 1, *FEW)
+    out = calcheck(*arguments).out
+    for name in ("zms: worst", "zms: best", "crps: worst", "crps: best"):
+        assert name in out
+    found = json.loads(calcheck(*arguments, "--format", "json").out)["results"]
+    (alone,) = json.loads(calcheck("zms", calibrated, "--worst", 2, "--best", 1, *FEW, "--format", "json").out)[
+        "results"
+    ]
+    assert found[0]["details"]["worst"] == alone["details"]["worst"]
+    assert found[0]["details"]["best"] == alone["details"]["best"]
+    assert "--format csv cannot show --worst and --best" in calcheck(*arguments, "--format", "csv").refused()
+
+
+def test_an_evaluation_exits_by_its_rules_only(calcheck, calibrated):
+    evaluated = ("evaluate", calibrated, "--metrics", "zms", *FEW)
+    assert calcheck(*evaluated).code == 0
+    violated = calcheck(*evaluated, "--fail-on", "mae > 0")  # of a metric that is not named
+    assert violated.code == 1
+    assert "violated" in violated.out
+    assert "violated" in calcheck(*evaluated, "--fail-on", "mae > 0", "--brief").out
+    assert calcheck(*evaluated, "--fail-on", "mae > 0", "--exit-zero").code == 0
+    assert calcheck(*evaluated, "--warn-on", "mae > 0").code == 0
+    assert calcheck(*evaluated, "--fail-on", "mae < 0").code == 0
+    assert "use calcheck check --by" in calcheck(*evaluated, "--fail-on", "slices.failed > 0").refused()
+    assert "use calcheck monitor" in calcheck(*evaluated, "--fail-on", "monitor.e_value > 20").refused()
+
+
+def test_an_evaluation_draws_all_metrics_in_one_picture(calcheck, calibrated, tmp_path):
+    path = tmp_path / "all.svg"
+    assert calcheck("evaluate", calibrated, "--metrics", "coverage,pit,zms", *FEW, "--plot", path).code == 0
+    drawn = path.read_text()
+    assert "coverage" in drawn
+    assert "pit" in drawn
+    calcheck("evaluate", calibrated, *FEW, "--plot", path)  # those that the page of a report shows
+    assert "ence" in path.read_text()
+    assert "crps" not in path.read_text()
+
+
+def test_a_report_without_curves_has_no_picture(calcheck, calibrated, tmp_path):
+    assert (
+        calcheck("evaluate", calibrated, "--metrics", "zms", *FEW, "--format", "json", "-o", tmp_path / "r.json").code
+        == 0
+    )
+    with pytest.raises(DataError, match="none of the metrics has a picture"):
+        report_picture(read_report(str(tmp_path / "r.json")))
