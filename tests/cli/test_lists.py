@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.cli.command_group import PANELS
+from calcheck.cli.study_options import ValidityOptions
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
@@ -116,6 +117,11 @@ def test_evenly_spaced_numbers_have_a_short_form(levels):
 def test_a_malformed_range_is_refused(calcheck, preds, text):
     line = calcheck("ece", preds, "--levels", f"linspace:{text}").refused()
     assert f"--levels takes a list of numbers, got 'linspace:{text}'" in line
+
+
+def test_consecutive_numbers_have_a_short_form_that_includes_the_last():
+    declared = next(each for each in options_of(ValidityOptions) if each.name == "nu")
+    assert declared.parse("2..5,9") == declared.take([2, 3, 4, 5, 9], "nu") == (2.0, 3.0, 4.0, 5.0, 9.0)
 
 
 def test_a_list_or_a_word_is_parsed_from_every_source():

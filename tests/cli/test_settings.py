@@ -173,6 +173,7 @@ def test_settings_of_options_that_a_command_lacks_are_ignored(report_with):
 def test_options_on_the_command_line_replace_conflicting_settings(report_with, monkeypatch):
     assert report_with('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
     assert report_with("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
+    assert report_with("resamples = 200", "zms", "preds", "--no-bootstrap")["settings"]["resamples"] == 0
     assert report_with("replicates = 99", "zms", "preds", "--no-null")["settings"]["replicates"] == 0
     assert report_with("no-null = true", "zms", "preds", "--replicates", "99")["settings"]["replicates"] == 99
     read = report_with(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import calcheck
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.overall_verdict import (
@@ -140,3 +141,13 @@ def test_a_report_of_one_metric_has_no_overall_verdict():
     report = evaluate(InMemory(calibrated("gaussian", n=40)), [METRICS["zms"]()], run=Run(resamples=0))
     assert report.overall is None
     assert report.results[0].p_value_adjusted is None
+
+
+def test_a_metric_of_another_outcome_than_the_targets_is_not_judged_with_the_others():
+    """cce of intervals compares whether targets are inside, so that its replicates are other data sets."""
+    path, names = "examples/diabetes_intervals.parquet", ["coverage", "stratified-coverage", "cce"]
+    few = {"subsample": 120, "replicates": 39, "resamples": 0}
+    report = calcheck.evaluate(path, names, level=0.9, inputs=["bmi", "bp"], **few)
+    assert [each.metric for each in report.results] == names
+    assert report.results[-1].p_value is not None
+    assert report.overall.metrics == ("coverage", "stratified-coverage")
