@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import deliver, file_source, require_nothing_skipped, require_outputs, run_context
+from calcheck.cli.common import (
+    deliver,
+    draw_metrics,
+    file_source,
+    require_nothing_skipped,
+    require_outputs,
+    run_context,
+)
+from calcheck.cli.options import GridOptions, PlotOptions
+from calcheck.cli.typer_bridge import build
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,15 +36,33 @@ SAMPLE_OPTIONS = (
 
 
 def compare_samples(metric: Metric[Any], files: tuple[str, str], given: dict[str, Any]) -> None:
-    """Compute a metric of two samples in files, and write the report."""
+    """Compute a metric of two samples in files, and write the requested outputs."""
     from calcheck.models.two_samples import two_samples
 
-    first, second = open_samples(files, given, narrow=False)
-    report_to, _ = require_outputs(given, first, second)
+    places, plot = build(GridOptions, given), build(PlotOptions, given).plot
+    narrow = given.get("pointwise") is not None
+    first, second = open_samples(files, given, narrow=narrow)
+    at = _at(places.at, first, second, narrow=narrow) if places.at else None
+    report_to, pointwise = require_outputs(given, first, second, at)
+    sink = pointwise.take if pointwise.path else None
     with run_context(given) as run:
-        report = two_samples(first, second, metric, run=run)
+        run = replace(run, curves=bool(plot))
+        report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
     require_nothing_skipped(report, first, second)
+    pointwise.write()
+    if plot:
+        draw_metrics(report, plot)
     deliver(report, report_to)
+
+
+def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:
+    """Return the source of the evaluation points; if they are those of A or B, its open source."""
+    from calcheck.io.evaluation_points import read_inputs
+
+    for source in (first, second):
+        if os.path.realpath(name) == os.path.realpath(source.file.name):
+            return source
+    return read_inputs(name, first, narrow=narrow)
 
 
 def open_samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> list[FileSource]:
