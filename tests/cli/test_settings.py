@@ -268,7 +268,7 @@ def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
         ),
         (
             "exit-zero = true",
-            "Pass --exit-zero on the command line, or set CALCHECK_CHECK_EXIT_ZERO",
+            "Pass --exit-zero on the command line, or set CALCHECK_EVALUATE_EXIT_ZERO",
         ),
         ("[check]\nexit_zero = false", "exit_zero in [check] of calcheck.toml is not allowed"),
         ("[zms]\npointwise = 'x.csv'", "pointwise in [zms] of calcheck.toml is not allowed"),
