@@ -30,7 +30,7 @@ from calcheck.recalibration.steps import AnyStep
 from calcheck.render.schema import diff_schema, map_schema, report_schema
 from calcheck.report import Report, Result
 from calcheck.storage.writers import WRITERS
-from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.studies.recalibrate.study import RecalibrationOptions
 from calcheck.studies.slices.searched_rows import SearchOptions
 

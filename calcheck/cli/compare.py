@@ -35,17 +35,34 @@ from calcheck.cli.common import (
 )
 from calcheck.cli.options import DiffReportOptions, PlotOptions, ReportOptions
 from calcheck.cli.study_options import ComparisonOptions, TrendOptions
-from calcheck.cli.trials import TRIALS, with_trials
-from calcheck.cli.typer_bridge import argument, build, make_command, parameters
+from calcheck.cli.typer_bridge import argument, build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns.options import ColumnOptions
+from calcheck.metrics import METRICS
 from calcheck.metrics.nll import Nll
-from calcheck.options import is_excluded, options_of
+from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.render.cells import skip_reasons
 
 if TYPE_CHECKING:
+    from calcheck.cli.settings import Settings
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+
+
+CCE = "cce"
+NAMES = ("draws", "trials")
+TRIALS = [parameter for parameter in metric_parameters([METRICS[CCE]], "Metric cce") if parameter.name in NAMES]
+
+
+def with_trials(metrics: Sequence[Metric[Any]], settings: Settings, given: dict[str, Any]) -> list[Metric[Any]]:
+    """Return the metrics, with the given draws and trials for cce."""
+    own = parse_given(METRICS[CCE], {name: given.get(name) for name in NAMES})
+    if own and all(metric.info.name != CCE for metric in metrics):
+        flag = flag_of(next(iter(own)))
+        msg = f"{flag} is an option of {CCE}, which is not among the metrics: add it to --metrics, or omit {flag}"
+        raise OptionError(msg)
+    return [settings.metric(CCE, own) if own and metric.info.name == CCE else metric for metric in metrics]
+
 
 STDIN = "-"
 OPTION_NAME = "[a-z][a-z_-]*"

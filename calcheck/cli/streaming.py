@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,10 @@ from calcheck.cli.common import (
     require_only,
     run_context,
 )
-from calcheck.cli.options import ReportOptions
-from calcheck.cli.streaming_options import MergeOptions, StateOptions
+from calcheck.cli.options import OVERWRITTEN, ReportOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
-from calcheck.options import flag_of, options_of
+from calcheck.options import flag_of, option, options_of
 
 if TYPE_CHECKING:
     from calcheck.execution.dask import Cluster
@@ -36,6 +35,57 @@ if TYPE_CHECKING:
     from calcheck.report import Report
     from calcheck.storage.state import FileCheckpoint
     from calcheck.streaming.state import State
+
+
+@dataclass(frozen=True)
+class StateOptions:
+    """Options for streaming, where memory does not grow with the number of rows and states can be merged."""
+
+    save_state: str | None = option(
+        None,
+        "Read the rows in batches, and save the accumulated state to a file, which calcheck evaluate combines with "
+        "other states.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
+    )
+    settings_from: str | None = option(
+        None,
+        "Use the settings of a saved state, so that the two can be merged: its metrics, options, bin edges and "
+        "landmarks.",
+        metavar="STATE",
+    )
+    dask: str | None = option(
+        None,
+        "Process the batches on a Dask cluster: tcp://host:8786, or local:N for N processes on this machine. Requires "
+        "distributed, the extra dask.",
+        metavar="ADDRESS",
+    )
+    checkpoint: str | None = option(
+        None,
+        "Save the progress of this run to a file, which is removed when the run completes.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
+    )
+    resume: bool = option(default=False, text="Continue an interrupted run from its --checkpoint file, if that exists.")
+
+    def __post_init__(self) -> None:
+        if self.resume and self.checkpoint is None:
+            msg = "--resume needs the checkpoint file of the interrupted run: also pass --checkpoint FILE"
+            raise OptionError(msg)
+        if self.checkpoint is not None and self.dask is not None:
+            msg = (
+                "--checkpoint and --dask cannot be combined: a checkpoint is for a single machine, and a cluster"
+                " continues when a worker fails. Omit one of them"
+            )
+            raise OptionError(msg)
+
+
+@dataclass(frozen=True)
+class MergeOptions:
+    """Options for the output of merged states."""
+
+    save_state: str | None = option(None, "Save the merged state to a file.", metavar="FILE", by_hand=OVERWRITTEN)
+
 
 STATES = [*parameters(StateOptions, "Streaming")]
 DEPENDENCE = ("cluster", "block", "time")
@@ -67,7 +117,7 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
 
 
 def _any_streamable(metrics: Sequence[Metric[Any]]) -> bool:
-    from calcheck.streaming.registry import accumulator_of
+    from calcheck.streaming.metric_accumulators import accumulator_of
 
     return any(accumulator_of(metric) is not None for metric in metrics)
 
@@ -169,9 +219,9 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
 
     report = build(ReportOptions, given)
     require_deliverable(report, inputs)
-    for option, path in paths.items():
+    for flag, path in paths.items():
         if path:
-            require_archive_path(path, option)
+            require_archive_path(path, flag)
     outputs = [None if report.output in STDOUT else report.output, *paths.values()]
     require_writable([path for path in outputs if path], inputs)
 
@@ -198,15 +248,15 @@ def _named(like: State, path: str | None, name: str) -> Metric[Any]:
 def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, Any]) -> Metric[Any]:
     """Return a metric with the options it has in a state."""
     theirs = _named(like, path, metric.info.name)
-    for option in options_of(type(metric)):
-        if given.get(option.field) in (None, False, []):
+    for each in options_of(type(metric)):
+        if given.get(each.field) in (None, False, []):
             continue
-        requested, stored = getattr(metric, option.field), getattr(theirs, option.field)
+        requested, stored = getattr(metric, each.field), getattr(theirs, each.field)
         if requested != stored:
-            value = "its default" if stored is None else option.text(stored)
+            value = "its default" if stored is None else each.text(stored)
             msg = (
-                f"{option.flag} {option.text(requested)} contradicts --settings-from {path}, which has {value}: omit"
-                f" {option.flag}"
+                f"{each.flag} {each.text(requested)} contradicts --settings-from {path}, which has {value}: omit"
+                f" {each.flag}"
             )
             raise OptionError(msg)
     return theirs

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import FeatureError
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.embeddings.weighted_features import WeightedError
+    from calcheck.embeddings.target_kernels import WeightedError
     from calcheck.execution.run import Run
     from calcheck.typing import Values
 

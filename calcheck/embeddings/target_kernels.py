@@ -1,27 +1,219 @@
-"""Kernels on targets: their scale, their features, and features shared by replicates of the targets."""
+"""Kernels on targets: features of polynomial and weighted kernels, and their choice."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
+from calcheck.distributions.special import monomials
+from calcheck.embeddings.exact_features import ExactFeatures
 from calcheck.embeddings.laplace_features import LaplaceFeatures, SharedLaplace
-from calcheck.embeddings.monomial_features import MonomialFeatures, SharedMonomials
 from calcheck.embeddings.output_features import OutputFeatures, output_features
-from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
-from calcheck.embeddings.weighted_features import SharedWeighted, WeightedFeatures
-from calcheck.errors import DataError
+from calcheck.embeddings.rescaled_features import (
+    DataSet,
+    OfDistributions,
+    SharedFeatures,
+    by_row,
+    draws_of,
+    mean_after_swap,
+)
+from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
+from calcheck.typing import Values
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.output_features import FeatureError
     from calcheck.kernels.kernel_options import KernelName
-    from calcheck.typing import Values
+    from calcheck.typing import Indices
+
+
+MAX_FEATURES = 1500  # Maximum number of monomials
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialFeatures:
+    """Features psi with psi(u) . psi(v) = (sum_c gamma_c u_c v_c + coef0)^degree: weighted monomials."""
+
+    gamma: Values  # (t,), scale of each target column
+    degree: int  # Degree of the kernel
+    coef0: float  # Constant of the kernel
+
+    def __post_init__(self) -> None:
+        if self.rank > MAX_FEATURES:
+            msg = (
+                f"--kernel-y polynomial of degree {self.degree} has {self.rank:,} monomials of {len(self.gamma)} target"
+                f" columns, at most {MAX_FEATURES:,} are allowed. Pass a smaller --degree, or --kernel-y rbf"
+            )
+            raise OptionError(msg)
+
+    @property
+    def rank(self) -> int:
+        """Number of features: monomials up to the degree."""
+        return comb(len(self.gamma) + self.degree, self.degree)
+
+    @property
+    def exponents(self) -> Indices:
+        """Exponents of the monomials, (r, t)."""
+        columns = range(len(self.gamma))
+        chosen = (each for total in range(self.degree + 1) for each in combinations_with_replacement(columns, total))
+        return np.array([[each.count(column) for column in columns] for each in chosen])
+
+    @property
+    def weights(self) -> Values:
+        """Weights of the monomials, (r,): roots of the multinomial coefficients times powers of gamma and coef0."""
+        exponents = self.exponents
+        rest = self.degree - exponents.sum(axis=1)
+        ways = [
+            factorial(self.degree) // (factorial(left) * prod(map(factorial, powers)))
+            for left, powers in zip(rest.tolist(), exponents.tolist(), strict=True)
+        ]
+        return np.asarray(np.sqrt(np.array(ways) * self.coef0**rest * np.prod(self.gamma**exponents, axis=1)))
+
+    def of_points(self, points: Values) -> Values:
+        """Return psi(u) for (p, t) points, (p, r)."""
+        return monomials(points, self.exponents) * self.weights
+
+    def of_distributions(self, predictive: Predictive) -> Values:
+        """Return E psi(Y_i), (n, r)."""
+        moments = predictive.mixed_moments(self.exponents)
+        good = np.asarray(np.isfinite(moments).all(axis=1))
+        if not good.all():
+            msg = (
+                f"{int((~good).sum()):,} of {len(good):,} {predictive.display_name} distributions have moments of order"
+                f" {self.degree} that overflow. Pass --kernel-y rbf, or a smaller --degree"
+            )
+            raise DataError(msg)
+        return moments * self.weights
+
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], ExactFeatures]:
+        """Return the features of targets (p, t), and of the distributions of each trial."""
+        return self.of_points(points), map(self.of_distributions, models), ExactFeatures(self.rank)
+
+    def mean_norms(self, points: Values) -> Values:
+        """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,)."""
+        return np.asarray(((points**2 @ self.gamma + self.coef0) ** self.degree).mean(axis=1))
+
+
+class SharedMonomials:
+    """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only."""
+
+    def __init__(
+        self,
+        data: DataSet,  # The data, as opposed to the replicates
+        features: MonomialFeatures,  # The features in the kernel of the data
+    ) -> None:
+        self._data, self._features = data, features
+        self._means = OfDistributions(data, features.of_distributions)
+        self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
+
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+        """Return features, and matrices that convert them to the kernels of a data set and of the data.
+
+        As :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`.
+        """
+        observed = by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
+        ratios = np.asarray(each.gamma) / self._features.gamma
+        own = np.diag(np.prod(ratios ** (self._features.exponents / 2), axis=1))
+        repeats = self._data.repeats
+        model = [
+            mean_after_swap(one, self._means(draws_of(one)), self._before, observed, repeats) for one in each.model
+        ]
+        return observed, model, own, np.eye(self._features.rank)
+
+
+Rescale = Callable[[Values], Values]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedFeatures:
+    """Features psi with psi(u) . psi(v) = sum_p w_p k_p(u, v): those of each kernel, times the root of its weight."""
+
+    gamma: Values  # (t,), gamma of the first kernel
+    parts: Sequence[tuple[float, OutputFeatures]]  # The weight and the features of each kernel; the weights sum to 1
+
+    @property
+    def rank(self) -> int:
+        """Number of features r."""
+        return sum(features.rank for _, features in self.parts)
+
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], WeightedError]:
+        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
+        trials = list(models)
+        roots = [np.sqrt(weight) for weight, _ in self.parts]
+        found = [features.embed(points, trials) for _, features in self.parts]
+        observed = np.concatenate([root * each[0] for root, each in zip(roots, found, strict=True)], axis=1)
+        of_parts = zip(*(each[1] for each in found), strict=True)
+        predicted = (np.concatenate([r * one for r, one in zip(roots, each, strict=True)], axis=1) for each in of_parts)
+        return observed, predicted, WeightedError(self, [each[2] for each in found])
+
+    def mean_norms(self, points: Values) -> float:  # noqa: ARG002 - equal for all points
+        """Return the mean of k(u, u) over points: 1."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedError:
+    """Largest residuals of weighted features: at most the largest of the parts, whose weights sum to 1."""
+
+    features: WeightedFeatures
+    parts: Sequence[FeatureError]  # The residuals of each part
+
+    @property
+    def points(self) -> float:
+        """Largest residual of a target or a draw."""
+        return max(part.points for part in self.parts)
+
+    @property
+    def rows(self) -> float:
+        """Largest residual of a predictive distribution."""
+        return max(part.rows for part in self.parts)
+
+    @property
+    def quadrature(self) -> float:
+        """Maximum quadrature error of the mean embeddings."""
+        return max(part.quadrature for part in self.parts)
+
+
+class SharedWeighted:
+    """Weighted features of the targets and distributions of many data sets."""
+
+    def __init__(
+        self,
+        data: DataSet,  # The data, as opposed to the replicates
+        # The weight of each kernel, and the function that returns its gamma for that of a data set
+        parts: Sequence[tuple[float, Rescale]],
+        shared: Callable[[DataSet], SharedFeatures],  # Returns the shared features of the data in one kernel
+    ) -> None:
+        self._parts = [(np.sqrt(weight), of, shared(_with_gamma(data, of))) for weight, of in parts]
+
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+        """Return features, as :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`."""
+        found = [shared.rescaled(_with_gamma(each, of)) for _, of, shared in self._parts]
+        observed = np.concatenate([part[0] for part in found], axis=1)
+        model = [np.concatenate(parts, axis=1) for parts in zip(*(part[1] for part in found), strict=True)]
+        return observed, model, self._blocks([part[2] for part in found]), self._blocks([part[3] for part in found])
+
+    def _blocks(self, matrices: list[Values]) -> Values:
+        """Return a block diagonal matrix of the matrices of the parts, times the roots of their weights."""
+        from scipy.linalg import block_diag
+
+        roots = [root for root, _, _ in self._parts]
+        return np.asarray(block_diag(*(root * matrix for root, matrix in zip(roots, matrices, strict=True))))
+
+
+def _with_gamma(data: DataSet, of: Rescale) -> DataSet:
+    """Return the data set with another gamma of the kernel on targets."""
+    return DataSet(data.y, of(np.asarray(data.gamma)), data.model)
+
 
 TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures | WeightedFeatures
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.kernels.kernel_options import KernelOptions, Standardize
     from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
-    from calcheck.mmd.joint_samples import SampleDistance
+    from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
     from calcheck.typing import Mask, Values
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from calcheck.kernels.kernel_options import Normalization
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
-    from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.mmd.ridge_norms import RidgeNorms
+    from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
     from calcheck.typing import Floats, Values
 
@@ -133,7 +133,7 @@ class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
-        from calcheck.mmd.joint_samples import OperatorMmd, target_features
+        from calcheck.mmd.two_samples import OperatorMmd, target_features
 
         on_targets, details = sample_kernel(self, y.shape[1])
         return OperatorMmd(kernel.gram(x, x), target_features(on_targets, y), self.lambda_), {
@@ -266,6 +266,6 @@ class FidOfSamples(OfSamples, Fid):  # type: ignore[misc]
         return KernelOptions(kernel_x="rbf", gamma_x="1/d", normalize=self._normalization)
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:  # noqa: ARG002
-        from calcheck.mmd.joint_samples import GaussianDistance
+        from calcheck.mmd.two_samples import GaussianDistance
 
         return GaussianDistance(x, y), {"columns": {"inputs": x.shape[1], "targets": y.shape[1]}}

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
-    from calcheck.mmd.joint_samples import SampleDistance
     from calcheck.mmd.quadratic_forms import GramSums
+    from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative
 
@@ -161,7 +161,7 @@ class JmmdOfSamples(OfSamples, Jmmd):  # type: ignore[misc]
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
-        from calcheck.mmd.joint_samples import JointMmd
+        from calcheck.mmd.two_samples import JointMmd
 
         on_targets, details = sample_kernel(self, y.shape[1])
         return JointMmd(kernel.gram(x, x) * on_targets.gram(y, y), self.statistic), details

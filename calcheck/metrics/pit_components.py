@@ -264,7 +264,7 @@ class PitIndependence(Metric[None]):
         """Return the autocorrelations at the first lags, (L,); 0 for a constant series."""
         import numpy as np
 
-        from calcheck.dependence.autoregression import autocovariances
+        from calcheck.dependence.columns import autocovariances
 
         covariances = autocovariances(series)
         return covariances[1 : self.lags + 1] / covariances[0] if covariances[0] > 0 else np.zeros(self.lags)

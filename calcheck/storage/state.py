@@ -15,7 +15,7 @@ from calcheck.report import Input, Skipped
 from calcheck.storage.archives import CHECKPOINT, STATE, damage_as_error, read_archive, write_archive
 from calcheck.storage.report_json import from_json
 from calcheck.streaming.accumulators import Sums, from_arrays, strip_prefix, to_arrays
-from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.streaming.state import State, StreamedMetric
 
 if TYPE_CHECKING:

@@ -28,8 +28,14 @@ from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.report import Input, Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums, Sums, from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
-from calcheck.streaming.metric_accumulators import NOT_REPLICATED, MetricAccumulator, normal_interval, null_distribution
-from calcheck.streaming.registry import accumulator_of, not_streamable_reason
+from calcheck.streaming.metric_accumulators import (
+    NOT_REPLICATED,
+    MetricAccumulator,
+    accumulator_of,
+    normal_interval,
+    not_streamable_reason,
+    null_distribution,
+)
 from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.execution.run import Run
 from calcheck.predictions import Predictions
-from calcheck.studies.monitor.e_process import log_product
-from calcheck.studies.monitor.history import summarize
+from calcheck.studies.monitor.e_process import log_product, summarize
 from tests.simulations import band
 
 ALARM = np.log(20)

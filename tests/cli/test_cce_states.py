@@ -10,8 +10,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.storage.state import FileCheckpoint
 from calcheck.streaming.accumulators import to_arrays
-from calcheck.streaming.nystroem_accumulator import NystroemSums
-from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.metric_accumulators import NystroemSums, accumulator_of
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
 from tests.shorthand import texts
@@ -97,7 +96,7 @@ def test_an_interrupted_accumulation_of_cce_resumes_with_the_same_result(tmp_pat
         accumulate(Interrupted(data), [METRIC], Run(replicates=19, checkpoint=checkpoint))
     original = type(accumulator_of(METRIC)).sum_batch_with_replicates
     monkeypatch.setattr(
-        "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.sum_batch_with_replicates",
+        "calcheck.streaming.metric_accumulators.NystroemAccumulator.sum_batch_with_replicates",
         lambda self, *arguments: updated.append(1) or original(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)

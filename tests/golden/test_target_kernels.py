@@ -16,7 +16,7 @@ from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.student_t import StudentT
 from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
-from calcheck.embeddings.monomial_features import MonomialFeatures
+from calcheck.embeddings.target_kernels import MonomialFeatures
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator

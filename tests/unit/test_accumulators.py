@@ -15,7 +15,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.report import InputFile
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.streaming.accumulators import Metadata, MomentSums, central_products
-from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.benchmarks.models import RIGHT, rows_of
 from tests.families import FAMILIES, calibrated

@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.stats import binomtest
 
 from calcheck.conclusion import conclude
+from calcheck.conclusion.answer import _are_more_than_chance
 from calcheck.conclusion.evidence import ErrorBins, Evidence, Level, are_uneven
-from calcheck.conclusion.sentences import _are_more_than_chance
 from calcheck.distributions import Gaussian
 from calcheck.errors import Message
 from calcheck.evaluation import evaluate

@@ -9,9 +9,16 @@ from scipy import linalg, stats
 
 import calcheck
 from calcheck.conclusion import conclude
-from calcheck.dependence.autoregression import Autoregression, _coefficients, autocovariances
 from calcheck.dependence.clusters import Clusters
-from calcheck.dependence.columns import MOST_INFLATION, dependence_scores, find_clusters, series_dependence
+from calcheck.dependence.columns import (
+    MOST_INFLATION,
+    Autoregression,
+    _coefficients,
+    autocovariances,
+    dependence_scores,
+    find_clusters,
+    series_dependence,
+)
 from calcheck.dependence.notice import dependence_warnings, design_effects
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
@@ -24,7 +31,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.pictures import metric_pictures
 from calcheck.statistics.groups import Groups, MeanTerm
-from calcheck.studies.slices.groups import clusters_within
+from calcheck.studies.slices.study import clusters_within
 from tests.simulations import autoregressive, sets
 
 SIMULATED = ("zms", "ece", "pit", "coverage")

@@ -12,10 +12,9 @@ from calcheck.distributions.positive import LogNormal
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.inference.results import RowResults
-from calcheck.inference.risk_coverage import RejectionCurves
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.reject.study import RejectionGrid, reject
+from calcheck.studies.reject.study import RejectionCurves, RejectionGrid, reject
 from tests.shorthand import cce, texts
 
 FAST = Run(resamples=200)

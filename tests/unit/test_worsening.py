@@ -15,8 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Inference, Result
-from calcheck.studies.compare.losses import loss_differences
-from calcheck.studies.gate.baseline import NotWorse, Tolerance
+from calcheck.studies.gate.baseline import NotWorse, Tolerance, loss_differences
 
 TOLERANCE = Tolerance(rtol=0.0, atol=0.1)
 

@@ -22,7 +22,7 @@ from calcheck.studies.monitor.windows import GroupSums, regroup, shown_window
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.statistics.groups import Means
-    from calcheck.studies.monitor.history import History
+    from calcheck.studies.monitor.e_process import History
     from calcheck.studies.monitor.state import MonitorState
     from calcheck.typing import Values
 

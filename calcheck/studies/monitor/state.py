@@ -16,8 +16,7 @@ from calcheck.report import Input, Skipped
 from calcheck.storage.archives import MONITOR_STATE, damage_as_error, read_archive, write_archive
 from calcheck.storage.report_json import from_json
 from calcheck.streaming.accumulators import strip_prefix
-from calcheck.studies.monitor.e_process import DENSITIES
-from calcheck.studies.monitor.history import History, concatenate
+from calcheck.studies.monitor.e_process import DENSITIES, History, concatenate
 from calcheck.studies.monitor.windows import GroupSums, kept_window, regroup
 from calcheck.typing import AnyArray
 

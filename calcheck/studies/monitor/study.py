@@ -19,7 +19,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Skipped
-from calcheck.studies.monitor.history import MOST_STEPS, concatenate, summarize
+from calcheck.studies.monitor.e_process import MOST_STEPS, concatenate, summarize
 from calcheck.studies.monitor.state import MonitorOptions, MonitorState, file_name, join_states
 from calcheck.studies.monitor.windows import Adder, GroupSums, kept_window
 

@@ -1,8 +1,8 @@
-"""Which rows to withhold: the error of the rest, by the share that is rejected."""
+"""Rejection of predictions by a criterion: risk-coverage curves of the retained rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,13 @@ from calcheck.core.validation import require_finite
 from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
 from calcheck.inference.curves import curve_limits
 from calcheck.inference.intervals import percentile
+from calcheck.inference.metric_protocol import InferableMetric
 from calcheck.inference.p_values import p_value
-from calcheck.inference.risk_coverage import Curves, MetricRows, RejectionCurves, area
+from calcheck.inference.results import RowResults
 from calcheck.inference.verdicts import (
     FEW_ROWS,
     NO_BOOTSTRAP,
@@ -31,12 +33,98 @@ from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
+from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.moments import uncertainties
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
-    from calcheck.inference.results import RowResults
     from calcheck.predictions import Predictions, Source
-    from calcheck.typing import AnyArray, Indices, Values
+    from calcheck.typing import AnyArray, Indices
+
+
+MetricRows = tuple[InferableMetric, RowResults]
+Curves = dict[tuple[str, str], Values]
+
+
+@dataclass(frozen=True, eq=False)
+class RejectionCurves:
+    """Metrics of the retained rows when the rows with the largest values of a criterion are rejected.
+
+    Tied rows are rejected in equal parts: the means are expectations over random orders of ties, and a metric is a
+    function of these means. A constant criterion corresponds to random rejection.
+    """
+
+    row_results: Sequence[MetricRows]  # Metrics that are functions of column means, with their results for the n rows
+    criteria: Mapping[str, Values]  # The criteria, (n,) each, by name
+    retained: Indices  # (s,), the numbers of retained rows, >= 1, in descending order
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.criteria.values())))
+
+    @cached_property
+    def _averages(self) -> Averages:
+        terms = {}
+        for criterion, values in self.criteria.items():
+            groups = TieGroups(values)
+            terms[f"{criterion}/"] = MeanTerm(groups=groups)
+            for metric, rows in self.row_results:
+                terms |= {
+                    f"{criterion}/{metric.info.name}/{name}": MeanTerm(column, groups)
+                    for name, column in rows.columns.items()
+                }
+        return Averages(terms, self.n)
+
+    def curves(self) -> Curves:
+        """Return the curve of each metric and criterion, (s,)."""
+        return self._curves(self._averages.means())
+
+    def resampled(self, resamples: int, run: Run) -> Curves:
+        """Return the curves of resampled rows, with their criteria, (resamples, s)."""
+        size = max(1, BLOCK_DRAWS_IN_GROUPS // self.n)
+        parts = []
+        for block, start in enumerate(range(0, resamples, size)):
+            rng = run.rng(RandomStream.RESAMPLES, block)
+            parts.append(self._curves(self._averages.resampled(min(size, resamples - start), rng)))
+            run.progress("resamples", min(1.0, (start + size) / resamples))
+        return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
+
+    def random_orders(self, orders: int, run: Run) -> dict[str, Values]:
+        """Return the curves of each metric when rows are rejected in random orders, (orders, s)."""
+        columns = np.concatenate(
+            [np.stack(list(rows.columns.values()), axis=1) for _, rows in self.row_results], axis=1
+        )
+        size = max(1, BLOCK_DRAWS_IN_GROUPS // columns.size)
+        parts = []
+        for block, start in enumerate(range(0, orders, size)):
+            rng = run.rng(RandomStream.PERMUTATIONS, block)
+            order = rng.permuted(np.tile(np.arange(self.n), (min(size, orders - start), 1)), axis=1)
+            parts.append(np.cumsum(columns[order], axis=1)[:, self.retained - 1] / self.retained[:, None])
+            run.progress("random orders", min(1.0, (start + size) / orders))
+        means = iter(np.moveaxis(np.concatenate(parts), 2, 0))  # (orders, s) each
+        return {metric.info.name: self._value(metric, rows, means) for metric, rows in self.row_results}
+
+    def _curves(self, means: Mapping[str, Values]) -> Curves:
+        shares, found = self.retained / self.n, {}
+        for criterion in self.criteria:
+            counts = means[f"{criterion}/"]
+            for metric, rows in self.row_results:
+                sums = (means[f"{criterion}/{metric.info.name}/{name}"] for name in rows.columns)
+                kept = (cumulative_at(shares, counts, each) / shares for each in sums)
+                found[metric.info.name, criterion] = self._value(metric, rows, kept)
+        return found
+
+    def _value(self, metric: InferableMetric, rows: RowResults, means: Iterator[Values]) -> Values:
+        """Return the metric at the means of its columns; consume these means from the iterator, in column order."""
+        named = {name: next(means) for name in rows.columns}
+        return np.asarray(metric.value(Means({**named, **rows.fixed}, self.n)))
+
+
+def area(rejected: Values, curves: Values) -> Values:
+    """Return the areas under curves (..., s) over the rejected shares (s,), by the trapezoidal rule."""
+    return np.asarray(np.trapezoid(curves, rejected, axis=-1))
+
 
 CCE, STD, RANDOM = "cce", "std", "random"
 ERROR_METRICS = ("mae", "rmse", "nll")  # default metrics of retained predictions
