@@ -29,14 +29,6 @@ from calcheck.cli.common import (
     select_metrics,
     weigh,
 )
-from calcheck.cli.options import (
-    AgainstOptions,
-    GateReportOptions,
-    RowOptions,
-    RuleMetricOptions,
-    RuleOptions,
-    SummaryOptions,
-)
 from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
@@ -44,6 +36,14 @@ from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRI
 from calcheck.render import FORMATS, render
 from calcheck.report import Gate, Level, Report
 from calcheck.studies.gate.rules import Rule
+from calcheck.studies.options import (
+    AgainstOptions,
+    GateReportOptions,
+    RowOptions,
+    RuleMetricOptions,
+    RuleOptions,
+    SummaryOptions,
+)
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Config, Settings

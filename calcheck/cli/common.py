@@ -11,15 +11,6 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.command_group import metric_name
-from calcheck.cli.options import (
-    AnyReportOptions,
-    DiffReportOptions,
-    InputOptions,
-    PageOptions,
-    PrintedReportOptions,
-    ReportOptions,
-    WeightOptions,
-)
 from calcheck.cli.study_options import RefitOptions
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
@@ -37,6 +28,15 @@ from calcheck.execution.run import (
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
+from calcheck.studies.options import (
+    AnyReportOptions,
+    DiffReportOptions,
+    InputOptions,
+    PageOptions,
+    PrintedReportOptions,
+    ReportOptions,
+    WeightOptions,
+)
 
 if TYPE_CHECKING:
     from calcheck.charts.picture import Picture

@@ -33,7 +33,6 @@ from calcheck.cli.common import (
     select_metrics,
     weigh_applicable,
 )
-from calcheck.cli.options import DiffReportOptions, PlotOptions, ReportOptions
 from calcheck.cli.study_options import ComparisonOptions, TrendOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
@@ -42,6 +41,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.nll import Nll
 from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.render.cells import skip_reasons
+from calcheck.studies.options import DiffReportOptions, PlotOptions, ReportOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings

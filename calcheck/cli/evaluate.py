@@ -34,15 +34,6 @@ from calcheck.cli.common import (
     weigh_applicable,
 )
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.options import (
-    BriefOptions,
-    MetricSelectionOptions,
-    PlotOptions,
-    PointwiseOptions,
-    RowOptions,
-    RuleOptions,
-    WorstBestOptions,
-)
 from calcheck.cli.streaming import (
     STATES,
     are_states,
@@ -58,6 +49,15 @@ from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
 from calcheck.render.cells import skip_reasons
 from calcheck.render.report_document import report_document
+from calcheck.studies.options import (
+    BriefOptions,
+    MetricSelectionOptions,
+    PlotOptions,
+    PointwiseOptions,
+    RowOptions,
+    RuleOptions,
+    WorstBestOptions,
+)
 
 if TYPE_CHECKING:
     from calcheck.evaluation import Sink

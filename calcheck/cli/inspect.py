@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import COLUMNS, FILE, draw, file_source
-from calcheck.cli.options import ConvertOptions, PredictionPlotOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import DataError, OptionError
 from calcheck.options import flag_of
+from calcheck.studies.options import ConvertOptions, PredictionPlotOptions
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive

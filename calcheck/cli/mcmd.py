@@ -11,11 +11,11 @@ from calcheck.cli.common import (
     SEED,
     SIGNIFICANCE,
 )
-from calcheck.cli.options import GridOptions, PermutationOptions, PlotOptions, PointwiseOptions
 from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
+from calcheck.studies.options import GridOptions, PermutationOptions, PlotOptions, PointwiseOptions
 
 
 def _mcmd(a: str, b: str, **given: Any) -> None:

@@ -29,7 +29,13 @@ from calcheck.cli.common import (
     run_context,
     weigh,
 )
-from calcheck.cli.options import (
+from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
+from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
+from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
+from calcheck.errors import OptionError
+from calcheck.inference.metric_protocol import HasCurves
+from calcheck.options import options_of
+from calcheck.studies.options import (
     EvaluationPointsOptions,
     PlotByOptions,
     PlotOptions,
@@ -37,12 +43,6 @@ from calcheck.cli.options import (
     RowOptions,
     WorstBestOptions,
 )
-from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
-from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
-from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
-from calcheck.errors import OptionError
-from calcheck.inference.metric_protocol import HasCurves
-from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource

@@ -26,17 +26,17 @@ from calcheck.cli.common import (
     select_metrics,
 )
 from calcheck.cli.next_commands import monitor_commands
-from calcheck.cli.options import (
+from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.errors import OptionError
+from calcheck.options import flag_of
+from calcheck.studies.monitor.state import MonitorOptions, MonitorState
+from calcheck.studies.options import (
     GateReportOptions,
     PlotOptions,
     RuleOptions,
     SavedStateOptions,
     WindowMetricOptions,
 )
-from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import OptionError
-from calcheck.options import flag_of
-from calcheck.studies.monitor.state import MonitorOptions, MonitorState
 
 if TYPE_CHECKING:
     from calcheck.report import Report

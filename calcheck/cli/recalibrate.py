@@ -19,11 +19,11 @@ from calcheck.cli.common import (
     open_source,
     run_context,
 )
-from calcheck.cli.options import PlotOptions, PrintedReportOptions
 from calcheck.cli.study_options import CorrectionOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.io.columns.options import ColumnOptions
+from calcheck.studies.options import PlotOptions, PrintedReportOptions
 from calcheck.studies.recalibrate.study import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.options import OtherInputsOptions, PlotOptions
 from calcheck.cli.study_options import PruneOptions, RejectOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
+from calcheck.studies.options import OtherInputsOptions, PlotOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings

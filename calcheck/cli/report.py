@@ -28,10 +28,10 @@ from calcheck.cli.common import (
 )
 from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.evaluate import evaluate_file, stream_reason
-from calcheck.cli.options import MetricSelectionOptions, PageOptions, RowOptions, WeightOptions
 from calcheck.cli.streaming import STATES
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
+from calcheck.studies.options import MetricSelectionOptions, PageOptions, RowOptions, WeightOptions
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource

@@ -14,9 +14,9 @@ from calcheck.cli.common import (
     require_outputs,
     run_context,
 )
-from calcheck.cli.options import GridOptions, PlotOptions
 from calcheck.cli.typer_bridge import build
 from calcheck.errors import OptionError
+from calcheck.studies.options import GridOptions, PlotOptions
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource

@@ -27,11 +27,11 @@ from calcheck.cli.common import (
     weigh,
 )
 from calcheck.cli.next_commands import slice_commands
-from calcheck.cli.options import PlotOptions, PointwiseOptions
 from calcheck.cli.study_options import RefitOptions, SliceOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.regions.binning import Cut
+from calcheck.studies.options import PlotOptions, PointwiseOptions
 from calcheck.studies.slices.search import search_regions
 from calcheck.studies.slices.searched_rows import RegionSink, SearchOptions
 from calcheck.studies.slices.study import GROUP_METRICS, by_groups, file_columns

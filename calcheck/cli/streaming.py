@@ -22,10 +22,10 @@ from calcheck.cli.common import (
     require_only,
     run_context,
 )
-from calcheck.cli.options import OVERWRITTEN, ReportOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, option, options_of
+from calcheck.studies.options import OVERWRITTEN, ReportOptions
 
 if TYPE_CHECKING:
     from calcheck.execution.dask import Cluster

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from calcheck.cli.options import DISCRETISE, MAX_SUBSETS, OVERWRITTEN
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, option, require_count_option
+from calcheck.studies.options import DISCRETISE, MAX_SUBSETS, OVERWRITTEN
 
 POSITIONS = (
     "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"

@@ -21,7 +21,6 @@ from calcheck.cli.common import (
     run_context,
 )
 from calcheck.cli.compare import model_names, open_models
-from calcheck.cli.options import PlotOptions
 from calcheck.cli.samples import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.study_options import SweepOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
@@ -29,6 +28,7 @@ from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
+from calcheck.studies.options import PlotOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings

@@ -15,9 +15,9 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.options import PlotOptions
 from calcheck.cli.study_options import ValidityOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
+from calcheck.studies.options import PlotOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
