@@ -32,7 +32,7 @@ from calcheck.report import Report, Result
 from calcheck.storage.writers import WRITERS
 from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.studies.recalibrate.study import RecalibrationOptions
-from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.search import SearchOptions
 
 PACKAGE = Path(__file__).parents[1] / "calcheck"
 GUIDES, KEYWORDS = PACKAGE / "guides", PACKAGE / "api" / "keywords.py"

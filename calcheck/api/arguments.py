@@ -24,7 +24,7 @@ from calcheck.models.alignment import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.cells import skip_reasons
-from calcheck.studies.sweep.settings import SweptSetting, from_values
+from calcheck.studies.sweep.study import SweptSetting, from_values
 
 if TYPE_CHECKING:
     from calcheck.report import Report, Skipped

@@ -53,8 +53,7 @@ from calcheck.studies.reject.document import rejection_document
 from calcheck.studies.reject.picture import rejection_picture
 from calcheck.studies.reject.study import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.slices.document import slices_document
-from calcheck.studies.slices.search import search_regions
-from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep import study as settings_study
 from calcheck.studies.sweep.document import sweep_document

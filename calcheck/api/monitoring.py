@@ -25,9 +25,8 @@ from calcheck.options import Option, options_of
 from calcheck.storage.file_lock import exclusive
 from calcheck.studies.monitor.document import monitor_document
 from calcheck.studies.monitor.picture import monitor_picture
-from calcheck.studies.monitor.report import monitor_report
 from calcheck.studies.monitor.state import MonitorOptions, MonitorState, read_monitor_state, write_monitor_state
-from calcheck.studies.monitor.study import observe, window_metrics
+from calcheck.studies.monitor.study import monitor_report, observe, window_metrics
 
 
 @keyword_messages()

@@ -341,8 +341,8 @@ def state_report(file: str, rules: Rules, given: dict[str, Any]) -> Report:
     """Return the report of a state with its gates; without rules, there must be no alarm."""
     from calcheck.studies.gate.evaluate import evaluate_rule
     from calcheck.studies.gate.rules import parse
-    from calcheck.studies.monitor.report import monitor_report
     from calcheck.studies.monitor.state import MonitorOptions, read_monitor_state
+    from calcheck.studies.monitor.study import monitor_report
 
     report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
     alarm: Rules = [(parse(ALARM), "fail")]

@@ -54,8 +54,8 @@ def _monitor(files: list[str], **given: Any) -> None:
     from calcheck.storage.file_lock import exclusive
     from calcheck.studies.monitor.document import monitor_document
     from calcheck.studies.monitor.picture import monitor_picture
-    from calcheck.studies.monitor.report import monitor_report
     from calcheck.studies.monitor.state import write_monitor_state
+    from calcheck.studies.monitor.study import monitor_report
 
     options, conditions = build(MonitorOptions, given), build(RuleOptions, given)
     rules = parse_rules(conditions.fail_on, conditions.warn_on)

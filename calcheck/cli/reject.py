@@ -68,7 +68,7 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
 def _prune(file: str, *, settings: Settings, **given: Any) -> None:
     """Show how metrics change as the rows with the largest uncertainties are removed."""
     from calcheck.studies.reject.picture import prune_picture
-    from calcheck.studies.reject.prune import METRICS_OF_ALL, prune
+    from calcheck.studies.reject.study import METRICS_OF_ALL, prune
 
     options = build(PruneOptions, given)
     metrics = select_metrics(options.metrics or METRICS_OF_ALL, settings, given[LEVEL])

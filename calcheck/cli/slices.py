@@ -32,8 +32,7 @@ from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.regions.binning import Cut
 from calcheck.studies.options import PlotOptions, PointwiseOptions
-from calcheck.studies.slices.search import search_regions
-from calcheck.studies.slices.searched_rows import RegionSink, SearchOptions
+from calcheck.studies.slices.search import RegionSink, SearchOptions, search_regions
 from calcheck.studies.slices.study import GROUP_METRICS, by_groups, file_columns
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.studies.sweep.settings import SweptSetting
+    from calcheck.studies.sweep.study import SweptSetting
 
 EVERY = METRICS | TWO_SAMPLE_METRICS
 SAMPLES_HINT = "If the files are two samples, pass --two-samples"
@@ -47,8 +47,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     from calcheck.models.two_samples import metric_of_samples
     from calcheck.studies.sweep.document import sweep_document
     from calcheck.studies.sweep.picture import require_few_panels, sweep_picture
-    from calcheck.studies.sweep.settings import parse
-    from calcheck.studies.sweep.study import sweep
+    from calcheck.studies.sweep.study import parse, sweep
 
     options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     metric = _metric(metric_name(options.metric), settings, given)

@@ -30,8 +30,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
-from calcheck.studies.slices.search import search_regions
-from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
 from tests.simulations import band
 

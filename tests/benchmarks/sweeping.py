@@ -9,8 +9,7 @@ from calcheck.distributions import Gaussian
 from calcheck.metrics.cce import Cce
 from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.sweep.settings import parse, points
-from calcheck.studies.sweep.study import sweep
+from calcheck.studies.sweep.study import parse, points, sweep
 from tests.shorthand import gaussian_case, rows_of
 
 SIZES, SWEPT = (

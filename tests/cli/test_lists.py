@@ -18,7 +18,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.accuracy import Mae
 from calcheck.metrics.quantile_scores import Pinball
 from calcheck.options import option, options_of
-from calcheck.studies.sweep.settings import parse
+from calcheck.studies.sweep.study import parse
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut, column_values, quantile_bins, text_bins
 from calcheck.regions.scan import Scan, dispersion, factor_of_dispersion, normal_dispersion, row_scores
-from calcheck.studies.slices.search import search_regions
-from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
 from tests.simulations import band, sets
 

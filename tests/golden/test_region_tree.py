@@ -14,8 +14,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import column_values, label_of, quantile_bins, text_bins
 from calcheck.regions.scan import row_scores
 from calcheck.regions.tree import Trees
-from calcheck.studies.slices.search import search_regions
-from calcheck.studies.slices.searched_rows import SearchOptions
+from calcheck.studies.slices.search import SearchOptions, search_regions
 from tests.simulations import band, sets
 
 SETS = sets(240)

@@ -21,8 +21,7 @@ from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.sweep.settings import parse
-from calcheck.studies.sweep.study import sweep
+from calcheck.studies.sweep.study import parse, sweep
 from tests.files import limited, write
 from tests.shorthand import gaussian_case, texts
 

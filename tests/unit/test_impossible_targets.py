@@ -24,9 +24,8 @@ from calcheck.streaming.state import accumulate, merge, report_from_state
 from calcheck.studies.compare.trend import trend
 from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
 from calcheck.studies.gate.rules import parse
-from calcheck.studies.monitor.report import monitor_report
 from calcheck.studies.monitor.state import MonitorOptions, join_states, read_monitor_state, write_monitor_state
-from calcheck.studies.monitor.study import observe
+from calcheck.studies.monitor.study import monitor_report, observe
 from calcheck.studies.slices.study import by_groups
 from tests.streams import Batches
 

@@ -15,8 +15,7 @@ from calcheck.models.alignment import Model
 from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.repeated_targets import group_by_input, group_rows
-from calcheck.studies.sweep.settings import parse
-from calcheck.studies.sweep.study import sweep
+from calcheck.studies.sweep.study import parse, sweep
 from tests.shorthand import texts
 
 PLAIN = Run(replicates=0, resamples=0)

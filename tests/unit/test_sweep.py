@@ -20,8 +20,7 @@ from calcheck.models.alignment import Model
 from calcheck.models.comparison import kendall, ranks, score
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Means
-from calcheck.studies.sweep.settings import parse, points
-from calcheck.studies.sweep.study import SweepCell, sweep
+from calcheck.studies.sweep.study import SweepCell, parse, points, sweep
 from tests.shorthand import gaussian_case, rows_of, texts
 
 

@@ -1,16 +1,19 @@
-"""Calibration over time: what the rows of a source add to the state of a monitored model."""
+"""Calibration over time: what the rows of a source add to the state of a monitored model, and its report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calcheck.core.text import LARGEST, exponential
 from calcheck.errors import DataError, Message, RefusedError, named_rows
-from calcheck.evaluation import data_warnings
+from calcheck.evaluation import data_warnings, run_settings
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import StatedShape, basis_of
@@ -18,13 +21,26 @@ from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.report import Skipped
-from calcheck.studies.monitor.e_process import MOST_STEPS, concatenate, summarize
-from calcheck.studies.monitor.state import MonitorOptions, MonitorState, file_name, join_states
-from calcheck.studies.monitor.windows import Adder, GroupSums, kept_window
+from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
+from calcheck.statistics.pit import direction_of
+from calcheck.studies.monitor.e_process import MOST_STEPS, change_point, concatenate, summarize
+from calcheck.studies.monitor.state import (
+    Adder,
+    GroupSums,
+    MonitorOptions,
+    MonitorState,
+    file_name,
+    join_states,
+    kept_window,
+    regroup,
+    shown_window,
+)
 
 if TYPE_CHECKING:
+    from calcheck.statistics.groups import Means
+    from calcheck.studies.monitor.e_process import History
     from calcheck.typing import AnyArray, Values
+
 
 WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"
@@ -203,3 +219,176 @@ def _add_up(
                 add(each.name, each.metric.evaluate(None, rows, run.quiet()).columns)
         run.progress("windows: replicates", (number + 1) / len(simulation))
     return [adder.result() for adder in adders]
+
+
+MOST_POINTS = 1_000  # Maximum number of points of the path in a report
+COMPONENT_NAMES = ("bias", "dispersion", "skewness", "tails")
+FAULTS = {
+    "too-narrow": "the uncertainties are too small",
+    "too-wide": "the uncertainties are too large",
+    "predictions-too-low": "the predictions are too low",
+    "predictions-too-high": "the predictions are too high",
+    "wrong-shape": "the distributions have the wrong shape",
+}
+
+
+def monitor_report(state: MonitorState, *, level: float, run: Run | None = None) -> Report:
+    """Return the report of a state: the e-process, and metrics by window and horizon."""
+    from calcheck.core.version import __version__
+
+    run = run or Run()
+    found = _monitor(state, level)
+    return Report(
+        calcheck=__version__,
+        input=state.input,
+        settings={
+            **run_settings(replace(run, seed=state.seed, replicates=state.replicates)),
+            "time": state.options.time,
+            "window": str(shown_window(state.options.window, state.history.steps)),
+            "horizon": state.options.horizon,
+            "level": level,
+        },
+        results=tuple(_results(state, run.confidence)),
+        skipped=state.skipped,
+        monitor=found,
+        conclusion=_conclude(found, level, state.history),
+    )
+
+
+def _results(state: MonitorState, confidence: float) -> Iterator[Result]:
+    """Yield the results of each horizon if there are several, and of each window: the last one is the latest."""
+    if len(state.horizons.keys) > 1:
+        texts = [str(each) for each in state.horizons.keys.tolist()]
+        yield from _group_results(state, state.horizons, "horizon", texts, confidence)
+    windows, steps = state.windows, state.history.steps
+    if state.options.window is None:
+        windows = regroup(windows, shown_window(state.options.window, steps), steps)
+    yield from _group_results(state, windows, "window", time_texts(windows.keys), confidence)
+
+
+def _group_results(
+    state: MonitorState, groups: GroupSums, kind: str, names: Sequence[str], confidence: float
+) -> Iterator[Result]:
+    computed = {name.partition(".")[0] for name in groups.sums}
+    metrics = [metric for metric in state.metrics if metric.info.name in computed]
+    by_metric = [list(groups.means(metric.info.name)) for metric in metrics]
+    for place, (name, rows) in enumerate(zip(names, groups.rows.tolist(), strict=True)):
+        for metric, means in zip(metrics, by_metric, strict=True):
+            has_null = metric.info.name in state.null_metrics
+            value, inference = _inference(metric, means[place], confidence, has_null=has_null)
+            inference = replace(inference, warnings=state.warnings)
+            yield Result.from_inference(metric.result(value, {kind: name, "rows": rows}), inference)
+
+
+def _inference(
+    metric: Metric[Any], means: Means, confidence: float, *, has_null: bool
+) -> tuple[float | None, Inference]:
+    """Return the value of a metric in a group, with the mean and the limits of perfect models."""
+    with np.errstate(all="ignore"):
+        values = np.atleast_1d(np.asarray(metric.value(means), dtype=np.float64))
+    value = float(values[0]) if np.isfinite(values[0]) else None
+    null = values[1:][np.isfinite(values[1:])]
+    if not has_null or not len(null):
+        return value, Inference()
+    tail = (1 - confidence) / 2
+    low, high = (float(np.quantile(null, share)) for share in (tail, 1 - tail))
+    return value, Inference(
+        reference=float(null.mean()), reference_low=low, reference_high=high, reference_kind="simulated"
+    )
+
+
+def _monitor(state: MonitorState, level: float) -> Monitor:
+    """Return the e-process of a state: its path, the alarm, and what seems to be wrong since when."""
+    history = state.history
+    lags = np.unique(history.lags).tolist()
+    paths = np.stack([history.log_e_values(lag) for lag in lags])  # (h, s)
+    path = _storable(paths.max(axis=0) - math.log(len(lags)))
+    texts = time_texts(history.steps)
+    crossed = np.flatnonzero(path >= -math.log(level))
+    peak = int(np.argmax(path))
+    fault = {} if not len(crossed) else _fault(history, lags[int(np.argmax(paths[:, peak]))], peak)
+    starts = np.unique(np.linspace(0, len(path), min(len(path), MOST_POINTS), endpoint=False).astype(np.intp))
+    return Monitor(
+        verdict="fail" if len(crossed) else "pass",
+        e_value=_e_value(path[-1]),
+        log_e_value=float(path[-1]),
+        max_e_value=_e_value(path.max()),
+        max_log_e_value=float(path.max()),
+        threshold=1 / level,
+        times=len(path),
+        first_time=texts[0],
+        last_time=texts[-1],
+        alarm_time=texts[int(crossed[0])] if len(crossed) else None,
+        **fault,
+        horizons=tuple(_horizon(history, lag, own) for lag, own in zip(lags, _storable(paths), strict=True)),
+        path_times=tuple(texts[start] for start in starts),
+        path_log_e_values=tuple(np.maximum.reduceat(path, starts).tolist()),
+    )
+
+
+def _fault(history: History, lag: int, peak: int) -> dict[str, Any]:
+    """Return from when to when rows contradict the model most, up to the largest e-value, and how."""
+    chosen = (history.lags == lag) & (history.times <= history.steps[peak])
+    own = history.take(chosen)
+    own = own.take(own.impossible if own.impossible.any() else slice(change_point(own.log_densities), None))
+    means = np.average(own.components, axis=0, weights=own.rows)
+    first, last = time_texts(own.times[[0, -1]])
+    return {
+        "fault_start": first,
+        "fault_end": last,
+        "direction": direction_of(means),
+        "components": dict(zip(COMPONENT_NAMES, means.tolist(), strict=True)),
+    }
+
+
+def _horizon(history: History, lag: int, path: Values) -> HorizonEvidence:
+    own = history.take(history.lags == lag)
+    return HorizonEvidence(
+        horizon=int(own.horizons[0]),
+        lag=lag,
+        rows=int(own.rows.sum()),
+        times=len(own),
+        e_value=_e_value(path[-1]),
+        log_e_value=float(path[-1]),
+        max_e_value=_e_value(path.max()),
+        max_log_e_value=float(path.max()),
+        components=dict(
+            zip(COMPONENT_NAMES, np.average(own.components, axis=0, weights=own.rows).tolist(), strict=True)
+        ),
+    )
+
+
+def _storable(log_e_values: Values) -> Values:
+    """Return logs of e-values without infinite ones, which JSON does not have: they become the largest float."""
+    return np.minimum(log_e_values, sys.float_info.max)
+
+
+def _e_value(log_e_value: float) -> float:
+    """Return an e-value; the largest float if it is larger."""
+    return math.exp(log_e_value) if log_e_value <= LARGEST else sys.float_info.max
+
+
+def _conclude(found: Monitor, level: float, history: History) -> Conclusion:
+    """Return whether there is an alarm, and what is wrong since when."""
+    if found.alarm_time is None:
+        text = (
+            f"no alarm up to {found.last_time}: the e-value is {exponential(found.log_e_value)}, at most"
+            f" {exponential(found.max_log_e_value)} so far; there is an alarm at {found.threshold:g}"
+        )
+        return Conclusion(answer="yes", findings=(Finding(topic="when", state="right", text=text),))
+    alarm = (
+        f"alarm at {found.alarm_time}: the e-value reached {found.threshold:g}, which at most {100 * level:g} % of"
+        f" right models ever do; now it is {exponential(found.log_e_value)}"
+    )
+    fault = f"from {found.fault_start} to {found.fault_end}, {FAULTS[str(found.direction)]}"
+    if impossible := np.unique(history.times[history.impossible]).tolist():
+        first = time_texts(np.sort(history.times[history.impossible])[:1])[0]
+        at = "1 time" if len(impossible) == 1 else f"{len(impossible):,} times, first"
+        fault = f"at {at} ({first}), targets have probability 0 under the predictions, so the e-value is infinite"
+    return Conclusion(
+        answer="no",
+        findings=(
+            Finding(topic="when", state="fault", fault=found.direction, text=alarm),
+            Finding(topic="what", state="fault", fault=found.direction, text=fault),
+        ),
+    )

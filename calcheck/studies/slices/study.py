@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +42,10 @@ from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions.binning import PREDICTED, Binning, Cut, cut_columns, partitions
 from calcheck.regions.clusters import EMBEDDING
-from calcheck.regions.sentences import filter_options
-from calcheck.report import Inference, Report, Result, Skipped, Verdict
+from calcheck.regions.sentences import describe_faults, filter_options, sentence
+from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict
 from calcheck.statistics.groups import Means
-from calcheck.statistics.scores import are_impossible
-from calcheck.studies.slices.searched_rows import conclude_groups
+from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
@@ -574,3 +573,41 @@ def _statistics(metric: Metric[Any], partition: Binning, columns: dict[str, Valu
 def _statistic(metric: Metric[Any], means: Means) -> Values:
     """Return what is compared with replicates, as a function of means."""
     return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
+
+
+def conclude_groups(results: Sequence[Result], impossible: Mapping[str, int]) -> Conclusion | None:
+    """Return what is wrong in which groups; None if no group is judged."""
+    if all(result.verdict == "none" for result in results) and not impossible:
+        return None
+    others = [result for result in results if not result.is_impossible]
+    findings = (*map(_impossible, impossible.items()), *fault_findings(others))
+    if findings:
+        return Conclusion(answer="no", findings=findings)
+    text = "no group differs from a perfect model by more than chance"
+    return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+
+
+def _impossible(group: tuple[str, int]) -> Finding:
+    label, count = group
+    text = f"{label}: {describe_impossible(count)}"
+    return Finding(topic="where", state="fault", fault="worse-than-promised", text=text)
+
+
+def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:
+    """Return what is wrong in each group or region that fails."""
+    groups = by_group(results).items()
+    return tuple(_finding(label, by_metric) for label, by_metric in groups if describe_faults(by_metric))
+
+
+def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+    """Return results by group and metric."""
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
+    return found
+
+
+def _finding(label: str, results: Mapping[str, Result]) -> Finding:
+    first = next(each for each in results.values() if each.verdict == "fail")
+    text = sentence(label, int(first.slice["rows"]), describe_faults(results))
+    return Finding(topic="where", state="fault", fault=first.direction, text=text)
