@@ -9,8 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
-from calcheck.cli.app import make_program
-from calcheck.cli.command_group import OLD_NAMES, PANELS, SUMMARIES
+from calcheck.cli.app import OLD_NAMES, PANELS, SUMMARIES, make_program
 from calcheck.core.metric_info import REMEDIES
 from calcheck.distributions import CONVENTIONS
 from calcheck.errors import Code

@@ -1,4 +1,4 @@
-"""The command-line program: its commands, error messages and exit codes."""
+"""The command-line program: its commands, loaded when they are used, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -7,27 +7,154 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from functools import cached_property
+from importlib import import_module
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from calcheck.cli.command_group import CommandGroup, LazyCommand
-from calcheck.cli.guide import describe_versions
 from calcheck.cli.typer_bridge import (
     PREFIX,
+    Command,
     completion_parameters,
     convert_options,
     drop_excluded,
     is_completing,
     parameters,
+    with_default,
     with_signature,
 )
-from calcheck.cli.usage_errors import describe, explain
-from calcheck.errors import CalcheckError
-from calcheck.execution.machine import address_space_limit
+from calcheck.errors import CalcheckError, MissingFileError, nearest_word
+from calcheck.execution.machine import address_space_limit, require_address_space
+from calcheck.metrics import ALIASES, METRICS
 from calcheck.options import option, options_of
+
+if TYPE_CHECKING:
+    from calcheck.options import Option
+
+
+def metric_name(name: str) -> str:
+    """Return the name of a metric; for an alias, also write to standard error which metric it stands for."""
+    if name not in ALIASES:
+        return name
+    alias = ALIASES[name]
+    sys.stderr.write(f"calcheck: {name} ({alias.meaning}) is {alias}\n")
+    return alias.metric
+
+
+SUMMARIES = Path(__file__).with_name("summaries.txt")
+"""Name and summary of each command; generated from the commands by ``python -m tests.reference``."""
+
+MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
+"""The metrics that the help shows first: one for each question that most users have."""
+
+PANELS: dict[str, dict[str, str]] = {
+    "Reports": {
+        "evaluate": "evaluate",
+        "report": "report",
+        "check": "check",
+        "compare": "compare",
+        "slices": "slices",
+        "monitor": "monitor",
+        "recalibrate": "recalibrate",
+        "reject": "reject",
+        "sweep": "sweep",
+        "validity": "validity",
+        "diff": "compare",
+    },
+    "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
+    "More metrics": {
+        **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
+        "mcmd": "mcmd",
+        "mmd": "mcmd",
+    },
+    "Help with files": {"inspect": "inspect"},
+    "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
+}
+"""The commands in the order of the help: by panel, the module of each."""
+
+OLD_NAMES = {"prune": "reject", "trend": "compare", "merge": "streaming", "convert": "inspect"}
+"""Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
+
+COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
+
+
+class LazyCommand(TyperCommand):
+    """A command of which only the name and the summary are known until it is loaded."""
+
+    def __init__(
+        self,
+        name: str,  # Name of the command
+        module: str,
+        panel: str | None,  # Panel of the help; None for a command that the help does not list
+        summary: str | None,  # First line of its help; None to load it
+    ) -> None:
+        self._module = module
+        self._name = name
+        help_ = self.loaded.help if summary is None else summary
+        super().__init__(name, help=help_, rich_help_panel=panel, rich_markup_mode="rich", hidden=panel is None)
+
+    @cached_property
+    def loaded(self) -> Command:
+        """The command itself."""
+        module = import_module(f"calcheck.cli.{self._module}")
+        if self._name in METRICS:
+            return module.metric_command(METRICS[self._name])  # type: ignore[no-any-return]
+        return getattr(module, f"{self._name}_command")  # type: ignore[no-any-return]
+
+    def options(self) -> tuple[Option, ...]:
+        """Return the options of the command."""
+        return self.loaded.options
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Load the command, and return its context."""
+        require_address_space()
+        return self.loaded.make_context(info_name, args, parent, **extra)
+
+
+class CommandGroup(TyperGroup):
+    """All commands of the program, not loaded."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: dict[str, Any] = _lazy_commands()
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return ``--help``."""
+        return with_default(super().get_help_option(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of a command, the command, and its arguments.
+
+        An alias of a metric is its command; a file without the name of a command is evaluated.
+        """
+        name = metric_name(args[0])
+        evaluated = name not in self.commands and is_file_name(name)
+        return super().resolve_command(ctx, ["evaluate", *args] if evaluated else [name, *args[1:]])
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether a text is the name of a file rather than a misspelt command."""
+    return (
+        not text.startswith("-") and (any(sign in text for sign in "./\\*?:") or Path(text).exists())
+    ) or text == "-"
+
+
+def _lazy_commands() -> dict[str, LazyCommand]:
+    """Return all commands by name, in the order of the help."""
+    lines = SUMMARIES.read_text(encoding="utf-8").splitlines()
+    summaries = dict(line.split(": ", 1) for line in lines)
+    return {
+        name: LazyCommand(name, module, panel, summaries.get(name))
+        for panel, modules in (*PANELS.items(), (None, OLD_NAMES))
+        for name, module in modules.items()
+    }
+
 
 HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
@@ -89,6 +216,8 @@ def _start(context: typer.Context, **_: Any) -> None:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
     if wanted:
+        from calcheck.cli.guide import describe_versions
+
         sys.stdout.write(describe_versions())
         raise typer.Exit
 
@@ -183,3 +312,82 @@ def _complain(message: str, code: int) -> int:
 
         sys.stderr.write(f"calcheck: {strip_control(' '.join(words))}\n")
     return code
+
+
+BEFORE_COMMAND = ("--config", "--no-config")
+LISTS = frozenset(
+    {
+        *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
+        *("--lower", "--upper", "--level"),
+        *("--embedding", "--inputs", "--join-on", "--metrics", "--names", "--criteria", "--levels"),
+    }
+)
+"""Options whose values are separated by commas."""
+
+
+def explain(error: typer.TyperException, words: Sequence[str]) -> str:
+    """Return the message of a usage error, with a hint."""
+    message: str = getattr(error, "message", "") or error.format_message()
+    if hasattr(error, "possibilities"):  # only the error about an unknown option has them
+        return f"{message}. {_option_hint(error)}"
+    # Typer raises the next two with the same type and no fields, so that only the text tells them apart
+    if message.startswith("No such command") and "Did you mean" not in message:
+        return f"{message} Available commands: {', '.join(COMMANDS)}."
+    if message.startswith("Got unexpected extra argument"):
+        return f"{message}. {list_hint(message.partition('(s) ')[2].count(' ') + 1, words)}"
+    return error.format_message()
+
+
+def describe(error: CalcheckError, words: Sequence[str]) -> str:
+    """Return the message of an error with its notes, and with a hint if a file is missing."""
+    hint = _file_hint(error.name, words) if isinstance(error, MissingFileError) else ""
+    message = f"{error}. {hint}" if hint else str(error)
+    return " ".join([message, *getattr(error, "__notes__", ())])
+
+
+def _option_hint(error: Any) -> str:
+    """Return which commands have an option, or a similar option, or where the options are listed."""
+    if error.option_name in BEFORE_COMMAND:
+        return "Put this option before the command, e.g. calcheck --config FILE evaluate …"
+    if commands := _commands_with(error.option_name, error.ctx.find_root().command.commands):
+        return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
+    flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
+    if near := nearest_word(error.option_name.lstrip("-"), flags):
+        return f"Did you mean {flags[near]}?"
+    return f"{error.ctx.command_path} --help lists the options"
+
+
+def _commands_with(flag: str, commands: Mapping[str, LazyCommand]) -> list[str]:
+    """Return the names of the commands that have an option."""
+    return [name for name, command in commands.items() if any(flag in option.flags for option in command.options())]
+
+
+def _file_hint(name: str, words: Sequence[str]) -> str:
+    """Return how several values of an option are given, if one was taken for a missing file; else an empty string."""
+    for flag, values in _values_by_flag(words):
+        if name in values[1:]:
+            return _joined(flag, values[: values.index(name) + 1])
+    return ""
+
+
+def list_hint(strays: int, words: Sequence[str]) -> str:
+    """Return how several values of an option, or several files, are given."""
+    hints = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
+    return next(hints, "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'")
+
+
+def _joined(flag: str, values: Sequence[str]) -> str:
+    """Return how several values of an option are given."""
+    return f"Several values are separated by commas: {flag} {','.join(values)}"
+
+
+def _values_by_flag(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each option that takes a list, with the words up to the next option that are not files."""
+    parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    for place, part in enumerate(parts):
+        if part in LISTS:
+            yield part, list(takewhile(_is_value, parts[place + 1 :]))
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("-") and not Path(word).exists()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calcheck.cli.command_group import metric_name
+from calcheck.cli.app import metric_name
 from calcheck.cli.common import (
     COLUMNS,
     DEPENDENCE,

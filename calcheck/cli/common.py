@@ -10,7 +10,7 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.command_group import metric_name
+from calcheck.cli.app import metric_name
 from calcheck.cli.study_options import RefitOptions
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError

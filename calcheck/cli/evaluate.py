@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from calcheck.cli.app import list_hint
 from calcheck.cli.check import exit_code, metrics_of_rules, parse_rules, with_gates
 from calcheck.cli.common import (
     COLUMNS,
@@ -44,7 +45,6 @@ from calcheck.cli.streaming import (
 )
 from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.cli.usage_errors import list_hint
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
 from calcheck.render.cells import skip_reasons

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.command_group import metric_name
+from calcheck.cli.app import metric_name
 from calcheck.cli.common import (
     COLUMNS,
     ENGINE,

@@ -342,7 +342,7 @@ def test_a_small_run_loads_what_it_needs_only(preds):
 def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, calcheck):
     """A new metric is in the help before the summaries are generated again."""
     (tmp_path / "summaries.txt").write_text("evaluate: Compute much.\n")
-    monkeypatch.setattr("calcheck.cli.command_group.SUMMARIES", tmp_path / "summaries.txt")
+    monkeypatch.setattr("calcheck.cli.app.SUMMARIES", tmp_path / "summaries.txt")
     found = calcheck("--help").out
     assert "Compute much." in found
     assert "Mean squared z-score" in found

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calcheck.cli.command_group import MAIN_METRICS
+from calcheck.cli.app import MAIN_METRICS
 from calcheck.cli.guide import LIBRARIES
 from calcheck.core.version import __version__
 

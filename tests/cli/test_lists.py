@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.cli.command_group import PANELS
+from calcheck.cli.app import PANELS
 from calcheck.cli.study_options import ValidityOptions
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import OptionError

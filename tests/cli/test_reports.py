@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.cli.command_group import COMMANDS
+from calcheck.cli.app import COMMANDS
 from calcheck.errors import DataError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render import csv as csv_format
