@@ -3,11 +3,10 @@
 import numpy as np
 
 from calcheck.distributions import CONVENTIONS, Gaussian, Quantiles, Samples
-from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal, Weibull
-from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import Predictions
 
 LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99])

@@ -42,7 +42,7 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
     """Return the observed value of each row, and its position in the predictive distribution."""
-    from calcheck.distributions.formatting import format_plain
+    from calcheck.distributions.special import format_plain
 
     y = rows.y
     if y is None:

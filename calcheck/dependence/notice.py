@@ -17,7 +17,7 @@ from calcheck.dependence.columns import (
     series_dependence,
     time_labels,
 )
-from calcheck.distributions.lazy import LazyPredictive
+from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, Message
 from calcheck.io.columns.infer import Grouping, grouping_of, only_increases
 from calcheck.statistics.moments import errors, uncertainties

@@ -11,8 +11,13 @@ import numpy as np
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.counts import WIDE_FROM, Counts
-from calcheck.distributions.formatting import describe_parameters
-from calcheck.distributions.special import deviance_term, gamma_below, log_ratio_excess, stirling_error
+from calcheck.distributions.special import (
+    describe_parameters,
+    deviance_term,
+    gamma_below,
+    log_ratio_excess,
+    stirling_error,
+)
 
 if TYPE_CHECKING:
     from calcheck.distributions.row_random import Random

@@ -11,8 +11,8 @@ import numpy as np
 
 from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
-from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import RowRandom, Words, hash_rows
+from calcheck.distributions.special import fill
 from calcheck.errors import SHOWN, DataError, named_rows
 from calcheck.options import LEVEL_TOLERANCE
 

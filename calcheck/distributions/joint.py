@@ -11,9 +11,8 @@ import numpy as np
 from calcheck.core.validation import LEAST, UNIT, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Gaussian
-from calcheck.distributions.formatting import format_plain
 from calcheck.distributions.row_random import Random, Words, hash_rows
-from calcheck.distributions.special import joint_normal_kernel_mean
+from calcheck.distributions.special import format_plain, joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
 
 if TYPE_CHECKING:

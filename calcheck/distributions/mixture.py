@@ -9,8 +9,7 @@ import numpy as np
 
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
-from calcheck.distributions.formatting import fill
-from calcheck.distributions.special import normal_kernel_mean, normal_moments, shifted_moments
+from calcheck.distributions.special import fill, normal_kernel_mean, normal_moments, shifted_moments
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:

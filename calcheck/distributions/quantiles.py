@@ -10,9 +10,8 @@ import numpy as np
 
 from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
-from calcheck.distributions.formatting import fill
 from calcheck.distributions.row_random import Random, Words, hash_rows
-from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, shifted_moments
+from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, fill, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
 

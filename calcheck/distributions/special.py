@@ -1,14 +1,15 @@
-"""Special functions, moments and means of kernels in closed form."""
+"""Special functions, moments and kernel means of distributions, and the numbers in their descriptions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import comb, factorial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from calcheck.typing import Indices, Values
+    from calcheck.typing import AnyArray, Indices, Values
 
 STIRLING_FROM = 16.0  # Argument from which five terms of the Stirling series are exact to rounding
 SERIES_BELOW = 0.1  # |d| below which the series up to v^14 is exact to rounding
@@ -205,3 +206,27 @@ def exponential_kernel_mean(distance: Values, scale: Values, gamma: Values) -> V
     before = np.exp(-(near**2)) * erfcx(np.maximum(ahead, 0))
     beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * erfc(np.minimum(ahead, 0))
     return np.asarray(np.sqrt(np.pi) * steep * np.where(ahead >= 0, before, beyond))
+
+
+MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
+
+
+def describe_parameters(template: str, *parameters: AnyArray) -> list[str]:
+    """Return a template such as ``"N({}, {}²)"`` filled with the parameters (n,) of each row, to three digits."""
+    return [fill(template, row) for row in zip(*parameters, strict=True)]
+
+
+def fill(template: str, numbers: Iterable[float]) -> str:
+    """Return a template filled with numbers formatted by :func:`format_plain`."""
+    return template.format(*map(format_plain, numbers))
+
+
+def format_plain(number: float) -> str:
+    """Return a number to three significant digits, or as a whole number if it is in [1e3, 1e9).
+
+    Examples
+    --------
+    >>> format_plain(0.04567), format_plain(1234.5), format_plain(1e12)
+    ('0.0457', '1,234', '1e+12')
+    """
+    return f"{number:,.0f}" if MIN_FULL <= abs(number) < MAX_FULL else f"{number:.3g}"

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from calcheck.distributions.lazy import LazyPredictive
 from calcheck.distributions.row_random import RowRandom
+from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message, NumericalError
 from calcheck.execution.bottom_k import batch_row_keys, hash_order, replicate_seed, row_keys
 from calcheck.execution.run import Limits, RandomStream, Run

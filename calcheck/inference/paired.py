@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic
 import numpy as np
 
 from calcheck.core.lazy_inputs import same_inputs
-from calcheck.distributions.lazy import LazyPredictive
+from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, Replicates, Statistic

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from calcheck.core.lazy_inputs import Inputs, LazyInputs
 from calcheck.distributions.intervals import Crossing
-from calcheck.distributions.lazy import LazyPredictive
+from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
 from calcheck.io.columns.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of

@@ -5,11 +5,10 @@ from functools import partial
 import numpy as np
 
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
-from calcheck.distributions.continuous import AssumedGaussian
+from calcheck.distributions.continuous import AssumedGaussian, StudentT
 from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal
-from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import Predictions
 
 FEW_LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

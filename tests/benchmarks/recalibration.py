@@ -24,8 +24,8 @@ import numpy as np
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
+from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.student_t import StudentT
 from calcheck.predictions import Predictions
 from calcheck.recalibration.choice import cross_validate
 from calcheck.recalibration.fits import FitOptions, fit_conformal, fit_pit

@@ -21,9 +21,9 @@ import numpy as np
 
 import calcheck
 from calcheck.distributions import Gaussian, Independent, Intervals, Quantiles, Samples
+from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
 from calcheck.distributions.positive import LogNormal
-from calcheck.distributions.student_t import StudentT
 from calcheck.models.alignment import Model
 from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions

@@ -24,8 +24,8 @@ import numpy as np
 
 from calcheck.core.conditions import Condition
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.student_t import StudentT
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.student_t import StudentT
 from calcheck.embeddings import landmark_selection
 from calcheck.embeddings import nystroem_sums as row_sums
 from calcheck.embeddings.nystroem_ridge import (

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from calcheck.distributions import Gaussian
-from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal, Weibull, log_moment_ratio
 from calcheck.distributions.special import log_half_step, log_ratio_excess, stirling_error
-from calcheck.distributions.student_t import StudentT
 
 ROUNDING = 2.0**-52
 ERROR = 1e-13

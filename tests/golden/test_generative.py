@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.distributions.continuous import Laplace
+from calcheck.distributions.continuous import Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.student_t import StudentT
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.statistics.repeated_targets import group_rows

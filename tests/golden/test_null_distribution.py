@@ -9,7 +9,7 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.count_families import Poisson
-from calcheck.distributions.lazy import LazyPredictive
+from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run

@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.continuous import Cauchy
+from calcheck.distributions.continuous import Cauchy, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import mix
-from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference import null_distribution as simulation

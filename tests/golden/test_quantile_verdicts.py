@@ -10,8 +10,8 @@ from scipy import stats
 
 from calcheck.conclusion import conclude
 from calcheck.distributions import Quantiles
+from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.student_t import StudentT
 from calcheck.errors import AT_QUANTILES
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

@@ -8,13 +8,12 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
 from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.quantiles import Quantiles
-from calcheck.distributions.student_t import StudentT
 from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
 from calcheck.embeddings.target_kernels import MonomialFeatures
 from calcheck.errors import DataError, OptionError

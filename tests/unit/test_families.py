@@ -10,11 +10,10 @@ from numpy.testing import assert_allclose
 from scipy import integrate, optimize, special, stats
 
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
-from calcheck.distributions.continuous import Cauchy, Laplace
+from calcheck.distributions.continuous import Cauchy, Laplace, StudentT
 from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal, Weibull
-from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

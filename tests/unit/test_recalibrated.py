@@ -8,11 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
-from calcheck.distributions.continuous import Laplace
+from calcheck.distributions.continuous import Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.recalibrated import LEVELS, Recalibrator, recalibrate
-from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError
 
 U = np.sort(np.random.default_rng(0).beta(0.6, 0.8, 12))

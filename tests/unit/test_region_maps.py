@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, chi2
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.distributions.continuous import Cauchy
+from calcheck.distributions.continuous import Cauchy, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
-from calcheck.distributions.student_t import StudentT
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions

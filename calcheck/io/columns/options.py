@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from calcheck.core.conditions import Condition
-from calcheck.distributions.families import CONVENTIONS
+from calcheck.distributions import CONVENTIONS
 from calcheck.errors import OptionError
 from calcheck.options import option, require_positive_option, require_share_option
 
