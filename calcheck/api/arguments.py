@@ -20,7 +20,7 @@ from calcheck.io.source import FileSource
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import Metric, with_level
-from calcheck.models.alignment import Model
+from calcheck.models.comparison import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.cells import skip_reasons

@@ -97,7 +97,7 @@ class Base:
 
     def _paired(self, source: FileSource, run: Run) -> tuple[tuple[Result, ...], Mapping[str, Inference], str]:
         """Return the results of the baseline, the paired differences by metric, and why there are none."""
-        from calcheck.models.alignment import Model
+        from calcheck.models.comparison import Model
         from calcheck.studies.gate.baseline import loss_differences
 
         if self.predictions is None:

@@ -70,8 +70,7 @@ OPTION_NAME = "[a-z][a-z_-]*"
 
 def _compare(files: list[str], **given: Any) -> None:
     """Compare models on the same rows: mark the best for each metric, and test the differences."""
-    from calcheck.models.alignment import Model
-    from calcheck.models.comparison import compare, compare_datasets
+    from calcheck.models.comparison import Model, compare, compare_datasets
     from calcheck.studies.compare.document import comparison_document
     from calcheck.studies.compare.picture import comparison_picture
 

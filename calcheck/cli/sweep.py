@@ -43,7 +43,7 @@ OPTIONS = metric_parameters(EVERY.values(), "Metric", without=[LEVEL])
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     """Show how a metric, and the ranking of models by it, changes with its settings and the number of rows."""
-    from calcheck.models.alignment import Model
+    from calcheck.models.comparison import Model
     from calcheck.models.two_samples import metric_of_samples
     from calcheck.studies.sweep.document import sweep_document
     from calcheck.studies.sweep.picture import require_few_panels, sweep_picture

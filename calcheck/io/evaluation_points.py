@@ -1,8 +1,10 @@
-"""Evaluation points (--at): inputs or predictions of another file at which metrics are evaluated."""
+"""Evaluation points: inputs or predictions of another file (--at), or a grid (--grid), where metrics are evaluated."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
 
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
@@ -11,6 +13,7 @@ from calcheck.io.join import names_a_file, split_column
 from calcheck.io.source import FileSource
 from calcheck.io.tables.arrays import ArrayTable
 from calcheck.io.tables.formats import open_table
+from calcheck.predictions import InMemory, Predictions, Source
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
@@ -70,3 +73,27 @@ def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | Non
         msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
         raise OptionError(msg)
     return path, column
+
+
+MOST_POINTS = 1_000_000  # maximum number of evaluation points
+
+
+def require_grid(grid: int | None, *, at: bool) -> None:
+    """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
+    if grid is not None and not 1 <= grid <= MOST_POINTS:
+        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
+        raise OptionError(msg)
+    if grid is not None and at:
+        msg = "--grid and --at contradict each other: pass only one of them"
+        raise OptionError(msg)
+
+
+def grid_of(source: Source, size: int, name: str) -> InMemory:
+    """Return equally spaced inputs, (size, 1), from the smallest to the largest input of a source."""
+    rows = source.predictions()
+    x = rows.inputs()
+    if x.shape[1] > 1:
+        msg = f"--grid needs one-dimensional inputs, and these have {x.shape[1]} dimensions. Pass --at FILE instead"
+        raise OptionError(msg)
+    points = np.linspace(x.min(), x.max(), size, dtype=np.float64)
+    return InMemory(Predictions(x=points[:, None], has_embedding=rows.has_embedding, columns={name: points}))

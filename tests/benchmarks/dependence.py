@@ -25,8 +25,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.inference import multiplier_null
 from calcheck.metrics import METRICS
-from calcheck.models.alignment import Model
-from calcheck.models.comparison import compare
+from calcheck.models.comparison import Model, compare
 from calcheck.predictions import InMemory, Predictions
 from tests.simulations import autoregressive
 

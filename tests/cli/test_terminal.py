@@ -100,8 +100,7 @@ def test_metrics_and_models_are_named_in_their_stages(preds):
     import calcheck as package
     from calcheck.metrics.crps import Crps
     from calcheck.metrics.local_spread import Lzms
-    from calcheck.models.alignment import Model
-    from calcheck.models.comparison import compare
+    from calcheck.models.comparison import Model, compare
 
     stages = []
     run = Run(resamples=200, replicates=19, progress=lambda *stage: stages.append(stage[0]))

@@ -14,8 +14,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
-from calcheck.models.alignment import Model
-from calcheck.models.comparison import compare
+from calcheck.models.comparison import Model, compare
 from calcheck.predictions import InMemory, Predictions
 from tests.families import calibrated
 from tests.shorthand import rows_of

@@ -19,7 +19,7 @@ from calcheck.execution.reduce import prefetch
 from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
-from calcheck.models.alignment import Model
+from calcheck.models.comparison import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.sweep.study import parse, sweep
 from tests.files import limited, write

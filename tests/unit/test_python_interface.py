@@ -709,7 +709,7 @@ def test_models_are_matched_by_their_index(frame):
 
 
 def test_settings_are_swept_as_on_the_command_line(frame):
-    from calcheck.models.alignment import Model
+    from calcheck.models.comparison import Model
     from calcheck.studies.sweep.study import parse, sweep
 
     frame["x"] = frame["mean"]

@@ -11,8 +11,7 @@ from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.models.alignment import Model
-from calcheck.models.comparison import compare
+from calcheck.models.comparison import Model, compare
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.repeated_targets import group_by_input, group_rows
 from calcheck.studies.sweep.study import parse, sweep

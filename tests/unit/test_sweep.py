@@ -16,8 +16,7 @@ from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS, _cce_fits
 from calcheck.metrics.cce import Cce
-from calcheck.models.alignment import Model
-from calcheck.models.comparison import kendall, ranks, score
+from calcheck.models.comparison import Model, kendall, ranks, score
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Means
 from calcheck.studies.sweep.study import SweepCell, parse, points, sweep

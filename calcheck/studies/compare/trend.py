@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.models.alignment import incomparable_reason
-from calcheck.models.comparison import comparison_input
+from calcheck.models.comparison import comparison_input, incomparable_reason
 from calcheck.report import Report, Result, Skipped
 
 if TYPE_CHECKING:

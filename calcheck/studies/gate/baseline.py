@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
     from calcheck.execution.run import Run
     from calcheck.metrics.base import Metric
-    from calcheck.models.alignment import Model
+    from calcheck.models.comparison import Model
 
 
 WORSE = {

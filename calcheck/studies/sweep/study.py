@@ -20,9 +20,9 @@ from calcheck.errors import DataError, Message, NumericalError, OptionError, Ref
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
+from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
-from calcheck.models.alignment import Model, align_models, grid_of, incomparable_reason, require_grid
-from calcheck.models.comparison import comparison_input, kendall, ranks, score
+from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score
 from calcheck.models.two_samples import GRID, PooledSamples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
