@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calcheck.charts.image import draw
+from calcheck.charts.drawing import draw
 from calcheck.charts.picture import Picture
 from calcheck.render.pictures import metric_pictures
 from calcheck.report import Report

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from calcheck.charts import image
-from calcheck.charts.vega_lite import vega_lite
+from calcheck.charts import drawing
+from calcheck.charts.drawing import vega_lite
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
 from calcheck.execution.run import Run
@@ -116,13 +116,13 @@ class InteractivePicture:
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the picture to a .svg, .png or .pdf file."""
         name = fspath(path)
-        image.require_image(name)
-        write_bytes(name, image.draw(self.picture, name))
+        drawing.require_image(name)
+        write_bytes(name, drawing.draw(self.picture, name))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
         """Return the picture as SVG, and as a specification that notebooks may draw themselves."""
         specification = vega_lite(self.picture)
-        return {"image/svg+xml": image.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
+        return {"image/svg+xml": drawing.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
 
 
 class InteractiveReport(Report):
@@ -280,7 +280,7 @@ class InteractiveReport(Report):
 
     def _repr_html_(self) -> str:
         """Return the report as a table and its pictures, for notebooks."""
-        return render_fragment(self._document(), [image.svg(each.picture) for each in self.pictures()])
+        return render_fragment(self._document(), [drawing.svg(each.picture) for each in self.pictures()])
 
     def pictures(self) -> tuple[InteractivePicture, ...]:
         """Return the pictures of the report, which notebooks show.

@@ -160,22 +160,23 @@ def require_deliverable(
     plot: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
-    from calcheck.charts.image import require_image
     from calcheck.storage.atomic_write import require_suffix, require_writable
 
     if pointwise:
         require_suffix(pointwise)
     if plot:
+        from calcheck.charts.drawing import require_image
+
         require_image(plot)
     require_writable([path for path in (report.output, pointwise, plot) if path and path not in STDOUT], inputs)
 
 
 def draw(picture: Picture, path: str) -> None:
     """Draw a picture to a file, in the format given by the file name."""
-    from calcheck.charts import image
+    from calcheck.charts import drawing
     from calcheck.storage.atomic_write import write_bytes
 
-    write_bytes(path, image.draw(picture, path))
+    write_bytes(path, drawing.draw(picture, path))
 
 
 def draw_metrics(report: Report, path: str) -> None:

@@ -148,7 +148,7 @@ def _require_no_picture(given: dict[str, Any]) -> None:
 
 def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None:
     """Raise, before reading rows, if the picture cannot be written."""
-    from calcheck.charts.image import require_image
+    from calcheck.charts.drawing import require_image
     from calcheck.storage.atomic_write import require_writable
 
     if options.plot_by and not options.plot:

@@ -110,7 +110,7 @@ def _judged_source(
 
 def _require_outputs(files: CorrectionOptions, given: dict[str, Any], *sources: FileSource | None) -> None:
     """Raise, before computing, if an output cannot be written."""
-    from calcheck.charts.image import require_image
+    from calcheck.charts.drawing import require_image
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.writers import suffix_of
 

@@ -48,7 +48,7 @@ def _report(files: list[str], **given: Any) -> None:
     side by side. "calcheck diff" and "calcheck check --against" read the
     report that is inside the page.
     """
-    from calcheck.charts.image import NO_ENGINE, engine_starts
+    from calcheck.charts.drawing import NO_ENGINE, engine_starts
     from calcheck.storage.atomic_write import require_writable
     from calcheck.studies.page.document import page_of
     from calcheck.studies.page.html import render

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from calcheck.charts.image import SUFFIXES, draw, require_image, svg
+from calcheck.charts.drawing import COLORS, GRAY, SUFFIXES, draw, require_image, svg, vega_lite
 from calcheck.charts.picture import MAX_MARKS, Axis, Band, Bars, Cells, Line, Panel, Picture, Points, Rule
-from calcheck.charts.vega_lite import COLORS, GRAY, vega_lite
 from calcheck.errors import OptionError
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,9 +6,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from calcheck.charts.image import draw, svg
+from calcheck.charts.drawing import draw, svg, vega_lite
 from calcheck.charts.picture import MAX_MARKS, Axis, Band, Line
-from calcheck.charts.vega_lite import vega_lite
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasCurves

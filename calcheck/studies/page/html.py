@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calcheck.charts.image import NO_ENGINE, engine_starts, svg
-from calcheck.charts.interactive import javascript, replaceable, selectable
+from calcheck.charts.drawing import NO_ENGINE, engine_starts, javascript, replaceable, selectable, svg
 from calcheck.core.text import embed
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.studies.page.blocks import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section
