@@ -33,6 +33,7 @@ from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 from calcheck.execution.machine import address_space_limit, require_address_space
 from calcheck.metrics import ALIASES, METRICS
 from calcheck.options import option, options_of
+from calcheck.studies import STUDIES
 
 if TYPE_CHECKING:
     from calcheck.options import Option
@@ -64,7 +65,7 @@ PANELS: dict[str, dict[str, str]] = {
         "recalibrate": "recalibrate",
         "reject": "reject",
         "sweep": "sweep",
-        "validity": "validity",
+        "validity": "study_commands",
         "diff": "compare",
     },
     "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
@@ -105,6 +106,8 @@ class LazyCommand(TyperCommand):
         module = import_module(f"calcheck.cli.{self._module}")
         if self._name in METRICS:
             return module.metric_command(METRICS[self._name])  # type: ignore[no-any-return]
+        if self._name in STUDIES:
+            return module.study_command(STUDIES[self._name])  # type: ignore[no-any-return]
         return getattr(module, f"{self._name}_command")  # type: ignore[no-any-return]
 
     def options(self) -> tuple[Option, ...]:

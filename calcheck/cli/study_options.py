@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, option, require_count_option
@@ -102,28 +101,6 @@ class TrendOptions:
     )
     positions: tuple[float, ...] | None = option(None, f"{POSITIONS} Default: 0,1,2,….")
     discretise: bool = option(default=False, text=DISCRETISE)
-
-
-@dataclass(frozen=True)
-class ValidityOptions:
-    """Options for simulated data sets of right models."""
-
-    metrics: tuple[str, ...] = option(
-        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
-    )
-    nu: tuple[float, ...] | None = option(
-        None,
-        "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
-        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
-        "Default: 2,3,4,6,10,20.",
-    )
-    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
-    sets: int = option(1000, "Number of data sets.")
-    error_dist: Literal["normal", "t6"] = option(
-        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
-    )
-    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
-    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from calcheck.errors import OptionError
 from calcheck.io.object_store import limit_waiting
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import Option, choices_of, is_excluded, options_of
 from calcheck.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
+    from calcheck.studies.base import Group
 
 
 LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
@@ -211,6 +212,17 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     """Return command parameters for the options of a dataclass."""
     declared = (each for option in options_of(owner) for each in (option, option.off) if each is not None)
     return [_parameter(option, panel) for option in declared]
+
+
+def parameters_of(groups: Iterable[Group]) -> list[inspect.Parameter]:
+    """Return command parameters for groups of options, in their order."""
+    return [parameter for each in groups for parameter in _group_parameters(each)]
+
+
+def _group_parameters(group: Group) -> list[inspect.Parameter]:
+    own = [parameter for owner in group.owners for parameter in parameters(owner, group.panel)]
+    every = [*own, *metric_parameters(map((METRICS | TWO_SAMPLE_METRICS).__getitem__, group.metrics), group.panel)]
+    return [parameter for parameter in every if group.has(parameter.name)]
 
 
 def metric_parameters(

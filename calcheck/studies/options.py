@@ -6,9 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from calcheck.errors import OptionError
+from calcheck.execution.run import (
+    BootstrapOptions,
+    ConfidenceOptions,
+    EngineOptions,
+    NullOptions,
+    RowDependence,
+    SeedOptions,
+    SignificanceOptions,
+)
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
 from calcheck.options import flag_of, option
 from calcheck.render import format_names
+from calcheck.studies.base import Argument, group
 
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
@@ -423,3 +434,20 @@ class PredictionPlotOptions(PlotOptions):
         None,
         "Column of numbers along which --plot also shows the predictions. Default: the input, if it is one number.",
     )
+
+
+FILE_TEXT = "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input."
+FILE = Argument("file", "FILE", FILE_TEXT)
+COLUMNS = group("Columns", ColumnOptions, InputOptions)
+WEIGHTS = group("Rows", WeightOptions)
+BOOTSTRAP = group("Inference", BootstrapOptions)
+CONFIDENCE = group("Inference", ConfidenceOptions)
+REFERENCE = group("Inference", ConfidenceOptions, NullOptions)
+SIGNIFICANCE = group("Inference", SignificanceOptions)
+INFERENCE = group("Inference", BootstrapOptions, ConfidenceOptions, NullOptions, SignificanceOptions)
+DEPENDENCE = group("Inference", RowDependence)
+REPORT = group("Output", ReportOptions)
+PLOT = group("Output", PlotOptions)
+POINTWISE = group("Output", PointwiseOptions)
+SEED = group("Computation", SeedOptions)
+ENGINE = group("Computation", EngineOptions)

@@ -11,7 +11,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.cli.app import PANELS
-from calcheck.cli.study_options import ValidityOptions
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
@@ -19,6 +18,7 @@ from calcheck.metrics.accuracy import Mae
 from calcheck.metrics.quantile_scores import Pinball
 from calcheck.options import option, options_of
 from calcheck.studies.sweep.study import parse
+from calcheck.studies.validity.options import ValidityOptions
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,13 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Result
+from calcheck.studies.validity.options import ValidityOptions
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from calcheck.metrics.base import Metric
+    from calcheck.studies.base import Request
     from calcheck.typing import Mask, Values
 
 
@@ -96,6 +98,18 @@ class DataSets:
         normal = self.error_dist == "normal"
         z = rng.normal(size=self.rows) if normal else T6_SCALE * rng.standard_t(6, size=self.rows)
         return Predictions(y=std * z, predictive=Gaussian(np.zeros(self.rows), std))
+
+
+def run(request: Request) -> Report:
+    """Return the report of data sets with given tails, or with those of a file."""
+    options, file = request.options(ValidityOptions), request.data("file")
+    metrics = request.metrics(options.metrics)
+    source = None if file is None else request.open(file, metrics)
+    with request.run(source) as run:
+        rows = options.rows or (ROWS if source is None else len(source.predictions()))
+        data_sets = DataSets(rows, options.sets, options.error_dist)
+        read = None if source is None else source.input_info()
+        return validity(metrics, tails_of(options.nu, source), data_sets, read=read, run=run)
 
 
 def validity(

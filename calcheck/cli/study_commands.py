@@ -1,0 +1,93 @@
+"""The command of each study, generated from its declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.common import (
+    LEVEL,
+    deliver,
+    draw,
+    open_source,
+    require_nothing_skipped,
+    require_outputs,
+    run_context,
+    select_metrics,
+)
+from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of
+from calcheck.studies import STUDIES
+
+if TYPE_CHECKING:
+    from calcheck.execution.run import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metrics.base import Metric
+    from calcheck.report import Report
+    from calcheck.studies.base import Study
+
+
+class CommandRequest:
+    """What the command line asks of a study."""
+
+    def __init__(self, study: Study, given: dict[str, Any]) -> None:
+        self.given = given
+        hidden = [name for group in study.groups if group.owners for name in group.omitted]
+        self._reading = {**given, **dict.fromkeys(hidden)}
+
+    def data(self, name: str) -> Any:
+        """Return a given file, or the files."""
+        return self.given.get(name)
+
+    def options(self, owner: type[Any]) -> Any:
+        """Return the given options that a class declares."""
+        return build(owner, self.given)
+
+    def metrics(self, default: Sequence[str] | None = None) -> list[Metric[Any]]:
+        """Return the metrics of ``--metrics``, by default the named ones; or all, if none are named."""
+        return select_metrics(self.given["metrics"] or default, self.given["settings"], self._reading.get(LEVEL))
+
+    def open(
+        self, data: str, metrics: Sequence[Metric[Any]], *, narrow: bool = False, also: Sequence[str] = ()
+    ) -> FileSource:
+        """Return the source of a file, with the columns that metrics need and further ones."""
+        return open_source(data, self._reading, metrics, narrow=narrow, also=also)
+
+    @contextmanager
+    def run(self, *sources: FileSource | None) -> Iterator[Run]:
+        """Yield the settings of the run; raise before it if an output cannot be written."""
+        self.output, self.pointwise = require_outputs(self.given, *sources)
+        with run_context(self.given, sources[0] if sources else None) as run:
+            yield run
+
+    def require_results(self, report: Report, *sources: FileSource) -> Report:
+        """Return a report; raise if a metric was skipped that was given, or all were."""
+        if self.given["metrics"] or not report.results:
+            require_nothing_skipped(report, *sources)
+        return report
+
+
+def study_command(study: Study) -> Command:
+    """Return the command of a study."""
+    arguments = [
+        argument(each.name, each.metavar, each.text, *([each.hint | None, None] if each.optional else [each.hint]))
+        for each in study.arguments
+    ]
+
+    def command(**given: Any) -> None:
+        run_study(study, given)
+
+    command.__doc__ = study.help
+    return make_command(study.name, command, [*arguments, *parameters_of(study.groups)], example=study.example)
+
+
+def run_study(study: Study, given: dict[str, Any]) -> None:
+    """Compute the report of a study, draw its picture if one is asked for, and write the report."""
+    for option, name in study.variants.items():
+        if given.get(option) not in (None, False):
+            study = STUDIES[name]
+    request = CommandRequest(study, given)
+    report = study.function(study.run)(request)
+    if plot := given.get("plot"):
+        draw(study.picture_of(report), plot)
+    deliver(report, request.output, study.document_of)

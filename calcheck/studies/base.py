@@ -1,0 +1,123 @@
+"""What a study is: its options, what it computes, and how that is shown; and what it asks of its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from calcheck.studies import STUDIES
+
+if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Source
+    from calcheck.render.document import Document
+    from calcheck.report import Report
+
+OptionsT = TypeVar("OptionsT")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A positional parameter: a file, or several, that a study reads."""
+
+    name: str
+    metavar: str
+    text: str
+    hint: Any = str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options in one panel of the help."""
+
+    panel: str
+    owners: tuple[type[Any], ...] = ()  # The dataclasses that declare the options
+    metrics: tuple[str, ...] = ()  # Metrics whose options these are
+    only: frozenset[str] = frozenset()  # The options that the study has; by default all
+    omitted: frozenset[str] = frozenset()  # Options that it does not have
+
+    def keep(self, *names: str) -> Self:
+        """Return the group with these options only."""
+        return replace(self, only=frozenset(names))
+
+    def omit(self, *names: str) -> Self:
+        """Return the group without these options."""
+        return replace(self, omitted=frozenset(names))
+
+    def has(self, name: str) -> bool:
+        """Return whether an option of the classes is one of the study."""
+        return name not in self.omitted and (not self.only or name in self.only)
+
+
+def group(panel: str, *owners: type[Any]) -> Group:
+    """Return the options of classes as a group."""
+    return Group(panel, owners)
+
+
+class Request(Protocol):
+    """What was asked of a study, on the command line or in Python."""
+
+    def data(self, name: str) -> Any:
+        """Return what was given for a name as it is: files, predictions, or metrics; None if nothing was given."""
+
+    def options(self, owner: type[OptionsT]) -> OptionsT:
+        """Return the given options that a class declares."""
+
+    def metric(self, named: Any) -> Metric[Any]:
+        """Return a metric with its given options."""
+
+    def metrics(self, default: Sequence[str] | None = None) -> list[Metric[Any]]:
+        """Return the given metrics, by default the named ones; or all, if none are named."""
+
+    def open(
+        self, data: Any, metrics: Sequence[Metric[Any]], *, narrow: bool = False, also: Sequence[str] = ()
+    ) -> Source:
+        """Return the source of data, with the columns that metrics need and further ones."""
+
+    def run(self, *sources: Source | None) -> AbstractContextManager[Run]:
+        """Return the context of the computation; raise before it if an output cannot be written."""
+
+    def require_results(self, report: Report, *sources: Source) -> Report:
+        """Return a report; raise if it has no results, or a metric was skipped that was given."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """The declaration of a study: its command, its function for Python and its settings follow from it."""
+
+    name: str
+    help: str  # What it does: one sentence, and further paragraphs
+    run: str  # Function of a request, which returns a report: `study.run` is `run` in `study.py` of its folder
+    groups: tuple[Group, ...]  # Options, in the order of the help
+    example: str
+    document: str = ""  # Function that returns the document of a report; by default a table of results
+    picture: str = ""  # Function that returns the picture of a report
+    arguments: tuple[Argument, ...] = ()
+    # Options with which the study is another one: ``{"positions": "trend"}``
+    variants: Mapping[str, str] = field(default_factory=dict)
+
+    def function(self, path: str) -> Callable[..., Any]:
+        """Return a function of the study's folder, which is imported."""
+        module, _, name = path.partition(".")
+        found: Callable[..., Any] = getattr(
+            import_module(f"calcheck.studies.{STUDIES.folders[self.name]}.{module}"), name
+        )
+        return found
+
+    def document_of(self, report: Report) -> Document:
+        """Return the document of a report of this study."""
+        from calcheck.render.report_document import report_document
+
+        document: Document = (self.function(self.document) if self.document else report_document)(report)
+        return document
+
+    def picture_of(self, report: Report) -> Picture:
+        """Return the picture of a report of this study."""
+        picture: Picture = self.function(self.picture)(report)
+        return picture

@@ -1,0 +1,47 @@
+"""Options of `calcheck validity`: simulated data sets of right models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from calcheck.options import option
+from calcheck.studies.base import Argument, Study, group
+from calcheck.studies.options import COLUMNS, PLOT, REPORT, SEED
+
+
+@dataclass(frozen=True)
+class ValidityOptions:
+    """Options for simulated data sets of right models."""
+
+    metrics: tuple[str, ...] = option(
+        ("zms", "rce"), "Metrics whose value for a right model is known: zms, rce.", metavar="NAMES"
+    )
+    nu: tuple[float, ...] | None = option(
+        None,
+        "Degrees of freedom of the uncertainties u: u^2 follows an inverse gamma distribution with shape and scale "
+        "nu/2, so small values are heavy tails. A list or a range, 2..10,15,20. Not with FILE. "
+        "Default: 2,3,4,6,10,20.",
+    )
+    rows: int | None = option(None, "Number of rows of a data set. Default: those of FILE, or 5000.")
+    sets: int = option(1000, "Number of data sets.")
+    error_dist: Literal["normal", "t6"] = option(
+        "normal", "Distribution of the errors relative to u: normal, or Student-t with 6 degrees of freedom."
+    )
+    resamples: int = option(1500, "Number of bootstrap resamples of each data set.")
+    confidence: float = option(0.95, "Confidence level of the intervals, and of the limits of their share.")
+
+
+VALIDITY = Study(
+    "validity",
+    """Simulate how often the interval of a metric contains the value of a right model, by the tails of uncertainties.
+
+    The uncertainties are drawn from a distribution with heavy tails (--nu), or from those of FILE.
+    """,
+    "study.run",
+    arguments=(Argument("file", "FILE", "Predictions whose uncertainties are used, instead of --nu.", optional=True),),
+    groups=(group("Simulation", ValidityOptions), COLUMNS.omit("error_dist"), REPORT, PLOT, SEED),
+    document="document.validity_document",
+    picture="picture.validity_picture",
+    example="calcheck validity --metrics zms,rce --nu 2..10,15,20 --sets 1000 --rows 5000",
+)
