@@ -138,8 +138,13 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     >>> [(found.name, found.flag, found.parse("2")) for found in options_of(Example)]
     [('lambda', '--lambda', 2.0)]
     """
-    hints, exclusive = get_type_hints(owner), getattr(owner, "exclusive", ())
-    return tuple(_option(declared, hints[declared.name], exclusive) for declared in fields(owner))
+    if owner not in _DECLARED:
+        hints, exclusive = get_type_hints(owner), getattr(owner, "exclusive", ())
+        _DECLARED[owner] = tuple(_option(declared, hints[declared.name], exclusive) for declared in fields(owner))
+    return _DECLARED[owner]
+
+
+_DECLARED: dict[type[Any], tuple[Option, ...]] = {}
 
 
 def _option(declared: Field[Any], hint: Any, exclusive: Exclusive) -> Option:

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -253,9 +253,15 @@ def parse_given(metric: type[Metric[Any]], given: dict[str, Any]) -> dict[str, A
 
 
 def build(owner: type[Any], given: Mapping[str, Any]) -> Any:
-    """Return the dataclass with the given options; the others keep their defaults."""
+    """Return the dataclass with the given options, made once of the same values; the others keep their defaults."""
     values = {option.field: _given(option, given) for option in options_of(owner)}
-    return owner(**{name: value for name, value in values.items() if value not in (None, ())})
+    hashable: Any = owner
+    return _made(hashable, **{name: value for name, value in values.items() if value not in (None, ())})
+
+
+@lru_cache(maxsize=None, typed=True)
+def _made(owner: type[Any], **values: Any) -> Any:
+    return owner(**values)
 
 
 def _given(option: Option, given: Mapping[str, Any]) -> Any:
