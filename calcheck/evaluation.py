@@ -15,22 +15,35 @@ from calcheck.dependence.columns import find_clusters
 from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run, RunOptions
+from calcheck.inference.bootstrap import null_statistic_of, statistic_of
 from calcheck.inference.curves import CurveBands, curves_at_inputs
-from calcheck.inference.metric_protocol import CurveData, HasCurves, HasNullStatistic
-from calcheck.inference.multiplier_null import simulate_dependent_null
-from calcheck.inference.null_distribution import (
+from calcheck.inference.intervals import infer
+from calcheck.inference.metric_protocol import (
+    Basis,
+    CurveData,
     FittedMetric,
+    HasCurves,
+    HasNullStatistic,
+    NullDistribution,
+    RowResults,
+)
+from calcheck.inference.null_distribution import (
     NullSimulator,
     SimulatesNull,
     add_replicates,
-    compare_with_null,
+    simulate_dependent_null,
     simulate_null,
+)
+from calcheck.inference.p_values import pointwise_p_values
+from calcheck.inference.verdicts import (
+    StatedShape,
+    adjusted_p_values,
+    basis_of,
+    compare_with_null,
+    overall_verdict,
+    with_adjusted,
     without_verdict,
 )
-from calcheck.inference.overall_verdict import adjusted_p_values, overall_verdict, with_adjusted
-from calcheck.inference.p_values import pointwise_p_values
-from calcheck.inference.results import NullDistribution, RowResults
-from calcheck.inference.verdicts import Basis, StatedShape, basis_of, infer, null_statistic_of, statistic_of
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source
@@ -318,7 +331,7 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
         return
     computed.null = null
     add_replicates([computed], simulation, run, further, costly=True)
-    columns, details = pointwise_p_values(null, run.fdr)
+    columns, details = pointwise_p_values(null.at_inputs, null.floor, run.fdr)
     rows = computed.rows
     computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **details})
     computed.fit = None

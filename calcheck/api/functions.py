@@ -60,7 +60,7 @@ from calcheck.studies.sweep.document import sweep_document
 from calcheck.studies.sweep.picture import sweep_picture
 
 if TYPE_CHECKING:
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.metric_protocol import RowResults
 
 
 @keyword_messages()

@@ -41,7 +41,7 @@ from calcheck.studies.options import (
 if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
     from calcheck.cli.settings import Settings
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.metric_protocol import RowResults
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions

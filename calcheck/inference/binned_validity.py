@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.inference.bootstrap import Replicates, Statistic
+from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates
 from calcheck.inference.intervals import (
+    MIN_EFFECTIVE_ROWS,
+    RESAMPLES,
+    SMALL_ACCELERATION,
     Bca,
     Moments,
     abc,
@@ -22,19 +25,13 @@ from calcheck.inference.intervals import (
     bca,
     clopper_pearson,
     effective_rows,
-    rescale,
-    zeta,
-)
-from calcheck.inference.p_values import rejects
-from calcheck.inference.results import IntervalInference, RowResults
-from calcheck.inference.verdicts import (
-    MIN_EFFECTIVE_ROWS,
-    RESAMPLES,
-    SMALL_ACCELERATION,
-    check_replicates,
     no_interval,
+    rescale,
     too_few_effective_rows,
 )
+from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.inference.p_values import rejects
+from calcheck.inference.verdicts import zeta
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
 from calcheck.typing import Indices, Values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +11,21 @@ import numpy as np
 from calcheck.errors import NumericalError
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import RandomStream, Run
+from calcheck.inference.metric_protocol import (
+    HasFixedLevels,
+    HasNullStatistic,
+    InferableMetric,
+    RowResults,
+    implements,
+)
 from calcheck.statistics.groups import Averages, Groups, Means, MeanTerm
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
+    from calcheck.details import Bootstrap
+    from calcheck.execution.run import Run
     from calcheck.typing import Indices, Values
+
 
 BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
 BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the weights repeatedly: 2 MiB fit the cache
@@ -161,3 +171,45 @@ def _block_sums(groups: Groups, values: Values | None, rows: Indices, label: Ind
     weights = None if values is None else values[rows]
     sums = np.bincount(cells, weights, count * groups.classes).reshape(count, groups.classes)
     return groups.of_classes(sums.astype(np.float64))
+
+
+EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
+
+
+def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
+    """Return a metric's value as a function of means of its rows."""
+    terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
+    return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
+
+
+def null_statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
+    """Return what is compared with replicates as a function of means of a metric's rows."""
+    statistic = statistic_of(metric, rows)
+    return replace(statistic, function=metric.null_statistic) if implements(metric, HasNullStatistic) else statistic
+
+
+def resampled_statistic(metric: InferableMetric, rows: RowResults, clusters: Clusters | None) -> Statistic:
+    """Return a metric's value as a function of means of rows, or of means of clusters if there are any."""
+    if clusters is None:
+        return statistic_of(metric, rows)
+    fixed = metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows
+    return clustered(statistic_of(metric, fixed), clusters)
+
+
+def check_replicates(
+    replicates: Values, estimate: float, *, kind: str = "resamples", rounding: float = 0.0
+) -> tuple[Values, Bootstrap, str]:
+    """Return the finite replicates, their description, and why they give no interval, or "".
+
+    ``kind`` names the replicates, and ``rounding`` is the size of rounding errors if they are not relative to them.
+    """
+    finite = replicates[np.isfinite(replicates)]
+    bootstrap: Bootstrap = {"resamples": len(replicates), "bias": None}
+    if undefined := len(replicates) - len(finite):
+        bootstrap["undefined"] = undefined
+    if undefined > len(replicates) / 2:
+        return finite, bootstrap, f"most {kind} have no finite value; there are too few rows"
+    bootstrap["bias"] = float(finite.mean() - estimate)
+    if np.ptp(finite) <= max(EQUAL * max(np.abs(finite).max(), abs(estimate)), rounding):
+        return finite, bootstrap, f"all {kind} have the same value"
+    return finite, bootstrap, ""

@@ -1,23 +1,30 @@
-"""The interface of a metric that inference uses, and protocols for what only few metrics can do.
+"""What inference uses of a metric: its interface, its results, and protocols for what only few metrics can do.
 
 :class:`calcheck.metrics.base.Metric` implements the interface. Protocols are checked with ``isinstance``, and for
 each replicate with :func:`implements`; another one is :class:`calcheck.inference.null_distribution.SimulatesNull`.
 """
 
+# numpy is imported in functions: `calcheck --help` imports this module and must start fast.
+
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
+
+from calcheck.report import Inference
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import MetricInfo
+    from calcheck.errors import Message
     from calcheck.execution.run import Run
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.curves import CurveBands
     from calcheck.predictions import Predictions, Source
-    from calcheck.report import Alternative, Curve
-    from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.report import Alternative, Curve, Direction
+    from calcheck.statistics.groups import Means, MeanTerm
+    from calcheck.typing import AnyArray, Indices, Values
+
 
 FitT = TypeVar("FitT")
 
@@ -140,3 +147,104 @@ def implements(metric: object, protocol: type[ProtocolT]) -> TypeGuard[ProtocolT
 @cache
 def _implements(metric: type, protocol: type) -> bool:
     return issubclass(metric, protocol)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalInference(Inference):
+    """Inference from an interval, before the comparison with a null distribution."""
+
+    no_verdict: str = ""  # Reason if the interval gives no verdict; empty otherwise
+    resamples: int = 0  # Number of bootstrap resamples of the interval; 0 for other intervals
+
+
+@dataclass(frozen=True, eq=False)
+class NullDistribution:
+    """The null distribution of a metric: its values for R replicates of the targets drawn from the predictions."""
+
+    values: Values  # (R,), value of the metric for each replicate; NaN where it is undefined
+    # Value for the data computed like those of the replicates, if that differs from the reported value
+    data_value: float | None = None
+    # (1 + R, m), values at each of m inputs: of the data in row 0, then of the replicates
+    at_inputs: Values | None = None
+    # (1 + R, e), the same at a sample of the inputs, for pictures, if there are no values at all of them
+    at_sample: Values | None = None
+    # (m,), smallest possible value at each input; None if `at_inputs` holds distances
+    floor: Values | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)  # Settings and diagnostics of the simulation
+    warnings: tuple[Message, ...] = ()  # Reasons to doubt the null distribution
+    no_verdict: str = ""  # Reason if no verdict can be derived; empty otherwise
+
+    def concat(self, other: NullDistribution) -> NullDistribution:
+        """Return a null distribution with the values of both sets of replicates."""
+        import numpy as np
+
+        return replace(self, values=np.concatenate([self.values, other.values]))
+
+
+@dataclass(frozen=True, eq=False)
+class RowResults:
+    """Results of a metric for each row."""
+
+    # Results per row by name, (n,) each: written to pointwise output; the value is a function of their means
+    columns: dict[str, AnyArray]
+    # Other means that the value depends on, by name: means over groups of rows
+    terms: dict[str, MeanTerm] = field(default_factory=dict)
+    # Other arrays that the value depends on, by name; row weights do not affect them
+    fixed: dict[str, Values] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)  # Settings and diagnostics of the computation
+    warnings: tuple[Message, ...] = ()  # Reasons to doubt the value
+    reference: float | None = None  # Mean score of a perfect model, if it is known for distributions of any shape
+    # Result of an inference method specific to the metric, which replaces the bootstrap of its means
+    inference: IntervalInference | None = None
+    no_verdict: str = ""  # Reason if no test gives a verdict; empty otherwise
+    numbers: Indices | None = None  # (n,), row numbers of the results, if these are of a sample of the rows
+    count: int = 1  # Number of rows if there are no columns: 1 for a result for all rows together
+
+    @property
+    def n(self) -> int:
+        """Number of rows that have results."""
+        return len(next(iter(self.columns.values()))) if self.columns else self.count
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The basis of a metric's verdict."""
+
+    kind: Literal["p", "interval", "none"]  # The p-value, the interval (zeta), or none
+    reason: str = ""  # Why the basis is not the p-value
+    # Whether the file states what a perfect model's score depends on, so that it can be simulated
+    can_simulate: bool = True
+
+
+@dataclass(eq=False)
+class FittedMetric(Generic[MetricT_co]):
+    """A metric evaluated on the data, which can be evaluated on replicates too."""
+
+    metric: MetricT_co
+    fit: Any  # The result of `fit`
+    rows: RowResults
+    value: float
+    basis: Basis  # The basis of its verdict
+    null: NullDistribution | None = None
+    sequential: bool = False  # Whether replicates were added while the verdict was open
+    tested: float | None = None  # Its statistic for the null distribution, if that is not its value
+    above: Direction | None = None  # How the model is wrong if the value is significantly above the reference
+    bands: CurveBands | None = None  # Its curves, if they were requested
+    shares_replicates: bool = True  # Whether its replicates are those of the other metrics
+
+    @property
+    def compared_value(self) -> float:
+        """The value of the data, computed in the same way as the values of replicates."""
+        data_value = None if self.null is None else self.null.data_value
+        return self.tested_value if data_value is None else data_value
+
+    @property
+    def tested_value(self) -> float:
+        """The statistic of the data for the null distribution."""
+        return self.value if self.tested is None else self.tested
+
+    def direction(self, inferred: Inference) -> Direction | None:
+        """Return how the model is wrong; None unless it fails."""
+        if inferred.verdict != "fail" or inferred.reference is None:
+            return None
+        return self.above if self.value > inferred.reference else self.metric.info.below

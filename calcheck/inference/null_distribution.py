@@ -1,42 +1,46 @@
-"""What a perfect model would score on the same rows, and the comparison with it."""
+"""What a perfect model would score on the same rows: for independent rows, and for rows of clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive
-from calcheck.errors import DataError, Message, NumericalError
+from calcheck.errors import DataError, NumericalError
 from calcheck.execution.bottom_k import batch_row_keys, hash_order, replicate_seed, row_keys
 from calcheck.execution.run import Limits, RandomStream, Run
+from calcheck.inference.bootstrap import EQUAL, Statistic, null_statistic_of, sums_of
 from calcheck.inference.metric_protocol import (
     CurveData,
+    FittedMetric,
     HasCurves,
-    HasNullStatistic,
+    HasFixedLevels,
     HasQuickStatistic,
     InferableMetric,
-    MetricT_co,
+    NullDistribution,
     RefitsReplicates,
+    RowResults,
     implements,
 )
-from calcheck.inference.p_values import cannot_reject, has_p_value, is_at_atom, is_open, p_value, p_value_error, rejects
-from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
-from calcheck.inference.verdicts import Basis, null_statistic_of
+from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.statistics.bins import Bins
 from calcheck.statistics.cache import cached
+from calcheck.statistics.groups import Means, MeanTerm
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.inference.curves import CurveBands
-    from calcheck.report import Alternative, Direction, Inference
     from calcheck.typing import Indices, Values
+
 
 REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
@@ -160,72 +164,41 @@ class SimulatesNull(Protocol):
         ...
 
 
-@dataclass(eq=False)
-class FittedMetric(Generic[MetricT_co]):
-    """A metric evaluated on the data, which can be evaluated on replicates too."""
-
-    metric: MetricT_co
-    fit: Any  # The result of `fit`
-    rows: RowResults
-    value: float
-    basis: Basis  # The basis of its verdict
-    null: NullDistribution | None = None
-    sequential: bool = False  # Whether replicates were added while the verdict was open
-    tested: float | None = None  # Its statistic for the null distribution, if that is not its value
-    above: Direction | None = None  # How the model is wrong if the value is significantly above the reference
-    bands: CurveBands | None = None  # Its curves, if they were requested
-    shares_replicates: bool = True  # Whether its replicates are those of the other metrics
-
-    @property
-    def compared_value(self) -> float:
-        """The value of the data, computed in the same way as the values of replicates."""
-        data_value = None if self.null is None else self.null.data_value
-        return self.tested_value if data_value is None else data_value
-
-    @property
-    def tested_value(self) -> float:
-        """The statistic of the data for the null distribution."""
-        return self.value if self.tested is None else self.tested
-
-    def direction(self, inferred: Inference) -> Direction | None:
-        """Return how the model is wrong; None unless it fails."""
-        if inferred.verdict != "fail" or inferred.reference is None:
-            return None
-        return self.above if self.value > inferred.reference else self.metric.info.below
-
-    def replicate_value(self, replicate: Source, run: Run) -> float:
-        """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""
-        try:
-            return self._replicate_value(replicate, run)
-        except (DataError, NumericalError):
-            return np.nan
-
-    def _replicate_value(self, replicate: Source, run: Run) -> float:
-        metric: InferableMetric = self.metric
-        fit = (
-            metric.refit(self.fit, replicate, run)
-            if implements(metric, RefitsReplicates)
-            else metric.fit(replicate, run)
-        )
+def replicate_value(computed: FittedMetric[InferableMetric], replicate: Source, run: Run) -> float:
+    """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""
+    metric, bands = computed.metric, computed.bands
+    try:
+        fit = _refit(computed, replicate, run)
         if implements(metric, HasQuickStatistic):
             rows, value = None, metric.quick_statistic(fit, replicate, run)
         else:
             rows = metric.evaluate(fit, replicate, run)
             value = null_statistic_of(metric, rows).estimate()
-        if self.bands is not None and not self.bands.is_complete and implements(metric, HasCurves):
-            with suppress(DataError, NumericalError):
-                self.bands.add(metric.curves(CurveData(fit, replicate, run, rows)))
-        return value
+    except (DataError, NumericalError):
+        return np.nan
+    if bands is not None and not bands.is_complete and implements(metric, HasCurves):
+        with suppress(DataError, NumericalError):
+            bands.add(metric.curves(CurveData(fit, replicate, run, rows)))
+    return value
 
-    def is_open(self, run: Run) -> bool:
-        """Return whether more replicates may change the verdict; not if the threshold is at an atom."""
-        if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not has_p_value(self.value):
-            return False
-        values, alternative = self.null.values, self.metric.alternative
-        if is_at_atom(values, self.compared_value, alternative):
-            return False
-        p = p_value(values, self.compared_value, alternative)
-        return is_open(p, p_value_error(p, len(values), alternative), run.confidence)
+
+def _refit(computed: FittedMetric[InferableMetric], replicate: Source, run: Run) -> Any:
+    """Return the fit of a metric to a replicate."""
+    metric = computed.metric
+    if implements(metric, RefitsReplicates):
+        return metric.refit(computed.fit, replicate, run)
+    return metric.fit(replicate, run)
+
+
+def needs_replicates(computed: FittedMetric[InferableMetric], run: Run) -> bool:
+    """Return whether more replicates may change the verdict; not if the threshold is at an atom."""
+    null, own, alternative = computed.null, computed.compared_value, computed.metric.alternative
+    if null is None or null.no_verdict or computed.basis.kind != "p" or not has_p_value(computed.value):
+        return False
+    if is_at_atom(null.values, own, alternative):
+        return False
+    p = p_value(null.values, own, alternative)
+    return is_open(p, p_value_error(p, len(null.values), alternative), run.confidence)
 
 
 def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, run: Run) -> None:
@@ -255,7 +228,7 @@ def replicate_values(
     for number, rows in enumerate(simulation):
         replicate = InMemory(rows)
         with np.errstate(all="ignore"):
-            values[:, number] = [each.replicate_value(replicate, quiet) for each in computed]
+            values[:, number] = [replicate_value(each, replicate, quiet) for each in computed]
         run.progress(stage, (number + 1) / len(simulation))
     with np.errstate(all="ignore"):
         data_values = [_quick_statistic(each, InMemory(simulation.rows), quiet) for each in computed]
@@ -285,7 +258,7 @@ def add_replicates(
     for each in computed:
         each.sequential = most > len(simulation)
     while (further := simulation.more(most)) is not None:
-        waiting = [each for each in computed if each.is_open(run)]
+        waiting = [each for each in computed if needs_replicates(each, run)]
         if not waiting:
             break
         for each, found in zip(waiting, values_of(waiting, further), strict=True):
@@ -293,107 +266,227 @@ def add_replicates(
         simulation = further
 
 
-BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
-
-IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with probability 0, which no right model has")
-
-
-def compare_with_null(
-    computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run
-) -> IntervalInference:
-    """Return the inference of a metric with its reference, p-value and verdict."""
-    found = _compared(computed, inferred, run)
-    if computed.value < np.inf or not computed.metric.info.infinite_if_impossible or found.verdict == "fail":
-        return found
-    if computed.null is not None and not np.isfinite(computed.null.values).all():
-        return found
-    notes = tuple(each for each in found.warnings if each.code != "no-verdict")
-    return replace(found, verdict="fail", warnings=(*notes, IMPOSSIBLE))
+MULTIPLIERS = 9_999  # Number of draws; the standard error of p = 0.05 is 0.002
+TINY = 1e-300  # Rows of an empty group
+NOT_MEANS = "rows depend on each other, and the metric has a null distribution for independent rows only"
 
 
-def _compared(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
-    """Return the inference with a verdict by the p-value or by the interval."""
-    basis = computed.basis
-    found = _with_p_value(computed, inferred, run)
-    if basis.kind == "none":
-        return without_verdict(found, basis.reason)
-    if basis.kind == "p":
-        return _with_verdict(computed, found, run)
-    if found.verdict == "none":
-        return without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
-    text = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
-    notes = (Message("verdict-basis", text),) if basis.reason else ()
-    return replace(found, warnings=(*found.warnings, *notes))
+def dependence_reason(metric: InferableMetric) -> str:
+    """Return why a metric has no p-value if rows depend on each other; "" if it has one."""
+    is_function = metric.info.interval in ("bca", "percentile")
+    return metric.info.independent_rows or ("" if is_function else NOT_MEANS)
 
 
-def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
-    """Add the p-value and the reference with its limits, if a null distribution was simulated."""
-    metric, simulated = computed.metric, computed.null
-    if metric.alternative == "none" or simulated is None or not has_p_value(computed.value):
-        return inferred
-    if simulated.no_verdict:
-        return replace(inferred, details={**inferred.details, "null": simulated.details})
-    values = simulated.values
-    known = values[np.isfinite(values)]
-    p = p_value(values, computed.compared_value, metric.alternative)
-    details = {"replicates": len(values), **simulated.details}
-    if len(known) < len(values):
-        details["undefined"] = len(values) - len(known)
-    found = replace(
-        inferred,
-        p_value=p,
-        p_value_mc_error=p_value_error(p, len(values), metric.alternative),
-        details={**inferred.details, "null": details},
-        warnings=(*inferred.warnings, *simulated.warnings),
-    )
-    if not len(known):
-        return found
-    mean, low, high = _null_limits(known, metric.alternative, run.confidence)
-    if found.reference is not None and metric.info.interval != "own":
-        return replace(found, details={**found.details, "null": {**details, "mean": mean, "low": low, "high": high}})
-    stated = metric.null_reference(computed.rows) if implements(metric, HasNullStatistic) else None
-    return _with_null_reference(found, computed.tested_value, mean if stated is None else stated, low, high)
+def simulate_dependent_null(
+    computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, clusters: Clusters, run: Run
+) -> None:
+    r"""Set the null distributions of metrics, with the dependence of the rows of each cluster.
+
+    A metric is a function of means over rows. With :math:`e_i` the difference between the terms of row i and their
+    means over replicates, :math:`\mu_0`, and G clusters, the means of a perfect model are
+
+    .. math:: \mu_0 + \frac1n \sqrt{\frac{v\,\nu}{\chi^2_\nu}} \sum_g \eta_g \sum_{i \in g} (e_i - \bar e),
+              \qquad \eta_g \sim N(0, 1),
+
+    so that a mean is compared with Student's t of :math:`\nu` degrees of freedom; v corrects the variance between few
+    clusters. The mean of a bin has the :math:`\bar e`, v and :math:`\nu` of the clusters with rows in it. The variance
+    of each term is that of the replicates: only its increase by dependence is from the data, since the variance of few
+    clusters and the value depend on each other. Metrics share the multipliers.
+
+    Source: Cameron, Gelbach, Miller (2008), Review of Economics and Statistics 90, 414-427. Inoue (2001), Econometric
+    Theory 17, 156-187.
+    """
+    waiting = [each for each in computed if each.null is None and each.metric.alternative != "none"]
+    if not waiting or not len(simulation):
+        return
+    terms = {id(each): _Terms(each, clusters) for each in waiting if not dependence_reason(each.metric)}
+    judged = [each for each in terms.values() if not each.no_verdict]
+    _add_replicates(judged, simulation, run)
+    with np.errstate(invalid="ignore"):  # the noise of an infinite value is undefined
+        noise = iter(multiplier_noise([(each.residuals(), each.members()) for each in judged], clusters.inflation, run))
+    for each in waiting:
+        found = terms.get(id(each))
+        reason = dependence_reason(each.metric) if found is None else found.no_verdict
+        each.null = _absent(reason) if found is None or reason else found.null(next(noise))
 
 
-def _null_limits(
-    known: Values, alternative: Alternative, confidence: float
-) -> tuple[float, float | None, float | None]:
-    """Return the mean of the null distribution, and its limits on the sides that are evidence against a model."""
-    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    low = None if alternative == "greater" else float(np.quantile(known, tail))
-    high = None if alternative == "less" else float(np.quantile(known, 1 - tail))
-    return float(known.mean()), low, high
+def _absent(reason: str) -> NullDistribution:
+    return NullDistribution(np.empty(0), no_verdict=reason)
 
 
-def _with_null_reference(
-    found: IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
-) -> IntervalInference:
-    """Add the value of a right model and the limits of the null distribution as reference, with zeta."""
-    limit = high if low is None or (high is not None and estimate > mean) else low
-    reach = abs((mean if limit is None else limit) - mean)
-    zeta = (estimate - mean) / reach if reach > 0 and np.isfinite(estimate) else None
-    if zeta is not None and (low is None or high is None):  # no distance to the side without a limit is evidence
-        zeta = max(zeta, -1.0) if low is None else min(zeta, 1.0)
-    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
+def _add_replicates(terms: Sequence[_Terms], simulation: NullSimulator, run: Run) -> None:
+    """Add the replicates to the terms of each metric."""
+    quiet = run.quiet()
+    for number, rows in enumerate(simulation):
+        replicate = InMemory(rows)
+        with np.errstate(all="ignore"):
+            for each in terms:
+                each.add(replicate, quiet)
+        run.progress("replicates", (number + 1) / len(simulation))
 
 
-def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInference, run: Run) -> IntervalInference:
-    """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
-    simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
-    if simulated is None or p is None or error is None:
-        return without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
-    count = len(simulated.values)
-    if cannot_reject(count, computed.metric.alternative, run.confidence):
-        message = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
-        return without_verdict(found, message)
-    if computed.sequential and is_open(p, error, run.confidence):
-        level = 1 - run.confidence
-        message = f"undecided: p is {p:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is {level:.3g}"
-        return replace(found, verdict="undecided", warnings=(*found.warnings, Message("undecided", message)))
-    return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
+def multiplier_noise(residuals: Sequence[tuple[Values, Values]], inflation: float, run: Run) -> list[Values]:
+    """Return draws of the sums of residuals (G, k) times multipliers, (R, k) each, with the same multipliers.
+
+    Multipliers are normal, so that the sums follow from the triangular factor of the residuals. Each column has the
+    degrees of freedom of the clusters behind it. The estimated variances of different residuals are independent.
+
+    Shapes: residuals ((G, k), (G, k)) each.
+    """
+    if not residuals:
+        return []
+    rng = run.rng(RandomStream.MULTIPLIERS)
+    columns = np.concatenate([each for each, _ in residuals], axis=1)
+    known = np.isfinite(columns).all(axis=0)
+    factor = np.linalg.qr(np.where(known, columns, 0.0), mode="r")
+    noise = np.where(known, rng.standard_normal((MULTIPLIERS, len(factor))) @ factor, np.nan)
+    parts = np.split(noise, np.cumsum([each.shape[1] for each, _ in residuals])[:-1], axis=1)
+    return [part * _scales(members, inflation, rng) for part, (_, members) in zip(parts, residuals, strict=True)]
 
 
-def without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
-    """Return the inference without a verdict, and why."""
-    notes = (Message.of_absence("no-verdict", reason),) if reason else ()
-    return replace(found, verdict="none", warnings=(*found.warnings, *notes))
+def _scales(members: Values, inflation: float, rng: Generator) -> Values:
+    """Return the factors of normal noise by column, (R, k); columns of the same clusters have the same factors."""
+    different, place = np.unique(members, axis=1, return_inverse=True)
+    count = np.maximum(np.count_nonzero(different, axis=0), 2)
+    levels = rng.uniform(size=(MULTIPLIERS, different.shape[1]))
+    scales = t_scales(levels, degrees_of_freedom(different)) * np.sqrt(inflation * count / (count - 1))
+    return np.asarray(scales[:, place.reshape(-1)])
+
+
+@dataclass(eq=False)
+class _Moments:
+    """A term of the data, and its moments over replicates."""
+
+    term: MeanTerm  # The term of the data
+    clusters: Clusters  # The clusters of the rows
+    data: Values = field(init=False)
+    count: int = 0
+    sums: Values | float = 0.0
+    squares: Values | float = 0.0
+    rows: Values | float = 0.0
+
+    def __post_init__(self) -> None:
+        self.data = sums_of(self.term, self.clusters)
+
+    @cached_property
+    def members(self) -> Values:
+        """The number of rows of each cluster behind each mean, (G, k): in a bin, or all if groups are by targets."""
+        if self.term.values is None:
+            return np.broadcast_to(self.clusters.sizes[:, None], self.data.reshape(len(self.clusters), -1).shape)
+        return sums_of(MeanTerm(None, self.term.groups), self.clusters).reshape(len(self.clusters), -1)
+
+    @property
+    def no_verdict(self) -> str:
+        """Why the variance of a mean is unknown: a bin has rows of too few clusters; else ""."""
+        counts = np.count_nonzero(self.members, axis=0)
+        least, groups = counts[counts > 0].min(), self.term.groups
+        if least >= FEWEST or not isinstance(groups, Bins):
+            return ""
+        return f"a bin has rows of {least} clusters, and at least {FEWEST} are needed to judge it: {groups.remedy}"
+
+    def add(self, term: MeanTerm) -> None:
+        """Add the term of a replicate."""
+        sums = sums_of(term, self.clusters)
+        self.count += 1
+        self.sums = self.sums + sums
+        self.squares = self.squares + sums**2
+        if term.values is not None:
+            self.rows = self.rows + term.values
+
+    @property
+    def mean(self) -> Values:
+        """The mean of the sums by cluster over replicates."""
+        return np.asarray(self.sums / self.count)
+
+    def residuals(self) -> Values:
+        """Return the centered differences between data and replicates by cluster, (G, k), with their variance."""
+        values = self.term.values
+        found, own = self._of_groups() if values is None else self._of_rows(values)
+        expected = np.sum(self.squares / self.count - self.mean**2, axis=0) * self.count / max(self.count - 1, 1)
+        known = np.minimum(own, expected) > EQUAL * (np.sum(self.data**2, axis=0) + 1)
+        scale = np.sqrt(np.divide(expected, own, out=np.ones_like(own), where=known))
+        return np.asarray((found * scale).reshape(len(self.clusters), -1))
+
+    def _of_rows(self, values: Values) -> tuple[Values, Values]:
+        """Return the sums by cluster, and the variance for independent rows, of a term with values by row."""
+        away = np.asarray(values - self.rows / self.count)
+        sums = sums_of(MeanTerm(away, self.term.groups), self.clusters)
+        members = self.members.reshape(sums.shape)
+        mean = sums.sum(axis=0) / np.maximum(members.sum(axis=0), TINY)
+        return sums - members * mean, self._variance(away, mean)
+
+    def _variance(self, away: Values, mean: Values) -> Values:
+        """Return the sum of squares around means of groups, in which a row counts by its share: s^2 (e - mean)^2."""
+        if (groups := self.term.groups) is None:
+            return np.asarray(np.sum((away - mean) ** 2))
+        weights = groups if groups.shares is None else replace(groups, shares=groups.shares**2)
+        total, first, second = (weights.sums(each) for each in (None, away, away**2))
+        return np.maximum(second - 2 * mean * first + mean**2 * total, 0)
+
+    def _of_groups(self) -> tuple[Values, Values]:
+        """Return the same for shares of rows in groups, which have equal expectations for all rows."""
+        groups, sizes = self.term.groups, self.clusters.sizes
+        away = self.data - self.mean
+        total, n = self.data.sum(axis=0), sizes.sum()
+        mean = away.sum(axis=0) / n
+        squares = total if groups is None or groups.shares is None else groups.by_class(None) @ groups.shares**2
+        return away - np.multiply.outer(sizes, mean), np.maximum(squares - total**2 / n, 0)
+
+
+@dataclass(eq=False)
+class _Terms:
+    """The terms of a metric: of the data, and their moments over replicates."""
+
+    computed: FittedMetric[InferableMetric]
+    clusters: Clusters
+    moments: dict[str, _Moments] = field(init=False)
+    statistic: Statistic = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.statistic = self._statistic(self.computed.rows)
+        terms = self.statistic.averages.terms
+        self.moments = {name: _Moments(term, self.clusters) for name, term in terms.items()}
+
+    def _statistic(self, rows: RowResults) -> Statistic:
+        """Return the statistic whose groups do not depend on the targets."""
+        metric = self.computed.metric
+        return null_statistic_of(metric, metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows)
+
+    def add(self, replicate: Source, run: Run) -> None:
+        """Add a replicate, unless the metric is undefined for it."""
+        metric: InferableMetric = self.computed.metric
+        try:
+            found = self._statistic(metric.evaluate(_refit(self.computed, replicate, run), replicate, run))
+        except (DataError, NumericalError):
+            return
+        for name, term in found.averages.terms.items():
+            self.moments[name].add(term)
+
+    @property
+    def no_verdict(self) -> str:
+        """Why the null distribution is unknown, or ""."""
+        return next((reason for each in self.moments.values() if (reason := each.no_verdict)), "")
+
+    def residuals(self) -> Values:
+        """Return the centered differences between data and replicates by cluster, (G, k), over n rows."""
+        n = self.clusters.sizes.sum()
+        return np.concatenate([each.residuals() / n for each in self.moments.values()], axis=1)
+
+    def members(self) -> Values:
+        """Return the number of rows of each cluster behind each of them, (G, k)."""
+        return np.concatenate([each.members for each in self.moments.values()], axis=1)
+
+    def null(self, noise: Values) -> NullDistribution:
+        """Return the null distribution, given draws of the noise of the means, (R, k)."""
+        if np.isposinf(self.statistic.estimate()):
+            noise = np.zeros_like(noise)  # that of the data is unknown, but any replicate is smaller
+        n, means, start = int(self.clusters.sizes.sum()), {}, 0
+        for name, each in self.moments.items():
+            expected = each.mean.sum(axis=0) / n
+            stop = start + expected.size
+            means[name] = expected + noise[:, start:stop].reshape(-1, *expected.shape)
+            start = stop
+        values = np.broadcast_to(self.statistic.of_means(Means(means, n)), len(noise))
+        freedom = float(degrees_of_freedom(self.members()).min())
+        details = {"clusters": len(self.clusters), "degrees_of_freedom": freedom}
+        return NullDistribution(np.array(values), self.statistic.estimate(), details=details)

@@ -1,15 +1,16 @@
-"""p-values of replicates, and tests at each input."""
+"""p-values of replicates, of tests at each input, and adjusted for the number of tests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from calcheck.inference.results import NullDistribution
     from calcheck.report import Alternative
     from calcheck.typing import AnyArray, Mask, Values
+
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
@@ -75,7 +76,9 @@ EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is r
 APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
 
 
-def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+def pointwise_p_values(
+    at_inputs: Values | None, floor: Values | None, fdr: float
+) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Test the neighborhood of each input against the null distribution, with control of the false discovery rate.
 
     The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
@@ -83,14 +86,14 @@ def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[st
     p-value: the tail of a gamma distribution with the mean and the variance of the squared distances, which are
     weighted sums of squares.
     """
-    if simulated.at_inputs is None:
+    if at_inputs is None:
         return {}, {}
-    observed, replicates = simulated.at_inputs[0], simulated.at_inputs[1:]
+    observed, replicates = at_inputs[0], at_inputs[1:]
     total, reached = len(replicates), np.sum(~(replicates < observed), axis=0)  # NaN counts as more extreme
     replicates = replicates[np.isfinite(replicates).all(axis=1)]
     if not len(replicates) or not np.isfinite(observed).all():
         return {}, {}
-    tail = np.minimum(_gamma_tail(simulated, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
+    tail = np.minimum(_gamma_tail(floor, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
     approximate = (reached < MIN_TAIL_REPLICATES) & np.isfinite(tail)
     p = np.where(approximate, tail, (reached + 1) / (total + 1))
     flagged = benjamini_hochberg(p, fdr)
@@ -105,14 +108,14 @@ def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[st
     return columns, {"rejected": details}
 
 
-def _gamma_tail(simulated: NullDistribution, observed: Values, replicates: Values) -> Values:
+def _gamma_tail(floor: Values | None, observed: Values, replicates: Values) -> Values:
     """Return the upper tail probability of each value, (m,), by a gamma fit to squares; NaN if replicates are equal."""
     from scipy.special import gammaincc
 
-    if simulated.floor is None:
+    if floor is None:
         squares, value = replicates**2, observed**2
     else:
-        squares, value = replicates - simulated.floor, np.maximum(observed - simulated.floor, 0)
+        squares, value = replicates - floor, np.maximum(observed - floor, 0)
     mean, variance = squares.mean(axis=0), squares.var(axis=0, ddof=1)
     variance = np.where(variance > EQUAL * mean**2, variance, np.nan)
     return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
@@ -123,3 +126,59 @@ def benjamini_hochberg(p: Values, fdr: float) -> Mask:
     ordered = np.sort(p)  # false_discovery_control decides the same, but scipy.stats loads in 0.4 s
     passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))
     return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), bool)
+
+
+LEVEL = 0.05  # Probability beyond the limits of a statistic
+
+
+def relative_to_limits(statistics: Values, alternatives: Sequence[Alternative]) -> Values:
+    """Return the distances from the medians, relative to those of the limits of the null distributions, (k, N).
+
+    A value of 1 is at the limit at which the statistic alone is significant at 5 %; values of 0 and below are no
+    evidence, as are constant statistics. Medians and limits are those of all columns, so these remain exchangeable. The
+    limits of a two-sided test differ, which allows for skewed statistics. A statistic of inf stays inf if large values
+    are evidence. Undefined statistics are NaN.
+
+    Shapes: statistics (k, N).
+
+    Source: Myllymäki, Mrkvička, Grabarnik, Seijo, Hahn (2017), "Global envelope tests for spatial processes": the
+    directional quantile test.
+    """
+    values = np.where(np.isfinite(statistics), statistics, np.nan)
+    away = values - np.nanmedian(values, axis=1, keepdims=True)
+    relative = np.array([_beyond(line, side) for line, side in zip(away, alternatives, strict=True)])
+    largest = np.isposinf(statistics) & (np.array(alternatives) != "less")[:, None]
+    return np.where(largest, np.inf, relative)
+
+
+def _beyond(line: Values, alternative: Alternative) -> Values:
+    """Return distances from 0, (N,), in units of the limit on their side; negative on the side that is no evidence."""
+    tail = LEVEL / (2 if alternative == "two-sided" else 1)
+    above, below = (side / _limit(side, tail) for side in (line, -line))
+    sides = {"greater": above, "less": below, "two-sided": np.maximum(above, below)}
+    return np.asarray(sides[alternative])
+
+
+def _limit(line: Values, tail: float) -> float:
+    """Return the quantile that leaves a tail above; the maximum if that is 0, and infinity if no value is above 0."""
+    limits = (float(np.nanquantile(line, 1 - tail)), float(np.nanmax(line)))
+    return next((limit for limit in limits if limit > 0), np.inf)
+
+
+def step_down_p_values(extremes: Values) -> Values:
+    """Return the adjusted p-value of each statistic of the first column, (k,).
+
+    Under any combination of right and wrong statistics, the probability that a right one has an adjusted p-value of at
+    most alpha is at most alpha: each is compared with the maximum over the statistics that are no more extreme.
+
+    Shapes: extremes (k, N).
+
+    Source: Westfall, Young (1993), "Resampling-based multiple testing", algorithm 2.8.
+    """
+    order = np.argsort(extremes[:, 0], kind="stable")
+    largest = np.maximum.accumulate(extremes[order], axis=0)
+    own = extremes[order, 0]
+    reached = np.sum(largest >= own[:, None] * (1 - TIED * np.sign(own[:, None])), axis=1) / extremes.shape[1]
+    p_values = np.empty(len(order))
+    p_values[order] = np.maximum.accumulate(reached[::-1])[::-1]
+    return p_values

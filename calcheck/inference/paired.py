@@ -14,30 +14,36 @@ from calcheck.core.lazy_inputs import same_inputs
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca, percentile
-from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
-from calcheck.inference.multiplier_null import dependence_reason
-from calcheck.inference.verdicts import (
+from calcheck.inference.bootstrap import (
+    BLOCK_DRAWS_IN_GROUPS,
     EQUAL,
+    Replicates,
+    Statistic,
+    check_replicates,
+    resampled_statistic,
+)
+from calcheck.inference.intervals import (
     FEW_ROWS,
     NO_BOOTSTRAP,
     PERCENTILE_RESAMPLES,
     RESAMPLES,
     SINGLE_ROW,
-    check_replicates,
+    acceleration,
+    bca,
     confidence_run,
     few_rows,
     no_interval,
-    resampled_statistic,
+    percentile,
 )
+from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
+from calcheck.inference.null_distribution import dependence_reason
 from calcheck.predictions import Predictions
 from calcheck.report import Inference
 from calcheck.statistics.groups import Averages, Means, MeanTerm
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.metric_protocol import RowResults
     from calcheck.typing import Mask, Values
 
 SWAPS = 9_999  # Default number of swaps for the permutation test

@@ -1,30 +1,40 @@
-"""Intervals and verdicts of single metrics."""
+"""Verdicts: what decides them, zeta scores, comparisons with the null distribution, and the verdict of all metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from calcheck.errors import Message
-from calcheck.inference.bootstrap import Replicates, Statistic, clustered
-from calcheck.inference.intervals import Bca, abc, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, InferableMetric, implements
-from calcheck.inference.results import IntervalInference, RowResults
-from calcheck.statistics.groups import Averages, MeanTerm
+from calcheck.inference.metric_protocol import (
+    Basis,
+    FittedMetric,
+    HasNullStatistic,
+    InferableMetric,
+    IntervalInference,
+    NullDistribution,
+    RowResults,
+    implements,
+)
+from calcheck.inference.p_values import (
+    cannot_reject,
+    has_p_value,
+    is_open,
+    p_value,
+    p_value_error,
+    rejects,
+    relative_to_limits,
+    step_down_p_values,
+)
+from calcheck.report import Alternative, Inference, Overall, Verdict
 
 if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.details import Bootstrap
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.typing import Values
-
-MetricRows = tuple[InferableMetric, RowResults, "Basis"]
-
 
 NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"
 NO_PERMUTATIONS = "there was no permutation test (--permutations R runs it, --no-null turns it off)"
@@ -53,16 +63,6 @@ class StatedShape:
         levels = predictive.quantile_levels
         known = None if levels is None else tuple(levels.tolist())
         return cls(predictive.shape_is_known, known, predictive.interval_levels is not None)
-
-
-@dataclass(frozen=True)
-class Basis:
-    """The basis of a metric's verdict."""
-
-    kind: Literal["p", "interval", "none"]  # The p-value, the interval (zeta), or none
-    reason: str = ""  # Why the basis is not the p-value
-    # Whether the file states what a perfect model's score depends on, so that it can be simulated
-    can_simulate: bool = True
 
 
 def basis_of(
@@ -96,262 +96,7 @@ def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults
     return rows.no_verdict
 
 
-RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
-SMALL_ACCELERATION = 0.02  # Maximum |a| for ABC limits
-MODERATE_SHIFT = 0.5  # Maximum |a w| for ABC limits of clusters, at the normal quantile w
-PERCENTILE_RESAMPLES, MIN_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # For percentile intervals: no verdicts
-EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
-FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
-MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
-NO_BOOTSTRAP = Message.of_absence("no-interval", "the bootstrap was turned off (--no-bootstrap)")
-INDEPENDENT = "it is exact for independent rows only"
-SINGLE_ROW = Message.of_absence("no-interval", "a single row cannot be resampled")
-BIASED = Message(
-    "interval-shows-spread",
-    "resampling adds noise, so the interval does not contain the value: it shows the spread only and is not used for"
-    " a decision",
-)
-
-
-def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
-    """Return a metric's value as a function of means of its rows."""
-    terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
-    return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
-
-
-def null_statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
-    """Return what is compared with replicates as a function of means of a metric's rows."""
-    statistic = statistic_of(metric, rows)
-    return replace(statistic, function=metric.null_statistic) if implements(metric, HasNullStatistic) else statistic
-
-
-def resampled_statistic(metric: InferableMetric, rows: RowResults, clusters: Clusters | None) -> Statistic:
-    """Return a metric's value as a function of means of rows, or of means of clusters if there are any."""
-    if clusters is None:
-        return statistic_of(metric, rows)
-    fixed = metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows
-    return clustered(statistic_of(metric, fixed), clusters)
-
-
-def confidence_run(run: Run, clusters: Clusters | None, effective: float | None = None) -> Run:
-    """Return the run with the nominal confidence of intervals: larger than the coverage if clusters are few."""
-    return run if clusters is None else replace(run, confidence=clusters.expanded(run.confidence, effective))
-
-
-def infer(found: Sequence[MetricRows], run: Run, clusters: Clusters | None = None) -> list[IntervalInference]:
-    """Return the inference of each metric: interval, exact reference and zeta.
-
-    Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
-    replace the bootstrap.
-    """
-    inferred = {place: _without_bootstrap(metric, rows, run, clusters) for place, (metric, rows, _) in enumerate(found)}
-    resampled = {place: found[place] for place, each in inferred.items() if each is None}
-    of_means = {place: each for place, each in resampled.items() if each[0].info.interval == "bca"}
-    others = {place: each for place, each in resampled.items() if place not in of_means}
-    inferred |= _mean_intervals(of_means, run, clusters) | _percentile_intervals(others, run, clusters)
-    return [
-        _with_reference(each, rows, run, few_rows_possible=clusters is None)
-        for each, (_, rows, _) in zip(inferred.values(), found, strict=True)
-        if each is not None
-    ]
-
-
-def _with_reference(
-    inferred: IntervalInference, rows: RowResults, run: Run, *, few_rows_possible: bool
-) -> IntervalInference:
-    """Add the exact reference, if there is one, and warnings about intervals that may undercover."""
-    if rows.reference is not None:
-        inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
-    if not inferred.resamples or inferred.interval is None:
-        return inferred
-    warnings, resamples = inferred.warnings, inferred.resamples
-    if few_rows_possible and rows.n < FEW_ROWS:
-        warnings += (few_rows(rows.n),)
-    if resamples * (1 - run.confidence) / 2 < MIN_TAIL_RESAMPLES:
-        text = f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}"
-        warnings += (Message("few-resamples", text),)
-    return replace(inferred, warnings=warnings)
-
-
-def _without_bootstrap(
-    metric: InferableMetric, rows: RowResults, run: Run, clusters: Clusters | None
-) -> IntervalInference | None:
-    """Return the inference of a metric without a bootstrap of means; None if it needs one."""
-    n = rows.n
-    if rows.inference is not None:
-        return rows.inference if clusters is None else IntervalInference(warnings=(no_interval(INDEPENDENT),))
-    if reason := metric.info.no_interval or ("" if clusters is None else metric.info.independent_rows):
-        return IntervalInference(warnings=(no_interval(reason),))
-    if run.resamples == 0:
-        return IntervalInference(warnings=(NO_BOOTSTRAP,))
-    if n == 1:
-        return IntervalInference(warnings=(SINGLE_ROW,))
-    if not np.isfinite(statistic_of(metric, rows).estimate()):
-        reason = "the value is not finite"
-        return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
-    return None
-
-
-def percentile_resamples(n: int) -> int:
-    """Return the number of resamples for percentile intervals of n rows: fewer for many rows."""
-    return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
-
-
-def _mean_intervals(
-    found: Mapping[int, MetricRows], run: Run, clusters: Clusters | None
-) -> dict[int, IntervalInference]:
-    """Return the inference of metrics that are functions of column means, which share their resamples."""
-    intervals = {
-        place: MeanInterval(rows, resampled_statistic(metric, rows, clusters), run, clusters)
-        for place, (metric, rows, _) in found.items()
-    }
-    shared = [each for each in intervals.values() if not each.is_smooth]
-    if shared:
-        replicates = Replicates([each.statistic for each in shared], run)
-        replicates.draw(run.resamples or RESAMPLES)
-        for each, values in zip(shared, replicates.values, strict=True):
-            each.replicates = values
-    return {place: each.inference(decides=found[place][2].kind == "interval") for place, each in intervals.items()}
-
-
-def _percentile_intervals(
-    found: Mapping[int, MetricRows], run: Run, clusters: Clusters | None
-) -> dict[int, IntervalInference]:
-    """Return the percentile intervals of metrics.
-
-    Metrics share their resamples, except those whose resamples are multinomial counts of classes, which is faster.
-    """
-    run = confidence_run(run, clusters)
-    statistics = {place: resampled_statistic(metric, rows, clusters) for place, (metric, rows, _) in found.items()}
-    alone = [[place] for place, each in statistics.items() if each.averages.counts_classes]
-    shared = [place for place in statistics if [place] not in alone]
-    inferred = {}
-    for places in [*alone, *([shared] if shared else [])]:
-        replicates = Replicates([statistics[place] for place in places], run)
-        replicates.draw(run.resamples or percentile_resamples(statistics[places[0]].averages.n))
-        for place, values in zip(places, replicates.values, strict=True):
-            inferred[place] = _percentile_interval(found[place][0], statistics[place], values, run)
-    return inferred
-
-
-def _percentile_interval(
-    metric: InferableMetric, statistic: Statistic, resampled: Values, run: Run
-) -> IntervalInference:
-    values, bootstrap, reason = check_replicates(resampled, statistic.estimate())
-    if metric.info.conditional_on:
-        bootstrap["held_fixed"] = metric.info.conditional_on
-    if reason:
-        return IntervalInference(details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
-    low, high = percentile(values, run.confidence)
-    warnings = () if low <= statistic.estimate() <= high else (BIASED,)
-    return IntervalInference(
-        low=low,
-        high=high,
-        interval="percentile",
-        details={"bootstrap": bootstrap},
-        warnings=warnings,
-        resamples=len(resampled),
-    )
-
-
-class MeanInterval:
-    """The interval of a function of column means, and its zeta score against an exact reference."""
-
-    def __init__(
-        self,
-        rows: RowResults,  # The results of the metric
-        statistic: Statistic,  # The function
-        run: Run,  # Seed, confidence, number of resamples
-        # The clusters that the statistic averages over. They have ABC limits, unless these are extreme: the limits of
-        # few skewed clusters are beyond what resamples can show.
-        clusters: Clusters | None = None,
-    ) -> None:
-        self.rows, self.statistic, self.clusters = rows, statistic, clusters
-        self.estimate = statistic.estimate()
-        # (b,), the statistic of each resample, if the bootstrap is needed
-        self.replicates: Values = np.empty(0)
-        left = statistic.leave_one_out()
-        self.acceleration, self.effective_rows = acceleration(left), effective_rows(left)
-        self.run = confidence_run(run, clusters, self.effective_rows)
-
-    @cached_property
-    def _abc(self) -> Bca:
-        return abc(self.statistic, self.run.confidence)
-
-    @cached_property
-    def is_smooth(self) -> bool:
-        """Whether ABC limits replace the bootstrap: of clusters, and of many rows with a small acceleration."""
-        if self.clusters is not None:
-            from scipy.special import ndtri
-
-            limits, critical = self._abc, float(ndtri((1 + self.run.confidence) / 2))
-            moderate = abs(self.acceleration) * (critical + abs(limits.correction)) <= MODERATE_SHIFT
-            return bool(moderate and np.isfinite([limits.low, limits.high]).all())
-        many = self.run.resamples is None and self.statistic.averages.n >= self.run.limits.abc_rows
-        return many and abs(self.acceleration) <= SMALL_ACCELERATION
-
-    def inference(self, *, decides: bool) -> IntervalInference:
-        """Return the interval and, if there is an exact reference, zeta; with a verdict by zeta if ``decides``."""
-        if self.is_smooth:
-            limits = self._abc
-            return self._compared(limits, "abc", _bca_details(limits), 0.0, decides=decides)
-        values, bootstrap, reason = check_replicates(self.replicates, self.estimate)
-        if reason:
-            return IntervalInference(details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
-        limits, error, extra = self._settled(values, decides=decides and not self._few)
-        found = self._compared(limits, "bca", bootstrap | extra, error, decides=decides)
-        return replace(found, resamples=len(self.replicates))
-
-    @property
-    def _few(self) -> str:
-        """Why the interval gives no verdict, if its effective rows are too few; else ""."""
-        few = self.effective_rows < MIN_EFFECTIVE_ROWS
-        return too_few_effective_rows(self.effective_rows, self.statistic.averages.n) if few else ""
-
-    def _zeta(self, limits: Bca) -> float:
-        reference = self.rows.reference
-        return float("nan") if reference is None else zeta(self.estimate, reference, limits.low, limits.high)
-
-    def _settled(self, values: Values, *, decides: bool) -> tuple[Bca, float, Bootstrap]:
-        """Return the limits and the Monte Carlo error of zeta; draw more resamples while a verdict is undecided."""
-        more, resampled = None, len(values)
-        bootstrap: Bootstrap = {}
-        while True:
-            limits = bca(values, self.estimate, self.acceleration, self.run.confidence)
-            if self.rows.reference is None:
-                return limits, float("nan"), _bca_details(limits)
-            error = zeta_error(values, self.estimate, self.rows.reference, self.acceleration, self.run.confidence)
-            if not decides or not _is_undecided(self._zeta(limits), error) or resampled >= MAX_RESAMPLES:
-                return limits, error, bootstrap | _bca_details(limits)
-            more = more or Replicates([self.statistic], self.run, number=1, stage="more resamples")
-            resampled = min(MAX_RESAMPLES, 2 * resampled)
-            more.draw(resampled)
-            self.replicates = more.values[0]
-            values, bootstrap, _ = check_replicates(self.replicates, self.estimate)
-
-    def _compared(
-        self, limits: Bca, kind: Literal["abc", "bca"], described: Bootstrap, error: float, *, decides: bool
-    ) -> IntervalInference:
-        """Return the interval, compared with the exact reference if there is one."""
-        details = {"abc" if kind == "abc" else "bootstrap": described}
-        if not np.isfinite([limits.low, limits.high]).all():
-            message = f"z0 {limits.correction:.3g}, acceleration {limits.acceleration:.3g}"
-            reason = f"the BCa interval is undefined ({message}); the rows are too few or too skewed"
-            return IntervalInference(details=details, warnings=(no_interval(reason),))
-        found = IntervalInference(low=limits.low, high=limits.high, interval=kind, details=details)
-        if self.rows.reference is None:
-            return found
-        described["effective_rows"] = self.effective_rows
-        distance = self._zeta(limits)
-        if not np.isfinite(distance):
-            message = (
-                "the interval does not contain the value, so zeta is undefined; the rows are too few or too skewed"
-            )
-            return replace(found, no_verdict=message)
-        if not decides or self._few:
-            return replace(with_zeta(found, distance, error), no_verdict=self._few)
-        return with_zeta_verdict(found, distance, error)
 
 
 def with_zeta(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
@@ -362,54 +107,246 @@ def with_zeta(inference: IntervalInference, distance: float, error: float) -> In
 def with_zeta_verdict(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
     """Return the inference with zeta, its Monte Carlo error, and the verdict by zeta."""
     inference = with_zeta(inference, distance, error)
-    if _is_undecided(distance, error):
+    if is_undecided(distance, error):
         message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
         return replace(inference, verdict="undecided", warnings=(Message("undecided", message),))
     return replace(inference, verdict="pass" if abs(distance) <= 1 else "fail")
 
 
-def _bca_details(limits: Bca) -> Bootstrap:
-    return {"z0": limits.correction, "acceleration": limits.acceleration}
-
-
-def _is_undecided(distance: float, error: float) -> bool:
+def is_undecided(distance: float, error: float) -> bool:
     """Return whether zeta is too close to the threshold for a verdict, given its Monte Carlo error."""
     return abs(abs(distance) - 1) < UNDECIDED_ERRORS * error
 
 
-def no_interval(reason: str) -> Message:
-    """Return the message that there is no interval."""
-    return Message.of_absence("no-interval", reason)
+def with_adjusted(inference: Inference, p_value: float | None) -> Inference:
+    """Return the inference with a p-value adjusted for the number of results, which is at least its own.
+
+    Adjusted p-values rank results by their distances relative to limits, and may use fewer replicates.
+    """
+    known = [each for each in (p_value, inference.p_value) if each is not None]
+    return replace(inference, p_value_adjusted=None if p_value is None else max(known))
 
 
-def few_rows(n: int) -> Message:
-    """Return the message that there are too few rows for the nominal coverage of the bootstrap."""
-    return Message("few-rows", f"{n} rows are few: bootstrap intervals are too narrow")
+def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:
+    """Return the p-values of results adjusted for their number; None for those without a null distribution.
+
+    Metrics of other outcomes than the targets have other replicates. They are adjusted alone, and all p-values are
+    multiplied by the number of such families (Bonferroni).
+    """
+    families: dict[str, list[int]] = {}
+    for place, each in enumerate(computed):
+        if each.null is not None and has_p_value(each.value) and np.isfinite(each.null.values).any():
+            families.setdefault("" if each.shares_replicates else each.metric.info.name, []).append(place)
+    found: list[float | None] = [None] * len(computed)
+    for places in families.values():
+        for place, p in zip(places, _step_down([computed[place] for place in places]), strict=True):
+            found[place] = min(1.0, len(families) * float(p))
+    return found
 
 
-def too_few_effective_rows(effective: float, n: float) -> str:
-    """Return why an interval with few effective rows gives no verdict, and how many rows would suffice."""
-    enough = n * MIN_EFFECTIVE_ROWS / effective
-    return (
-        f"the interval has {effective:.2g} effective rows, and with fewer than {MIN_EFFECTIVE_ROWS} its coverage is too"
-        f" low: about {enough:,.0f} rows with such tails would suffice"
+def _step_down(computed: Sequence[FittedMetric[InferableMetric]]) -> Values:
+    """Return adjusted p-values, by the replicates that all metrics have: the first ones."""
+    tested = [
+        (np.append(each.compared_value, each.null.values), each.metric.alternative)
+        for each in computed
+        if each.null is not None
+    ]
+    fewest = min(len(values) for values, _ in tested)
+    statistics = np.stack([values[:fewest] for values, _ in tested])
+    relative = relative_to_limits(statistics, [alternative for _, alternative in tested])
+    return step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme
+
+
+class CommonStatistics(NamedTuple):
+    """Statistics of K metrics on the same data sets."""
+
+    places: tuple[int, ...]  # The places of the metrics among all that were computed, K of them
+    metrics: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]  # Their alternative hypotheses
+    values: Values  # (K, 1 + R), statistics of the data, then of R replicates
+
+
+def common_statistics(computed: Sequence[FittedMetric[InferableMetric]]) -> CommonStatistics | None:
+    """Return the statistics of the metrics whose verdicts are based on p-values; None if these are fewer than two.
+
+    A replicate has a number, and has the same targets for each metric. If metrics have different numbers of replicates,
+    the first ones are used, which all of them have.
+    """
+    judged = [
+        (place, each, each.null.values)
+        for place, each in enumerate(computed)
+        if each.null is not None and _is_judged(each, each.null)
+    ]
+    if len(judged) < 2:  # noqa: PLR2004 - a pair
+        return None
+    count = min(len(values) for *_, values in judged)
+    return CommonStatistics(
+        tuple(place for place, *_ in judged),
+        tuple(each.metric.info.name for _, each, _ in judged),
+        tuple(each.metric.alternative for _, each, _ in judged),
+        np.array([np.append(each.compared_value, values[:count]) for _, each, values in judged]),
     )
 
 
-def check_replicates(
-    replicates: Values, estimate: float, *, kind: str = "resamples", rounding: float = 0.0
-) -> tuple[Values, Bootstrap, str]:
-    """Return the finite replicates, their description, and why they give no interval, or "".
+def _is_judged(computed: FittedMetric[InferableMetric], null: NullDistribution) -> bool:
+    """Return whether the verdict is based on replicates that other metrics have too."""
+    known = has_p_value(computed.compared_value) and not null.no_verdict
+    return known and computed.basis.kind == "p" and computed.shares_replicates
 
-    ``kind`` names the replicates, and ``rounding`` is the size of rounding errors if they are not relative to them.
+
+def overall_verdict(
+    computed: Sequence[FittedMetric[InferableMetric]], confidence: float, *, judged: bool = True
+) -> Overall | None:
+    """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
+
+    Its statistic is the largest of the :func:`extremes`, so its p-value is the smallest adjusted one.
     """
-    finite = replicates[np.isfinite(replicates)]
-    bootstrap: Bootstrap = {"resamples": len(replicates), "bias": None}
-    if undefined := len(replicates) - len(finite):
-        bootstrap["undefined"] = undefined
-    if undefined > len(replicates) / 2:
-        return finite, bootstrap, f"most {kind} have no finite value; there are too few rows"
-    bootstrap["bias"] = float(finite.mean() - estimate)
-    if np.ptp(finite) <= max(EQUAL * max(np.abs(finite).max(), abs(estimate)), rounding):
-        return finite, bootstrap, f"all {kind} have the same value"
-    return finite, bootstrap, ""
+    found = common_statistics(computed)
+    if found is None:
+        return None
+    statistics = extremes(found)
+    p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
+    decided: Verdict = "fail" if rejects(p, confidence) else "pass"
+    return Overall(
+        verdict="none" if not judged or cannot_reject(replicates, "greater", confidence) else decided,
+        p_value=p,
+        method="maximum relative to limits",
+        replicates=replicates,
+        metrics=found.metrics,
+        leading=found.metrics[int(np.argmax(statistics[:, 0]))],
+    )
+
+
+def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:
+    """Return the p-value of each metric adjusted for their number; None for those without common replicates.
+
+    If the model is right, some adjusted p-value is at most p with probability at most p.
+
+    Source: Westfall, Young (1993), "Resampling-Based Multiple Testing": step-down with the maximum of statistics.
+    """
+    adjusted: list[float | None] = [None] * len(computed)
+    found = common_statistics(computed)
+    if found is not None:
+        for place, p in zip(found.places, step_down_p_values(extremes(found)), strict=True):
+            adjusted[place] = float(p)
+    return adjusted
+
+
+def extremes(found: CommonStatistics) -> Values:
+    """Return the distances :func:`.relative_to_limits`, (K, 1 + R); undefined statistics are no evidence."""
+    relative = relative_to_limits(found.values, found.alternatives)
+    return np.where(np.isnan(relative), 0.0, relative)
+
+
+def zeta(estimate: float, reference: float, low: float, high: float) -> float:
+    """Return the zeta score: (estimate - reference) over the half-width of the interval on that side [ZMS Eq. 14].
+
+    It lies in [-1, 1] if the interval contains the reference. It is NaN if the interval does not contain the estimate.
+    """
+    reach = high - estimate if estimate <= reference else estimate - low
+    return (estimate - reference) / reach if reach > 0 else float("nan")
+
+
+BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
+IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with probability 0, which no right model has")
+
+
+def compare_with_null(
+    computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run
+) -> IntervalInference:
+    """Return the inference of a metric with its reference, p-value and verdict."""
+    found = _compared(computed, inferred, run)
+    if computed.value < np.inf or not computed.metric.info.infinite_if_impossible or found.verdict == "fail":
+        return found
+    if computed.null is not None and not np.isfinite(computed.null.values).all():
+        return found
+    notes = tuple(each for each in found.warnings if each.code != "no-verdict")
+    return replace(found, verdict="fail", warnings=(*notes, IMPOSSIBLE))
+
+
+def _compared(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
+    """Return the inference with a verdict by the p-value or by the interval."""
+    basis = computed.basis
+    found = _with_p_value(computed, inferred, run)
+    if basis.kind == "none":
+        return without_verdict(found, basis.reason)
+    if basis.kind == "p":
+        return _with_verdict(computed, found, run)
+    if found.verdict == "none":
+        return without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
+    text = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
+    notes = (Message("verdict-basis", text),) if basis.reason else ()
+    return replace(found, warnings=(*found.warnings, *notes))
+
+
+def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
+    """Add the p-value and the reference with its limits, if a null distribution was simulated."""
+    metric, simulated = computed.metric, computed.null
+    if metric.alternative == "none" or simulated is None or not has_p_value(computed.value):
+        return inferred
+    if simulated.no_verdict:
+        return replace(inferred, details={**inferred.details, "null": simulated.details})
+    values = simulated.values
+    known = values[np.isfinite(values)]
+    p = p_value(values, computed.compared_value, metric.alternative)
+    details = {"replicates": len(values), **simulated.details}
+    if len(known) < len(values):
+        details["undefined"] = len(values) - len(known)
+    found = replace(
+        inferred,
+        p_value=p,
+        p_value_mc_error=p_value_error(p, len(values), metric.alternative),
+        details={**inferred.details, "null": details},
+        warnings=(*inferred.warnings, *simulated.warnings),
+    )
+    if not len(known):
+        return found
+    mean, low, high = _null_limits(known, metric.alternative, run.confidence)
+    if found.reference is not None and metric.info.interval != "own":
+        return replace(found, details={**found.details, "null": {**details, "mean": mean, "low": low, "high": high}})
+    stated = metric.null_reference(computed.rows) if implements(metric, HasNullStatistic) else None
+    return _with_null_reference(found, computed.tested_value, mean if stated is None else stated, low, high)
+
+
+def _null_limits(
+    known: Values, alternative: Alternative, confidence: float
+) -> tuple[float, float | None, float | None]:
+    """Return the mean of the null distribution, and its limits on the sides that are evidence against a model."""
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    low = None if alternative == "greater" else float(np.quantile(known, tail))
+    high = None if alternative == "less" else float(np.quantile(known, 1 - tail))
+    return float(known.mean()), low, high
+
+
+def _with_null_reference(
+    found: IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
+) -> IntervalInference:
+    """Add the value of a right model and the limits of the null distribution as reference, with zeta."""
+    limit = high if low is None or (high is not None and estimate > mean) else low
+    reach = abs((mean if limit is None else limit) - mean)
+    zeta = (estimate - mean) / reach if reach > 0 and np.isfinite(estimate) else None
+    if zeta is not None and (low is None or high is None):  # no distance to the side without a limit is evidence
+        zeta = max(zeta, -1.0) if low is None else min(zeta, 1.0)
+    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
+
+
+def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInference, run: Run) -> IntervalInference:
+    """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
+    simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
+    if simulated is None or p is None or error is None:
+        return without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
+    count = len(simulated.values)
+    if cannot_reject(count, computed.metric.alternative, run.confidence):
+        message = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
+        return without_verdict(found, message)
+    if computed.sequential and is_open(p, error, run.confidence):
+        level = 1 - run.confidence
+        message = f"undecided: p is {p:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is {level:.3g}"
+        return replace(found, verdict="undecided", warnings=(*found.warnings, Message("undecided", message)))
+    return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
+
+
+def without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
+    """Return the inference without a verdict, and why."""
+    notes = (Message.of_absence("no-verdict", reason),) if reason else ()
+    return replace(found, verdict="none", warnings=(*found.warnings, *notes))

@@ -26,7 +26,7 @@ from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
 from calcheck.predictions import InMemory
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from calcheck.errors import DataError
-from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.mmd.samples import SAMPLE, first_sample
 
 if TYPE_CHECKING:

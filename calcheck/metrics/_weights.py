@@ -13,7 +13,7 @@ from calcheck.report import Skipped
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.metric_protocol import RowResults
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Direction
     from calcheck.statistics.groups import Means

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import LocalMetric, MeanMetric
 
 if TYPE_CHECKING:

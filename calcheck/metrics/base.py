@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
 from calcheck.errors import OptionError
-from calcheck.inference.metric_protocol import RefitsReplicates
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RefitsReplicates, RowResults
 from calcheck.options import (
     LEVEL_TOLERANCE,
     option,

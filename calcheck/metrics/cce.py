@@ -16,8 +16,8 @@ from calcheck.metrics.base import LevelOption, Metric
 if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import NullDistribution, RowResults
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.inference.results import NullDistribution, RowResults
     from calcheck.metrics._cce_fits import CceExact, CceNystroem
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means

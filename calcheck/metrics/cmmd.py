@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CmmdDetails, FidDetails
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.kernels.kernel_options import KernelOptions, Solver
 from calcheck.metrics._joint_mmd import GenerativeMetric, JointMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of

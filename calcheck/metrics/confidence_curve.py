@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import ConfidenceCurveDetails, RemovalPoint
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
 
@@ -108,7 +108,7 @@ class ConfidenceCurve(OrderedMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the error of the remaining rows by the share of removed rows, and that of the oracle."""
-        from calcheck.inference.verdicts import statistic_of
+        from calcheck.inference.bootstrap import statistic_of
         from calcheck.statistics.curves import curve_of
 
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 from calcheck.errors import AT_QUANTILES, Message
-from calcheck.inference.results import IntervalInference, RowResults
+from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
 from calcheck.errors import DataError
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import EceDetails
 from calcheck.errors import AT_QUANTILES, DataError, OptionError
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
 
@@ -159,7 +159,7 @@ class Ece(RowMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the share of targets below each quantile, by level."""
-        from calcheck.inference.verdicts import statistic_of
+        from calcheck.inference.bootstrap import statistic_of
         from calcheck.statistics.curves import curve_of
 
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
-from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metrics._joint_mmd import JointMetric, KernelMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of

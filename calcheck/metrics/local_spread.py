@@ -13,8 +13,7 @@ from calcheck.metrics.base import BinnedMetric
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import CurveData
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.metric_protocol import CurveData, RowResults
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
     from calcheck.statistics.bins import Bins

@@ -10,7 +10,7 @@ from calcheck.details import McmdDetails, TargetKernel
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
 from calcheck.execution.run import RandomStream
-from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
-from calcheck.inference.results import NullDistribution, RowResults
+from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels.kernel_options import (
     KernelName,  # options are read by the types of fields
     Standardize,  # options are read by the types of fields

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitDetails
 from calcheck.errors import DataError
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import PitIndependenceDetails
 from calcheck.errors import DataError
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import MeanMetric, Metric
 from calcheck.options import option, require_count_option
 

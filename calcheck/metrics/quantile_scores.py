@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import LevelScore, PinballDetails, WisDetails
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
 

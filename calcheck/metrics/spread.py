@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import BinnedDetails, RceDetails, ZmsDetails
 from calcheck.errors import Message
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
 

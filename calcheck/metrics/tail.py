@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from calcheck.core.metric_info import MetricInfo
 from calcheck.details import TailDetails, TailLevel, TailParts
 from calcheck.errors import Message
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
 

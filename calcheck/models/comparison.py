@@ -15,9 +15,9 @@ from calcheck.dependence.columns import find_clusters
 from calcheck.errors import SHOWN, DataError, Message, OptionError, message_prefix
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
+from calcheck.inference.bootstrap import EQUAL
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.inference.results import RowResults
-from calcheck.inference.verdicts import EQUAL
 from calcheck.io.columns.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
 from calcheck.metrics._weights import require_same_weights

@@ -19,19 +19,25 @@ from calcheck.execution.bottom_k import hash_key
 from calcheck.execution.reduce import reduce_batches
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.binned_validity import share_of_valid_bins
-from calcheck.inference.intervals import percentile, zeta, zeta_error
-from calcheck.inference.metric_protocol import HasNullStatistic, InferableMetric
-from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
-from calcheck.inference.verdicts import (
+from calcheck.inference.bootstrap import check_replicates
+from calcheck.inference.intervals import (
     BIASED,
     MIN_EFFECTIVE_ROWS,
     RESAMPLES,
-    Basis,
-    check_replicates,
     no_interval,
+    percentile,
     too_few_effective_rows,
-    with_zeta_verdict,
+    zeta_error,
 )
+from calcheck.inference.metric_protocol import (
+    Basis,
+    HasNullStatistic,
+    InferableMetric,
+    IntervalInference,
+    NullDistribution,
+    RowResults,
+)
+from calcheck.inference.verdicts import with_zeta_verdict, zeta
 from calcheck.kernels.kernel_options import EXACT
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce

@@ -21,9 +21,9 @@ from calcheck.errors import (
 )
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
-from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
-from calcheck.inference.overall_verdict import overall_verdict
-from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of
+from calcheck.inference.metric_protocol import FittedMetric
+from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
+from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.report import Input, Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums, Sums, from_arrays, strip_prefix, to_arrays

@@ -11,8 +11,8 @@ from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.positive import Gamma
 from calcheck.errors import OptionError
 from calcheck.execution.run import Run
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics.jmmd import Jmmd
 from calcheck.models.two_samples import two_samples

@@ -7,7 +7,7 @@ from scipy import stats
 
 from calcheck.distributions.continuous import Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.inference.verdicts import statistic_of
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive

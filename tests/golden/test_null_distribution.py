@@ -13,12 +13,13 @@ from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
-from calcheck.inference.null_distribution import FittedMetric, NullSimulator, compare_with_null
+from calcheck.inference.metric_protocol import Basis, FittedMetric, NullDistribution
+from calcheck.inference.null_distribution import NullSimulator, needs_replicates
 from calcheck.inference.p_values import is_open, p_value, p_value_error
-from calcheck.inference.results import Inference, NullDistribution
-from calcheck.inference.verdicts import Basis
+from calcheck.inference.verdicts import compare_with_null
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.report import Inference
 from tests.families import FAMILIES, calibrated
 from tests.shorthand import texts
 from tests.simulations import sets
@@ -220,7 +221,7 @@ def test_more_replicates_are_drawn_until_the_threshold_is_at_an_atom():
     def waits(smaller, equal, larger):
         values = np.repeat([0.7, 0.8, 1.0], [smaller, equal, larger])
         computed = FittedMetric(METRICS["lzms"](), None, None, 0.8, Basis("p"), NullDistribution(values))
-        return computed.is_open(Run())
+        return needs_replicates(computed, Run())
 
     assert not waits(10, 75, 1_515)
     assert waits(50, 35, 1_515)

@@ -7,8 +7,9 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.execution.run import Run
-from calcheck.inference.null_distribution import FittedMetric, NullSimulator, SimulatesNull, simulate_null
-from calcheck.inference.verdicts import Basis, statistic_of
+from calcheck.inference.bootstrap import statistic_of
+from calcheck.inference.metric_protocol import Basis, FittedMetric
+from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, simulate_null
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, concat
 from calcheck.statistics.repeated_targets import group_rows

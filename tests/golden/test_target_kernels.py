@@ -18,8 +18,8 @@ from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embed
 from calcheck.embeddings.target_kernels import MonomialFeatures
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat

@@ -11,7 +11,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.inference.verdicts import statistic_of
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
 from calcheck.models.comparison import Model, compare

@@ -26,7 +26,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.inference import paired
 from calcheck.inference.bootstrap import Statistic, clustered
-from calcheck.inference.multiplier_null import multiplier_noise
+from calcheck.inference.null_distribution import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.pictures import metric_pictures

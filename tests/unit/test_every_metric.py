@@ -29,7 +29,7 @@ from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.inference.verdicts import statistic_of
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions

@@ -12,9 +12,8 @@ from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.continuous import Laplace
 from calcheck.distributions.positive import LogNormal
 from calcheck.execution.run import Limits, Run
-from calcheck.inference.bootstrap import Replicates
+from calcheck.inference.bootstrap import Replicates, statistic_of
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
 from tests.families import calibrated

@@ -9,7 +9,6 @@ from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.p_values import benjamini_hochberg, pointwise_p_values
-from calcheck.inference.results import NullDistribution
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
@@ -38,7 +37,7 @@ def replicates(columns, count=199, seed=0):
 
 def p_values_of(own, others, *, floor=None, fdr=0.05):
     at_inputs = np.concatenate([np.atleast_2d(own), others])
-    return pointwise_p_values(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
+    return pointwise_p_values(at_inputs, floor, fdr)
 
 
 def test_p_values_are_counts_if_ten_replicates_reach_the_value():
@@ -108,7 +107,7 @@ def test_undefined_replicates_count_as_more_extreme():
 
 def test_without_defined_replicates_there_are_no_p_values():
     assert p_values_of(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
-    assert pointwise_p_values(NullDistribution(np.ones(199)), 0.05) == ({}, {})
+    assert pointwise_p_values(None, None, 0.05) == ({}, {})
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200, 0.3, 1e6])

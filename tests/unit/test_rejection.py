@@ -11,7 +11,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.positive import LogNormal
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
-from calcheck.inference.results import RowResults
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.reject.study import RejectionCurves, RejectionGrid, reject

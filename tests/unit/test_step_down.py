@@ -8,8 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.errors import DataError, NumericalError
-from calcheck.inference.null_distribution import FittedMetric
-from calcheck.inference.overall_verdict import adjusted_by_family, relative_to_limits, step_down_p_values, with_adjusted
+from calcheck.inference.metric_protocol import FittedMetric
+from calcheck.inference.null_distribution import replicate_value
+from calcheck.inference.p_values import relative_to_limits, step_down_p_values
+from calcheck.inference.verdicts import adjusted_by_family, with_adjusted
 from calcheck.metrics import METRICS
 from calcheck.report import Inference
 
@@ -85,4 +87,4 @@ def test_a_replicate_without_a_value_is_undefined(error):
         def fit(self, *_):
             raise error
 
-    assert np.isnan(FittedMetric(Undefined(), None, None, 0.0, None).replicate_value(None, None))
+    assert np.isnan(replicate_value(FittedMetric(Undefined(), None, None, 0.0, None), None, None))

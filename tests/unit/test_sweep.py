@@ -241,7 +241,7 @@ def test_any_metric_is_swept_with_its_options():
         bins = int(result.slice["bins"])
         alone = METRICS["uce"](bins=bins)
         fit = alone.fit(InMemory(rows), Run())
-        from calcheck.inference.verdicts import statistic_of
+        from calcheck.inference.bootstrap import statistic_of
 
         found = alone.evaluate(fit, InMemory(rows), Run())
         assert_allclose(result.value, statistic_of(alone, found).estimate(), rtol=1e-12)

@@ -14,21 +14,11 @@ from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
+from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, check_replicates, statistic_of
 from calcheck.inference.curves import curve_limits
-from calcheck.inference.intervals import percentile
-from calcheck.inference.metric_protocol import InferableMetric
+from calcheck.inference.intervals import FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, SINGLE_ROW, few_rows, percentile
+from calcheck.inference.metric_protocol import InferableMetric, RowResults
 from calcheck.inference.p_values import p_value
-from calcheck.inference.results import RowResults
-from calcheck.inference.verdicts import (
-    FEW_ROWS,
-    NO_BOOTSTRAP,
-    PERCENTILE_RESAMPLES,
-    SINGLE_ROW,
-    check_replicates,
-    few_rows,
-    statistic_of,
-)
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion

@@ -15,10 +15,11 @@ from calcheck.dependence.notice import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.null_distribution import NullSimulator, without_verdict
+from calcheck.inference.intervals import infer
+from calcheck.inference.metric_protocol import Basis, IntervalInference
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values import cannot_reject, rejects
-from calcheck.inference.results import IntervalInference
-from calcheck.inference.verdicts import Basis, infer
+from calcheck.inference.verdicts import without_verdict
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.options import option

@@ -22,20 +22,26 @@ from calcheck.evaluation import (
     run_settings,
 )
 from calcheck.execution.run import Run
-from calcheck.inference.metric_protocol import HasNullStatistic
-from calcheck.inference.multiplier_null import multiplier_noise
-from calcheck.inference.null_distribution import (
+from calcheck.inference.bootstrap import EQUAL, null_statistic_of
+from calcheck.inference.intervals import MetricRows, infer
+from calcheck.inference.metric_protocol import (
+    Basis,
     FittedMetric,
-    NullSimulator,
-    SimulatesNull,
+    HasNullStatistic,
+    IntervalInference,
+    NullDistribution,
+    RowResults,
+)
+from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
+from calcheck.inference.p_values import rejects
+from calcheck.inference.verdicts import (
+    StatedShape,
+    adjusted_by_family,
+    basis_of,
     compare_with_null,
-    replicate_values,
+    with_adjusted,
     without_verdict,
 )
-from calcheck.inference.overall_verdict import adjusted_by_family, with_adjusted
-from calcheck.inference.p_values import rejects
-from calcheck.inference.results import IntervalInference, NullDistribution, RowResults
-from calcheck.inference.verdicts import EQUAL, Basis, MetricRows, StatedShape, basis_of, infer, null_statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason

@@ -19,7 +19,7 @@ from calcheck.details import Details, select_details
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, with_suggestion
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.verdicts import statistic_of
+from calcheck.inference.bootstrap import statistic_of
 from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
 from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score
@@ -30,7 +30,7 @@ from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
-    from calcheck.inference.results import RowResults
+    from calcheck.inference.metric_protocol import RowResults
 
 
 AnyMetric = Metric[Any]

@@ -14,9 +14,8 @@ from calcheck.distributions import Gaussian
 from calcheck.errors import OptionError
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run, silent
-from calcheck.inference.bootstrap import Replicates
+from calcheck.inference.bootstrap import Replicates, statistic_of
 from calcheck.inference.intervals import acceleration, bca, clopper_pearson
-from calcheck.inference.verdicts import statistic_of
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Result
