@@ -23,7 +23,7 @@ from calcheck.dependence.notice import dependence_warnings
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
-from calcheck.inference import multiplier_null
+from calcheck.inference import null_distribution
 from calcheck.metrics import METRICS
 from calcheck.models.comparison import Model, compare
 from calcheck.predictions import InMemory, Predictions
@@ -144,7 +144,7 @@ def warnings(designs, number, workers):
 
 def mapped(function, number, workers):
     """Return the results of a function for the seeds of all sets."""
-    with patch.object(multiplier_null, "MULTIPLIERS", 1999):
+    with patch.object(null_distribution, "MULTIPLIERS", 1999):
         if workers == 1:
             return [function(seed) for seed in range(number)]
         with ProcessPoolExecutor(workers) as pool:
