@@ -15,11 +15,11 @@ from calcheck.distributions import CONVENTIONS
 from calcheck.errors import Code
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RowDependence, Run, RunOptions
-from calcheck.io.columns import names as naming_schemes
-from calcheck.io.columns.infer import EMBEDDING, KEYS
-from calcheck.io.columns.names import LONG
-from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
+from calcheck.io import names as naming_schemes
+from calcheck.io.columns import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
+from calcheck.io.infer import EMBEDDING, KEYS
+from calcheck.io.names import LONG
 from calcheck.io.rows import MODELS
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.models.difference import Diff

@@ -13,10 +13,8 @@ from calcheck.errors import DataError, OptionError, keyword_messages, with_sugge
 from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io import read
 from calcheck.io.arguments import ColumnArguments, levels_of
-from calcheck.io.arrays import matrix_of
-from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
-from calcheck.io.frames import TableInMemory, is_table
-from calcheck.io.source import FileSource
+from calcheck.io.arrays import TableInMemory, is_table, matrix_of
+from calcheck.io.source import FileSource, inputs_like, read_evaluation_points, read_inputs
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import Metric, with_level

@@ -15,7 +15,7 @@ from calcheck.charts.drawing import vega_lite
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
 from calcheck.execution.run import Run
-from calcheck.io.frames import TableInMemory
+from calcheck.io.arrays import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.metrics import canonical_name
 from calcheck.render import terminal

@@ -25,7 +25,7 @@ from calcheck.execution.run import (
     SeedOptions,
     SignificanceOptions,
 )
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
 from calcheck.studies.options import (

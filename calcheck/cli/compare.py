@@ -36,7 +36,7 @@ from calcheck.cli.common import (
 from calcheck.cli.study_options import ComparisonOptions, TrendOptions
 from calcheck.cli.typer_bridge import argument, build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.metrics.nll import Nll
 from calcheck.options import flag_of, is_excluded, options_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.common import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence
 from calcheck.io.arrow_arrays import is_vector
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 

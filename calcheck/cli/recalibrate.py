@@ -22,12 +22,12 @@ from calcheck.cli.common import (
 from calcheck.cli.study_options import CorrectionOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.studies.options import PlotOptions, PrintedReportOptions
 from calcheck.studies.recalibrate.study import RecalibrationOptions, judge_map, judges, outside_message, recalibrate
 
 if TYPE_CHECKING:
-    from calcheck.io.columns.roles import Contents
+    from calcheck.io.roles import Contents
     from calcheck.io.source import FileSource
     from calcheck.predictions import Predictions
     from calcheck.recalibration.recalibration_map import RecalibrationMap

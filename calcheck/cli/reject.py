@@ -41,7 +41,7 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
         return
     named = {each.name for each in (*BOOTSTRAP, *CONFIDENCE)}
     require_only([*INFERENCE, *DEPENDENCE], named, given, "means over the remaining rows", "remove it, or pass --refit")
-    from calcheck.io.evaluation_points import read_evaluation_points
+    from calcheck.io.source import read_evaluation_points
     from calcheck.studies.reject.document import rejection_document
     from calcheck.studies.reject.picture import rejection_picture
     from calcheck.studies.reject.study import CCE, ERROR_METRICS, RejectionGrid, columns_of, reject

@@ -57,7 +57,7 @@ def compare_samples(metric: Metric[Any], files: tuple[str, str], given: dict[str
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:
     """Return the source of the evaluation points; if they are those of A or B, its open source."""
-    from calcheck.io.evaluation_points import read_inputs
+    from calcheck.io.source import read_inputs
 
     for source in (first, second):
         if os.path.realpath(name) == os.path.realpath(source.file.name):

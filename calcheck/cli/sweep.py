@@ -25,7 +25,7 @@ from calcheck.cli.samples import SAMPLE_OPTIONS, open_samples
 from calcheck.cli.study_options import SweepOptions
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import DataError, FileError, OptionError
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
 from calcheck.studies.options import PlotOptions

@@ -19,7 +19,7 @@ from calcheck.dependence.columns import (
 )
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, Message
-from calcheck.io.columns.infer import Grouping, grouping_of, only_increases
+from calcheck.io.infer import Grouping, grouping_of, only_increases
 from calcheck.statistics.moments import errors, uncertainties
 
 if TYPE_CHECKING:

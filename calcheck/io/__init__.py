@@ -61,7 +61,7 @@ def read(
     nan_policy : {"raise", "omit"}, optional
         Rows with missing numbers (NaN, None, ``pd.NA``): raise an error (default), or omit them and report how many.
     **columns
-        Further fields of :class:`calcheck.io.columns.options.ColumnOptions`: ``truth``, ``join_on``, ``model``,
+        Further fields of :class:`calcheck.io.columns.ColumnOptions`: ``truth``, ``join_on``, ``model``,
         ``filter`` (also as a mapping), ``error_dist``, ``min_std``, ``crossing`` (``"sort"`` sorts quantiles that
         cross).
 
@@ -94,7 +94,7 @@ def read(
     Samples(draws=array([[0.9, 1.1, 1.2],
            [1.8, 2.1, 1.7]]))
     """
-    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.columns import ColumnOptions
     from calcheck.io.files import resolve, resolve_all
     from calcheck.io.source import FileSource
 
@@ -117,7 +117,7 @@ def read(
 def _read_table(data: Any, columns: Mapping[str, Any]) -> FileSource:
     """Return the source of a table in memory, or of arrays."""
     from calcheck.io.arguments import Arguments
-    from calcheck.io.frames import TableInMemory, is_table
+    from calcheck.io.arrays import TableInMemory, is_table
     from calcheck.io.source import FileSource
 
     given = Arguments(columns)

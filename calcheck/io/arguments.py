@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from calcheck.errors import OptionError, named_some, with_suggestion
 from calcheck.io.arrays import column_name, frame_columns, is_frame
-from calcheck.io.columns.names import level_name
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
+from calcheck.io.names import level_name
 from calcheck.options import options_of
 
 Names: TypeAlias = "str | list[str]"

@@ -1,21 +1,32 @@
-"""Arrow columns as arrays."""
+"""Arrow columns as arrays, and tables in memory."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.core.validation import finite_rows, require
 from calcheck.errors import DataError, ValuesError
-from calcheck.io import compute as pc
 
 if TYPE_CHECKING:
     from calcheck.typing import AnyArray, Floats, Mask, Values
+
+
+class _Compute:
+    """The functions of :mod:`pyarrow.compute`, which is imported on first use: importing it takes 30 ms."""
+
+    def __getattr__(self, name: str) -> Any:
+        import pyarrow.compute
+
+        return getattr(pyarrow.compute, name)
+
+
+pc = _Compute()
 
 
 @dataclass(frozen=True)
@@ -371,3 +382,36 @@ def without_gaps(parts: Sequence[AnyArray]) -> Mask:
     """Return which rows have no missing number in any array, (n,)."""
     complete: AnyArray = np.logical_and.reduce([finite_rows(values) for values in parts])
     return complete
+
+
+BATCH_ROWS = 1 << 17  # Maximum rows per batch
+BATCH_BYTES = 1 << 26  # Maximum bytes per batch
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryTable:
+    """A table in memory; its batches are views without a copy."""
+
+    table: pa.Table
+    notes: tuple[str, ...] = ()  # Messages about its columns
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return plain_schema(self.table.schema)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(self.table)
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return the approximate bytes of some columns as arrays."""
+        return int(self.table.select(list(columns)).nbytes)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of rows of some columns."""
+        table = self.table.select(list(columns))
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
+        for start in range(0, max(len(table), 1), rows):
+            yield table.slice(start, rows)

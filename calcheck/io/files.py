@@ -27,7 +27,7 @@ from calcheck.io.object_store import StoreObject, compression_errors, decompress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calcheck.io.frames import TableInMemory
+    from calcheck.io.arrays import TableInMemory
 
 AnyFile: TypeAlias = "File | Files | TableInMemory"
 

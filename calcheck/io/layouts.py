@@ -9,15 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
-from calcheck.io import compute as pc
-from calcheck.io.arrow_arrays import inner_length, is_scalar, key_text, natural, to_floats, to_matrix
-from calcheck.io.columns.names import Long, Nested, level_name, level_of
+from calcheck.io.arrow_arrays import MemoryTable, inner_length, is_scalar, key_text, natural, pc, to_floats, to_matrix
+from calcheck.io.names import Long, Nested, level_name, level_of
 from calcheck.io.rows import Filters, TableLayout, require_one
-from calcheck.io.tables.formats import Table, read_batches
-from calcheck.io.tables.memory import MemoryTable
+from calcheck.io.tables import Table, read_batches
 
 if TYPE_CHECKING:
-    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.columns import ColumnOptions
     from calcheck.io.files import AnyFile
     from calcheck.typing import Floats, Indices, Mask
 

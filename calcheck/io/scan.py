@@ -19,17 +19,16 @@ from calcheck.distributions.intervals import Crossing
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
-from calcheck.io.columns.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
+from calcheck.io.binary_files import ParquetTable
 from calcheck.io.files import AnyFile, File, Files, file_named
-from calcheck.io.join import JoinedColumn, KeyIndex
-from calcheck.io.rows import Places, TableLayout, as_array, as_sequence
-from calcheck.io.tables.columnar import ParquetTable
-from calcheck.io.tables.formats import ConcatTable, Table, read_batches
+from calcheck.io.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
+from calcheck.io.rows import JoinedColumn, KeyIndex, Places, TableLayout, as_array, as_sequence
+from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.columns import ColumnOptions
     from calcheck.typing import AnyArray, Floats
 
 

@@ -1,4 +1,4 @@
-"""A source of predictions in files."""
+"""A source of predictions in files, and of the points at which metrics are evaluated."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
+from calcheck.io import infer
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
-from calcheck.io.columns.infer import (
-    OTHER_ROLES,
-    find_roles,
-    grouping_columns,
-    missing_predictions,
-    missing_target,
-    only_increases,
-)
-from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
-from calcheck.io.columns.options import SPREADS, ColumnOptions
-from calcheck.io.columns.roles import (
+from calcheck.io.binary_files import ArrayTable
+from calcheck.io.columns import SPREADS, ColumnOptions
+from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
+from calcheck.io.layouts import convert_layout
+from calcheck.io.names import ColumnIndex, find_layout, unclear_spreads
+from calcheck.io.roles import (
     FILE_ROLES,
     SHAPE_UNKNOWN,
     Contents,
@@ -34,14 +30,19 @@ from calcheck.io.columns.roles import (
     columns_of,
     is_wide,
 )
-from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
-from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
-from calcheck.io.layouts import convert_layout
-from calcheck.io.rows import Filters, TableLayout, require_one
+from calcheck.io.rows import (
+    Filters,
+    JoinedColumn,
+    TableLayout,
+    names_a_file,
+    read_embedding,
+    read_truth,
+    require_one,
+    split_column,
+)
 from calcheck.io.scan import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
-from calcheck.io.tables.arrays import ArrayTable
-from calcheck.io.tables.formats import Table, notes_of, open_table, read_batches
-from calcheck.predictions import Predictions, Source, first_rows
+from calcheck.io.tables import Table, notes_of, open_table, read_batches
+from calcheck.predictions import InMemory, Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
 
 if TYPE_CHECKING:
@@ -151,9 +152,9 @@ class FileSource(Source):
         """The roles of the columns."""
         with self._named():
             external = self._external_name is not None
-            if self.contents in OTHER_ROLES:
-                return OTHER_ROLES[self.contents](self.columns, self.options, external=external)
-            roles = find_roles(self.columns, self._completed(), external=external, dependence=self.dependence)
+            if self.contents in infer.OTHER_ROLES:
+                return infer.OTHER_ROLES[self.contents](self.columns, self.options, external=external)
+            roles = infer.find_roles(self.columns, self._completed(), external=external, dependence=self.dependence)
             problem = next(self._missing(roles), None) if self.contents == "all" else None
             if problem:
                 raise DataError(problem)
@@ -185,9 +186,9 @@ class FileSource(Source):
     def _missing(self, roles: Roles) -> Iterator[str]:
         if roles.predictive is None:
             unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
-            yield missing_predictions(self.columns, self.options) + scale_hint(unclear, self._with_variances)
+            yield infer.missing_predictions(self.columns, self.options) + scale_hint(unclear, self._with_variances)
         if not roles.target and not self.options.truth:
-            yield missing_target(self.columns)
+            yield infer.missing_target(self.columns)
 
     def _with_variances(self, column: str) -> Predictions:
         """Return the predictions with a column read as variances."""
@@ -274,7 +275,7 @@ class FileSource(Source):
         """Return the columns of dates and keys, and of numbers that may be times; None if they are not read."""
         if not self.grouping:
             return None
-        found = {*grouping_columns(self.table.schema, ()), *self._increasing()}
+        found = {*infer.grouping_columns(self.table.schema, ()), *self._increasing()}
         return tuple(name for name in self.roles.narrow if name in found)
 
     def _increasing(self) -> list[str]:
@@ -286,7 +287,7 @@ class FileSource(Source):
             mask = filters.mask(batch)
             first = (batch if mask is None else batch.filter(pa.array(mask))).slice(0, FIRST_ROWS)
             if len(first) > 1:
-                return [name for name in names if only_increases(first[name].to_numpy())]
+                return [name for name in names if infer.only_increases(first[name].to_numpy())]
         return []
 
     def _require_room(self) -> None:
@@ -472,3 +473,86 @@ class FileSource(Source):
     def _named(self) -> AbstractContextManager[None]:
         """Add the file name to data errors."""
         return file_named(self.name)
+
+
+def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
+    """Return a source for the inputs of another file, to compare with those of a source."""
+    path, column = _place(name, source.options, "--at")
+    return inputs_like(source, resolve(path), column=column, narrow=narrow)
+
+
+def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None, narrow: bool = False) -> FileSource:
+    """Return a source for the inputs of another file or table, which are in the columns of the first source."""
+    options = source.options
+    table, inputs = open_table(file), options.inputs
+    if inputs and isinstance(table, ArrayTable):
+        table = table.split(options.input_names)
+    names = table.schema.names
+    if inputs and isinstance(table, ArrayTable) and len(names) == 1:
+        inputs = names[0]  # an array has all inputs, without their names
+    if column is None and len(names) == 1:
+        column = names[0]  # for example in a .npy file
+    elif column is None and source.roles.x:
+        column = options.embedding
+    columns = ColumnOptions(
+        embedding=None if inputs else column,
+        inputs=inputs,
+        id=options.id if options.id in names else None,
+        nan_policy=options.nan_policy,
+    )
+    return FileSource(file, columns, contents="inputs", narrow=narrow)
+
+
+def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
+    """Return a source for the predictions, targets and inputs of another file with the same columns."""
+    options = source.options
+    path, column = _place(name, options, "--new")
+    if options.truth is not None:
+        msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck inspect -o"
+        raise OptionError(msg)
+    is_external = (
+        options.embedding and options.embedding not in source.table.schema.names and names_a_file(options.embedding)
+    )
+    if is_external and column is None and source.inputs:
+        msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
+        raise OptionError(msg)
+    columns = replace(options, embedding=column) if column or is_external else options
+    return FileSource(
+        resolve(path), columns, also=also, dependence=source.dependence, inputs=source.inputs, grouping=source.grouping
+    )
+
+
+def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
+    """Split ``FILE[:COLUMN]``."""
+    path, column = split_column(name)
+    if path == STDIN:
+        msg = f"{flag} reads a file, not standard input"
+        raise OptionError(msg)
+    if column and options.inputs:
+        msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
+        raise OptionError(msg)
+    return path, column
+
+
+MOST_POINTS = 1_000_000  # maximum number of evaluation points
+
+
+def require_grid(grid: int | None, *, at: bool) -> None:
+    """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
+    if grid is not None and not 1 <= grid <= MOST_POINTS:
+        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
+        raise OptionError(msg)
+    if grid is not None and at:
+        msg = "--grid and --at contradict each other: pass only one of them"
+        raise OptionError(msg)
+
+
+def grid_of(source: Source, size: int, name: str) -> InMemory:
+    """Return equally spaced inputs, (size, 1), from the smallest to the largest input of a source."""
+    rows = source.predictions()
+    x = rows.inputs()
+    if x.shape[1] > 1:
+        msg = f"--grid needs one-dimensional inputs, and these have {x.shape[1]} dimensions. Pass --at FILE instead"
+        raise OptionError(msg)
+    points = np.linspace(x.min(), x.max(), size, dtype=np.float64)
+    return InMemory(Predictions(x=points[:, None], has_embedding=rows.has_embedding, columns={name: points}))

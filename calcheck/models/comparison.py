@@ -18,7 +18,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import EQUAL
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.io.columns.roles import ParametersRole, ResidualRole
+from calcheck.io.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
 from calcheck.metrics._weights import require_same_weights
 from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric

@@ -17,14 +17,12 @@ from calcheck.core.text import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Predictive, Quantiles, Samples
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
-from calcheck.io import compute as pc
 from calcheck.io.arrays import list_column
-from calcheck.io.arrow_arrays import key_text, replace_in_text
-from calcheck.io.columns.names import SAMPLE, level_name, level_of
-from calcheck.io.columns.options import ERROR, POINTS, STDS, TARGETS
-from calcheck.io.columns.parameters import PACKED, SIDED
+from calcheck.io.arrow_arrays import key_text, pc, replace_in_text
+from calcheck.io.columns import ERROR, POINTS, STDS, TARGETS
+from calcheck.io.names import PACKED, SAMPLE, SIDED, level_name, level_of
 from calcheck.io.rows import MODELS
-from calcheck.io.tables.text import table_of
+from calcheck.io.text_files import table_of
 from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
 

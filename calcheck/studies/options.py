@@ -15,7 +15,7 @@ from calcheck.execution.run import (
     SeedOptions,
     SignificanceOptions,
 )
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
 from calcheck.options import flag_of, option
 from calcheck.render import format_names

@@ -629,7 +629,7 @@ def test_several_targets_are_reported_by_their_family(calcheck, tmp_path):
 def test_format_names_match_the_renderers_and_readers():
     from typing import get_args
 
-    from calcheck.io.tables.formats import READERS
+    from calcheck.io.tables import READERS
     from calcheck.studies.options import INPUT_FORMATS
 
     assert get_args(INPUT_FORMATS) == tuple(READERS)

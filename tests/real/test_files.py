@@ -56,7 +56,7 @@ def test_embeddings_from_every_tool_are_equal(data, name):
     path = str(data / "formats" / name)
     source = read(path) if "mean" in read(path).table.schema.names else None
     if source is None:  # these files have targets and embeddings only
-        from calcheck.io.columns.options import ColumnOptions
+        from calcheck.io.columns import ColumnOptions
         from calcheck.io.files import File
         from calcheck.io.source import FileSource
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS

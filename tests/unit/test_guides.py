@@ -5,8 +5,8 @@ import re
 import pytest
 
 from calcheck.cli.guide import GROUPS, first_sentence, group_of, read_guides
-from calcheck.io.columns.names import QUANTILE_NAMES, SAMPLE
-from calcheck.io.tables.formats import READERS
+from calcheck.io.names import QUANTILE_NAMES, SAMPLE
+from calcheck.io.tables import READERS
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.render.schema import SCHEMAS
 from tests import reference

@@ -13,7 +13,7 @@ from calcheck.distributions import Quantiles
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from tests.files import limited, write

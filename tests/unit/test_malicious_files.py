@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calcheck import read
 from calcheck.errors import FileError
-from calcheck.io.tables.text import MAX_DEPTH, depth
+from calcheck.io.text_files import MAX_DEPTH, depth
 from tests.files import columns, table, wide, write
 from tests.malicious_files import as_big_endian, to_stream, write_encrypted
 
@@ -97,7 +97,7 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_is_refused(tmp_path, mo
     np.savez_compressed(path, **{name: np.ones(100_000) for name in ("y", "mean", "std")})
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
-    monkeypatch.setattr("calcheck.io.tables.arrays.available_memory", lambda: unpacked - 1)
+    monkeypatch.setattr("calcheck.io.binary_files.available_memory", lambda: unpacked - 1)
     assert_refused(path, r"unpacks to 2,400,384 bytes, and 2,400,383 are free")
 
 

@@ -20,11 +20,11 @@ from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
+from calcheck.io import binary_files as parquet
 from calcheck.io import object_store
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import resolve
 from calcheck.io.source import FileSource
-from calcheck.io.tables import columnar as parquet
 from calcheck.predictions import InMemory
 from calcheck.render.json import render
 from calcheck.storage.report_json import read_report

@@ -18,7 +18,7 @@ import calcheck
 from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.arguments import ColumnArguments
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns import ColumnOptions
 from calcheck.render.csv import NUMBERS
 from calcheck.render.json import render as to_json
 from calcheck.report import Report

@@ -407,7 +407,7 @@ def test_columns_that_are_not_utf8_are_ignored(tmp_path):
 
 def test_evaluation_inputs_are_read_despite_problems_in_other_columns(tmp_path):
     """Targets are missing, two columns may be the mean, and deviations are 0; none of these is validated."""
-    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.columns import ColumnOptions
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
 

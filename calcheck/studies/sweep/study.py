@@ -20,7 +20,7 @@ from calcheck.errors import DataError, Message, NumericalError, OptionError, Ref
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import statistic_of
-from calcheck.io.evaluation_points import grid_of, require_grid
+from calcheck.io.source import grid_of, require_grid
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
 from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score
 from calcheck.models.two_samples import GRID, PooledSamples

@@ -14,19 +14,11 @@ import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import FileError
-from calcheck.io.arrow_arrays import is_text, plain_columns
+from calcheck.io import binary_files, text_files
+from calcheck.io.arrays import TableInMemory
+from calcheck.io.arrow_arrays import MemoryTable, is_text, plain_columns
+from calcheck.io.binary_files import ArrayTable, ParquetTable
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
-from calcheck.io.frames import TableInMemory
-from calcheck.io.tables import arrays as netcdf
-from calcheck.io.tables import arrays as numpy_files
-from calcheck.io.tables import arrays as safetensors
-from calcheck.io.tables import columnar as ipc
-from calcheck.io.tables import columnar as parquet
-from calcheck.io.tables import text as delimited
-from calcheck.io.tables import text as json_lines
-from calcheck.io.tables.arrays import ArrayTable
-from calcheck.io.tables.columnar import ParquetTable
-from calcheck.io.tables.memory import MemoryTable
 
 
 class Table(Protocol):
@@ -49,15 +41,15 @@ class Table(Protocol):
 
 MAX_REASON = 300  # Maximum characters of a library's error message, which may quote the file
 READERS: dict[str, Callable[[File], Table]] = {
-    "parquet": parquet.ParquetTable,
-    "csv": delimited.csv_table,
-    "tsv": delimited.tsv_table,
-    "arrow": ipc.arrow_table,
-    "jsonl": json_lines.json_lines_table,
-    "npy": numpy_files.npy_table,
-    "npz": numpy_files.npz_table,
-    "safetensors": safetensors.safetensors_table,
-    "netcdf": netcdf.netcdf_table,
+    "parquet": ParquetTable,
+    "csv": text_files.csv_table,
+    "tsv": text_files.tsv_table,
+    "arrow": binary_files.arrow_table,
+    "jsonl": text_files.json_lines_table,
+    "npy": binary_files.npy_table,
+    "npz": binary_files.npz_table,
+    "safetensors": binary_files.safetensors_table,
+    "netcdf": binary_files.netcdf_table,
 }
 """The reader of each format, by its name in ``--input-format``."""
 

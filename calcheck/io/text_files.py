@@ -18,9 +18,7 @@ from pyarrow import csv, json
 
 from calcheck.core.text import PROTECTED
 from calcheck.errors import DataError
-from calcheck.io import compute as pc
-from calcheck.io.arrow_arrays import is_text, replace_in_text
-from calcheck.io.tables.memory import MemoryTable
+from calcheck.io.arrow_arrays import MemoryTable, is_text, pc, replace_in_text
 
 if TYPE_CHECKING:
     from calcheck.io.files import File

@@ -1,4 +1,4 @@
-"""Options for columns, and the column names that are known by default."""
+"""Columns as the user names them: options, and the names that are known by default."""
 
 from __future__ import annotations
 

@@ -8,32 +8,21 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
+from calcheck.io import roles
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector
-from calcheck.io.columns.names import (
+from calcheck.io.columns import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.names import (
     ColumnIndex,
     NamedForm,
     ambiguous_scale,
+    find_intervals,
+    find_parameters,
     forms_of,
     level_of,
+    missing_level,
+    possible_conventions,
     quantiles_role,
     unclear_spreads,
-)
-from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.columns.parameters import find_intervals, find_parameters, missing_level, possible_conventions
-from calcheck.io.columns.roles import (
-    Distributions,
-    GaussianRole,
-    IntervalsRole,
-    ParametersRole,
-    QuantilesRole,
-    ResidualRole,
-    Roles,
-    SamplesRole,
-    Spread,
-    columns_of,
-    is_wide,
-    list_names,
-    pattern_of,
 )
 from calcheck.io.rows import require_one
 from calcheck.options import flag_of
@@ -125,7 +114,7 @@ KEYS = {  # Columns that identify rows, by tool
 
 def find_roles(
     columns: ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
-) -> Roles:
+) -> roles.Roles:
     """Return the roles of the columns of a table."""
     finder = _Finder(columns, options)
     predictive, tool = finder.predictive()
@@ -134,22 +123,22 @@ def find_roles(
     target = (error,) if error else finder.target(dependence)
     _require_different(columns, target, predictive)
     wide = set(x) if embedded and len(x) > 1 else set()
-    wide |= {name for form in finder.forms for name in columns_of(form.role)}
-    wide |= set(columns_of(predictive)) if is_wide(predictive) else set()
-    narrow = _shown(columns.schema, x, wide, (*target, *columns_of(predictive)))
+    wide |= {name for form in finder.forms for name in roles.columns_of(form.role)}
+    wide |= set(roles.columns_of(predictive)) if roles.is_wide(predictive) else set()
+    narrow = _shown(columns.schema, x, wide, (*target, *roles.columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
-    return Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
+    return roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
 
-def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
+def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> roles.Roles:
     """Return the roles of inputs and keys only; other columns are not checked."""
     finder = _Finder(columns, options)
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
-    return Roles((), None, x, embedded, finder.id(), narrow)
+    return roles.Roles((), None, x, embedded, finder.id(), narrow)
 
 
-def find_sample_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
+def find_sample_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> roles.Roles:
     """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked."""
     finder = _Finder(columns, options)
     target = finder.target()
@@ -157,7 +146,7 @@ def find_sample_roles(columns: ColumnIndex, options: ColumnOptions, *, external:
         raise DataError(columns.missing("target"))
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
-    return Roles(target, None, x, embedded, finder.id() if external else None, narrow)
+    return roles.Roles(target, None, x, embedded, finder.id() if external else None, narrow)
 
 
 OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
@@ -174,7 +163,7 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[s
     return tuple(dict.fromkeys([*(name for name in (*first, *x) if name in shown), *shown]))
 
 
-def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: Distributions | None) -> None:
+def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: roles.Distributions | None) -> None:
     """Raise if a column has two roles."""
     found: dict[str, str] = {}
     for role, names in _columns_by_role(target, predictive).items():
@@ -185,22 +174,22 @@ def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive
                 raise DataError(msg)
 
 
-def _columns_by_role(target: tuple[str, ...], predictive: Distributions | None) -> dict[str, tuple[str, ...]]:
+def _columns_by_role(target: tuple[str, ...], predictive: roles.Distributions | None) -> dict[str, tuple[str, ...]]:
     """Return the columns of targets and predictions by the option that names them."""
     match predictive:
-        case GaussianRole(mean=mean, spread=spread, kind=kind):
+        case roles.GaussianRole(mean=mean, spread=spread, kind=kind):
             return {"target": target, "mean": mean, kind: spread}
-        case ResidualRole(error=error, spread=spread, kind=kind):
+        case roles.ResidualRole(error=error, spread=spread, kind=kind):
             return {"error": (error,), kind: (spread,)}
-        case ParametersRole(error=error):
-            parameters = tuple(name for name in columns_of(predictive) if name != error)
+        case roles.ParametersRole(error=error):
+            parameters = tuple(name for name in roles.columns_of(predictive) if name != error)
             return {"error" if error else "target": target, "param": parameters}
-        case IntervalsRole(lower=lower, upper=upper, point=point):
+        case roles.IntervalsRole(lower=lower, upper=upper, point=point):
             limits = {"intervals": lower} if predictive.packed else {"lower": lower, "upper": upper}
             return {"target": target, "mean": () if point is None else (point,), **limits}
-        case SamplesRole() | QuantilesRole():
-            form = "samples" if isinstance(predictive, SamplesRole) else "quantiles"
-            return {"target": target, form: columns_of(predictive)}
+        case roles.SamplesRole() | roles.QuantilesRole():
+            form = "samples" if isinstance(predictive, roles.SamplesRole) else "quantiles"
+            return {"target": target, form: roles.columns_of(predictive)}
         case None:
             return {}
 
@@ -224,20 +213,20 @@ class _Finder:
             return self.columns.existing("id", self.options.id)
         return "id" if "id" in self.columns.names else None
 
-    def predictive(self) -> tuple[Distributions | None, str]:
+    def predictive(self) -> tuple[roles.Distributions | None, str]:
         """Return the role of the predictive distributions, and the tool with such column names."""
         options, columns = self.options, self.columns
         if options.dist:
             return find_parameters(columns, options), ""
         if options.samples:
-            return SamplesRole(tuple(columns.group("samples", part) for part in options.samples.split(","))), ""
+            return roles.SamplesRole(tuple(columns.group("samples", part) for part in options.samples.split(","))), ""
         if options.quantiles:
             return self.quantiles(columns.group("quantiles", options.quantiles)), ""
         if options.error or self._has_errors_only():
             return self.residuals(), ""
         return self.moments_or_intervals() or self.by_names()
 
-    def moments_or_intervals(self) -> tuple[Distributions | None, str] | None:
+    def moments_or_intervals(self) -> tuple[roles.Distributions | None, str] | None:
         """Return the role of means and spreads, or of intervals, if an option names one of their columns."""
         options, columns = self.options, self.columns
         if options.lower or options.intervals:
@@ -248,13 +237,13 @@ class _Finder:
         only_point = not spread and columns.one_of("std", STDS) is None
         return (find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
 
-    def by_names(self) -> tuple[Distributions | None, str]:
+    def by_names(self) -> tuple[roles.Distributions | None, str]:
         """Return the role of the predictions by known column names, and the tool that uses them."""
         found = [*self._chosen_forms()]
         if self.columns.is_vector("samples"):
-            found.append(NamedForm("", "", SamplesRole((("samples",),))))
+            found.append(NamedForm("", "", roles.SamplesRole((("samples",),))))
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
-        gaussian = GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
+        gaussian = roles.GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
         choices = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
         choices += [self._option(form) for form in found]
         if len(choices) > 1:
@@ -282,11 +271,14 @@ class _Finder:
 
     def _option(self, form: NamedForm) -> tuple[str, str]:
         """Return a description of a form, and the option that selects it."""
-        what = "samples" if isinstance(form.role, SamplesRole) else "quantiles"
-        names = columns_of(form.role)
-        return f"{what} {list_names(names)!r}", f"--{what} {pattern_of(names, self.columns.names) or ','.join(names)!r}"
+        what = "samples" if isinstance(form.role, roles.SamplesRole) else "quantiles"
+        names = roles.columns_of(form.role)
+        return (
+            f"{what} {roles.list_names(names)!r}",
+            f"--{what} {roles.pattern_of(names, self.columns.names) or ','.join(names)!r}",
+        )
 
-    def quantiles(self, columns: tuple[str, ...]) -> QuantilesRole:
+    def quantiles(self, columns: tuple[str, ...]) -> roles.QuantilesRole:
         """Return the role of quantile columns, with the levels in their names."""
         levels = {level_of(name): name for name in columns}
         known = {level: name for level, name in levels.items() if level is not None}
@@ -305,25 +297,25 @@ class _Finder:
         spread = any(getattr(options, kind) for kind in SPREADS) or self.columns.one_of("std", STDS)
         return bool(spread) and not found and not self.forms
 
-    def residuals(self) -> ResidualRole:
+    def residuals(self) -> roles.ResidualRole:
         """Return the role of errors and spreads, given by options or known names."""
         kind, spread = self.spread()
         if len(spread) > 1:
             msg = f"--error names 1 column and --{kind.replace('_', '-')} {len(spread)}. Name one column for each"
             raise OptionError(msg)
-        return ResidualRole(
+        return roles.ResidualRole(
             self.columns.existing("error", self.options.error or ERROR), spread[0], kind, self.options.error_dist
         )
 
-    def spread(self) -> tuple[Spread, tuple[str, ...]]:
+    def spread(self) -> tuple[roles.Spread, tuple[str, ...]]:
         """Return the kind and columns of spreads: by option, else the known column of standard deviations."""
-        kinds: tuple[Spread, ...] = ("std", "var", "log_std", "log_var")
+        kinds: tuple[roles.Spread, ...] = ("std", "var", "log_std", "log_var")
         for kind in kinds:
             if named := getattr(self.options, kind):
                 return kind, self.columns.parse_list(kind, named)
         return "std", self.columns.require_one_of("std", STDS)
 
-    def gaussian(self) -> GaussianRole:
+    def gaussian(self) -> roles.GaussianRole:
         """Return the role of means and spreads, given by options or known names."""
         options, columns = self.options, self.columns
         mean = columns.parse_list("mean", options.mean) if options.mean else columns.require_one_of("mean", MEANS)
@@ -332,9 +324,9 @@ class _Finder:
             names = f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}"
             msg = f"{names}. Name one column per target for each"
             raise OptionError(msg)
-        return GaussianRole(mean, spread, kind, options.error_dist)
+        return roles.GaussianRole(mean, spread, kind, options.error_dist)
 
-    def inputs(self, *, external: bool, predictive: Distributions | None = None) -> tuple[tuple[str, ...], bool]:
+    def inputs(self, *, external: bool, predictive: roles.Distributions | None = None) -> tuple[tuple[str, ...], bool]:
         """Return the columns of the embedding or inputs, and whether they are an embedding.
 
         A column that describes the predictive distributions is no embedding.
@@ -346,15 +338,15 @@ class _Finder:
             return (), True
         if options.embedding:
             return columns.group("embedding", options.embedding), True
-        if columns_of(predictive) == ("embedding",):  # an array of draws, whose name in a .npy file means nothing
+        if roles.columns_of(predictive) == ("embedding",):  # an array of draws, whose name in a .npy file means nothing
             return (), True
         wide, inputs = (tuple(columns.matching(names)) for names in (EMBEDDING, INPUTS))
         embedding = ("embedding",) if "embedding" in columns.names else wide
         if wide and embedding != wide:
-            msg = f"two columns may hold the embedding: 'embedding' and {list_names(wide)!r}. Pass --embedding"
+            msg = f"two columns may hold the embedding: 'embedding' and {roles.list_names(wide)!r}. Pass --embedding"
             raise DataError(msg)
         if embedding and inputs:
-            names = f"{list_names(embedding)!r} and {list_names(inputs)!r}"
+            names = f"{roles.list_names(embedding)!r} and {roles.list_names(inputs)!r}"
             msg = f"there are an embedding and inputs, {names}. Pass --embedding or --inputs"
             raise DataError(msg)
         return (inputs, False) if inputs else (embedding, True)

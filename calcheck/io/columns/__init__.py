@@ -1,1 +1,0 @@
-"""Columns and their roles: options, names that tools write, parameters of families, arrays."""

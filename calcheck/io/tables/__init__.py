@@ -1,1 +1,0 @@
-"""Table readers, one module per format."""
