@@ -18,14 +18,13 @@ from calcheck.execution.run import Run
 from calcheck.io.arrays import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.metrics import canonical_name
-from calcheck.render import terminal
+from calcheck.render import page, terminal
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.html import render, render_fragment
 from calcheck.render.pictures import metric_pictures
 from calcheck.render.report_document import report_document
 from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
-from calcheck.studies.page import html as pages_html
 from calcheck.studies.page.document import ModelReport, page_of
 from calcheck.studies.page.models import model_report
 
@@ -261,7 +260,7 @@ class InteractiveReport(Report):
         """
         if not self._pointwise:
             return render(self._document())
-        return pages_html.render(page_of([self._model(plot_by)]))
+        return page.render(page_of([self._model(plot_by)]))
 
     def _model(self, plot_by: Sequence[str]) -> ModelReport:
         """Return what a page shows of the model."""

@@ -49,9 +49,9 @@ def _report(files: list[str], **given: Any) -> None:
     report that is inside the page.
     """
     from calcheck.charts.drawing import NO_ENGINE, engine_starts
+    from calcheck.render.page import render
     from calcheck.storage.atomic_write import require_writable
     from calcheck.studies.page.document import page_of
-    from calcheck.studies.page.html import render
 
     options = build(PageOptions, given)
     names = model_names(files, options.names)
@@ -104,8 +104,7 @@ def _model(
 def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
     """Return what the page shows of a model, with a correction that is fitted to validation rows."""
     from calcheck.cli.recalibrate import recalibration_options
-    from calcheck.studies.page.blocks import Row
-    from calcheck.studies.page.document import figure
+    from calcheck.render.page import Row, figure
     from calcheck.studies.recalibrate.document import recalibration_tables
     from calcheck.studies.recalibrate.picture import recalibration_picture
     from calcheck.studies.recalibrate.study import judges, recalibrate

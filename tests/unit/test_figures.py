@@ -1,7 +1,7 @@
 """Tables of the numbers that pictures show."""
 
 from calcheck.charts.picture import Axis, Bars, Cells, Line, Panel, Picture, Points, Rule
-from calcheck.studies.page.document import figure
+from calcheck.render.page import figure
 
 
 def tables_of(*marks, **axes):

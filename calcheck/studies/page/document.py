@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from math import isfinite
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from calcheck.charts.picture import PERFECT, Axis, Cells, Intervals, Mark, Panel, Picture, Points, Rule
+from calcheck.charts.picture import PERFECT, Axis, Intervals, Mark, Panel, Picture, Points
 from calcheck.metrics import METRICS
 from calcheck.region_maps.grid import (
     ColumnGroups,
@@ -25,10 +24,10 @@ from calcheck.region_maps.grid import (
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
 from calcheck.render.json import fields_of
+from calcheck.render.page import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section, figure
 from calcheck.render.parts import note_blocks, source
 from calcheck.render.pictures import deviations, histogram_picture, map_picture, metric_picture, predictions_picture
 from calcheck.render.report_document import answer, legend_lines, listed, overview
-from calcheck.studies.page.blocks import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section
 
 if TYPE_CHECKING:
     from calcheck.region_maps import grid
@@ -37,73 +36,6 @@ if TYPE_CHECKING:
     from calcheck.typing import Indices, Values
 
 Part = Callable[["ModelReport"], Iterator[PageBlock]]
-
-
-HEADS = {
-    "x": "{x}",
-    "start": "{x} from",
-    "stop": "{x} to",
-    "x_start": "{x} from",
-    "x_stop": "{x} to",
-    "y_start": "{y} from",
-    "y_stop": "{y} to",
-    "y": "{y}",
-    "low": "low",
-    "high": "high",
-    "value": "value",
-}
-"""Heads of the columns about the coordinates of a mark, by their names."""
-OF_X = frozenset({"x", "start", "stop", "x_start", "x_stop"})
-MAX_CELLS = 50  # maximum cells of a map in a table
-LIMITS = frozenset({"low", "high"})
-
-
-def figure(picture: Picture) -> Figure:
-    """Return a picture with its numbers: a table for each mark with coordinates."""
-    return Figure(picture, tuple(_tables(picture)))
-
-
-def _tables(picture: Picture) -> Iterator[Table]:
-    for panel in picture.panels:
-        for mark in panel.marks:
-            if not isinstance(mark, Rule):
-                name = mark.label if isinstance(mark, Cells) else mark.name
-                yield _table(mark, panel, " · ".join(filter(None, (panel.title, name))))
-
-
-def _table(mark: Mark, panel: Panel, title: str) -> Table:
-    """Return the table of the coordinates of a mark, with the names of categories."""
-    x, y = panel.x.label or "x", panel.y.label or "y"
-    found = {name: values for name, values in _coordinates(mark).items() if len(values)}
-    if isinstance(mark, Cells) and len(mark.value) > MAX_CELLS:
-        title += f" · the {MAX_CELLS} largest of {len(mark.value)} values"
-        found = _largest(found, mark)
-    columns = tuple(Column(HEADS[name].format(x=x, y=y), "right") for name in HEADS if name in found)
-    texts = [_texts(found[name], _axis(name, mark, panel)) for name in HEADS if name in found]
-    return Table(columns, tuple(row_of(*row) for row in zip(*texts, strict=True)), title)
-
-
-def _largest(found: dict[str, Sequence[float]], mark: Cells) -> dict[str, Sequence[float]]:
-    """Return the coordinates of the cells with the largest values, or with those farthest from the middle."""
-    sizes = [value if mark.middle is None else abs(value - mark.middle) for value in mark.value]
-    known = [place for place, size in enumerate(sizes) if isfinite(size)]
-    chosen = sorted(known, key=lambda place: -sizes[place])[:MAX_CELLS]
-    return {name: [values[place] for place in chosen] for name, values in found.items()}
-
-
-def _coordinates(mark: Mark) -> dict[str, Sequence[float]]:
-    values = {field.name: getattr(mark, field.name) for field in fields(mark)}
-    return {name: value for name, value in values.items() if name in HEADS and not isinstance(value, float | None)}
-
-
-def _axis(name: str, mark: Mark, panel: Panel) -> Axis:
-    """Return the axis of a coordinate; limits of horizontal intervals are along the x-axis."""
-    along_x = name in OF_X or (name in LIMITS and getattr(mark, "horizontal", False))
-    return panel.x if along_x else panel.y
-
-
-def _texts(values: Sequence[float], axis: Axis) -> list[str]:
-    return [axis.names[int(value)] if axis.names else number(float(value)) for value in values]
 
 
 INSIDE = Cell("inside", "pass")

@@ -1,0 +1,245 @@
+"""Pages for a browser as one HTML file that loads nothing: pictures are there without scripts, which sort tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from calcheck.charts.drawing import NO_ENGINE, engine_starts, javascript, replaceable, selectable, svg
+from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
+from calcheck.core.text import embed
+from calcheck.render.cells import number
+from calcheck.render.document import Block, Column, Table, row_of
+from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its numbers."""
+
+    picture: Picture
+    numbers: tuple[Table, ...] = ()  # What it shows, in numbers
+
+
+@dataclass(frozen=True)
+class LinkedMap:
+    """A map of which regions can be selected; a table and a histogram show what is in the region."""
+
+    picture: Picture  # The map, with one panel whose first mark is the cells
+    histogram: Picture | None  # Histogram of all rows, with one panel
+    table: Table  # Quantities of all rows
+    data: dict[str, Any]  # Sums over the rows of each cell, as JSON
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that are shown on request."""
+
+    title: str  # What is shown
+    blocks: tuple[PageBlock, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading."""
+
+    title: str  # The heading
+    blocks: tuple[PageBlock, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Blocks that are shown side by side where there is room."""
+
+    blocks: tuple[PageBlock, ...]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data for programs that read the page, which it does not show."""
+
+    kind: str  # What the data are
+    content: str  # The data, as JSON
+
+
+PageBlock = Block | Figure | LinkedMap | Folded | Section | Row | Data
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document for a browser, with sections, pictures and data."""
+
+    title: str
+    blocks: tuple[PageBlock, ...]  # Content, in order
+    calcheck: str = ""  # Version of calcheck that made the page
+
+
+ASSETS = Path(__file__).with_name("assets")
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+MAX_HEADING = 6
+
+
+def render(page: Page) -> str:
+    """Return a page as HTML."""
+    lines = [element("h1", escape(page.title)), *(line for block in page.blocks for line in _lines(block, 2))]
+    lines += [_library(javascript())] if engine_starts() and any(map(_has_map, page.blocks)) else []
+    lines += [f"<script>{_asset('page.js')}</script>"]
+    return PAGE.format(
+        generator=escape(f"calcheck {page.calcheck}"),
+        title=escape(page.title),
+        policy=POLICY,
+        style=STYLE + "\n" + _asset("page.css"),
+        body="\n".join(lines),
+    )
+
+
+def _library(script: str) -> str:
+    """Return a script as compressed data, a third of its size, which the script of the page runs."""
+    packed = b64encode(gzip.compress(script.encode(), mtime=0)).decode()
+    return f'<script type="text/plain" id="library">{packed}</script>'
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8").rstrip()
+
+
+def _has_map(block: PageBlock) -> bool:
+    """Return whether a block is or contains a map."""
+    return isinstance(block, LinkedMap) or (
+        isinstance(block, Folded | Section | Row) and any(map(_has_map, block.blocks))
+    )
+
+
+def _lines(block: PageBlock, level: int) -> Iterator[str]:
+    """Yield the lines of a block; its headings are of a level."""
+    match block:
+        case Section():
+            yield "<section>"
+            yield element(f"h{min(level, MAX_HEADING)}", escape(block.title))
+            yield from _all(block.blocks, level + 1)
+            yield "</section>"
+        case Row():
+            yield '<div class="row">'
+            yield from _all(block.blocks, level)
+            yield "</div>"
+        case Folded():
+            yield "<details>"
+            yield element("summary", escape(block.title))
+            yield from _all(block.blocks, level)
+            yield "</details>"
+        case Figure():
+            yield "<figure>"
+            yield _drawn(block.picture)
+            yield from _lines(Folded("Numbers", block.numbers), level) if block.numbers else ()
+            yield "</figure>"
+        case LinkedMap():
+            yield from _linked_map(block)
+        case Data():
+            yield embed(block.kind, block.content)
+        case _:
+            yield from block_lines(block)
+
+
+def _all(blocks: tuple[PageBlock, ...], level: int) -> Iterator[str]:
+    for block in blocks:
+        yield from _lines(block, level)
+
+
+def _drawn(picture: Picture) -> str:
+    """Return a picture, or why there is none."""
+    return svg(picture) if engine_starts() else element("p", escape(NO_ENGINE))
+
+
+def _linked_map(block: LinkedMap) -> Iterator[str]:
+    """Yield a map: its pictures and its table for all rows, which the script of the page replaces."""
+    specs = {"map": selectable(block.picture)}
+    specs["map"]["layer"][0]["data"].pop("values")  # The script takes them from the data
+    pictures = {"map": block.picture}
+    if block.histogram is not None:
+        specs["histogram"] = replaceable(block.histogram)
+        pictures["histogram"] = block.histogram
+    yield '<div class="linked-map">'
+    yield '<p class="choice" hidden><label>Region: <select></select></label> or drag over the map</p>'
+    yield '<div class="row">'
+    yield from (element("figure", _drawn(picture), name) for name, picture in pictures.items())
+    yield '<div class="region" aria-live="polite">'
+    yield '<p class="region-name">All rows</p>'
+    yield from block_lines(block.table)
+    yield "</div>"
+    yield "</div>"
+    content = json.dumps({**block.data, "specs": specs}, allow_nan=False, separators=(",", ":"))
+    yield embed("map", content)
+    yield "</div>"
+
+
+HEADS = {
+    "x": "{x}",
+    "start": "{x} from",
+    "stop": "{x} to",
+    "x_start": "{x} from",
+    "x_stop": "{x} to",
+    "y_start": "{y} from",
+    "y_stop": "{y} to",
+    "y": "{y}",
+    "low": "low",
+    "high": "high",
+    "value": "value",
+}
+"""Heads of the columns about the coordinates of a mark, by their names."""
+OF_X = frozenset({"x", "start", "stop", "x_start", "x_stop"})
+MAX_CELLS = 50  # maximum cells of a map in a table
+LIMITS = frozenset({"low", "high"})
+
+
+def figure(picture: Picture) -> Figure:
+    """Return a picture with its numbers: a table for each mark with coordinates."""
+    return Figure(picture, tuple(_tables(picture)))
+
+
+def _tables(picture: Picture) -> Iterator[Table]:
+    for panel in picture.panels:
+        for mark in panel.marks:
+            if not isinstance(mark, Rule):
+                name = mark.label if isinstance(mark, Cells) else mark.name
+                yield _table(mark, panel, " · ".join(filter(None, (panel.title, name))))
+
+
+def _table(mark: Mark, panel: Panel, title: str) -> Table:
+    """Return the table of the coordinates of a mark, with the names of categories."""
+    x, y = panel.x.label or "x", panel.y.label or "y"
+    found = {name: values for name, values in _coordinates(mark).items() if len(values)}
+    if isinstance(mark, Cells) and len(mark.value) > MAX_CELLS:
+        title += f" · the {MAX_CELLS} largest of {len(mark.value)} values"
+        found = _largest(found, mark)
+    columns = tuple(Column(HEADS[name].format(x=x, y=y), "right") for name in HEADS if name in found)
+    texts = [_texts(found[name], _axis(name, mark, panel)) for name in HEADS if name in found]
+    return Table(columns, tuple(row_of(*row) for row in zip(*texts, strict=True)), title)
+
+
+def _largest(found: dict[str, Sequence[float]], mark: Cells) -> dict[str, Sequence[float]]:
+    """Return the coordinates of the cells with the largest values, or with those farthest from the middle."""
+    sizes = [value if mark.middle is None else abs(value - mark.middle) for value in mark.value]
+    known = [place for place, size in enumerate(sizes) if isfinite(size)]
+    chosen = sorted(known, key=lambda place: -sizes[place])[:MAX_CELLS]
+    return {name: [values[place] for place in chosen] for name, values in found.items()}
+
+
+def _coordinates(mark: Mark) -> dict[str, Sequence[float]]:
+    values = {field.name: getattr(mark, field.name) for field in fields(mark)}
+    return {name: value for name, value in values.items() if name in HEADS and not isinstance(value, float | None)}
+
+
+def _axis(name: str, mark: Mark, panel: Panel) -> Axis:
+    """Return the axis of a coordinate; limits of horizontal intervals are along the x-axis."""
+    along_x = name in OF_X or (name in LIMITS and getattr(mark, "horizontal", False))
+    return panel.x if along_x else panel.y
+
+
+def _texts(values: Sequence[float], axis: Axis) -> list[str]:
+    return [axis.names[int(value)] if axis.names else number(float(value)) for value in values]
