@@ -178,7 +178,7 @@ def _list(guides: dict[str, str]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from calcheck.render.console import render_text
+    from calcheck.render.terminal import render_text
 
     width = max(map(len, guides))
     parts: list[Table | Text] = []
@@ -202,7 +202,7 @@ def _show(text: str) -> None:
 
     from rich.markdown import Markdown
 
-    from calcheck.render.console import render_text
+    from calcheck.render.terminal import render_text
 
     pages = render_text(Markdown(name_guides(text), hyperlinks=False, code_theme="ansi_dark"))
     os.environ["LESS"] = f"{os.environ.get('LESS', '-FX')} -R"  # less shows colors, and ends at once if all fits

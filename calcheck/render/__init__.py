@@ -20,9 +20,9 @@ Kind = Literal["report", "rules", "diff"]
 class Format:
     """A format of reports."""
 
-    # Module in this package, whose function `render` returns the text. It is imported when the format is used.
-    module: str
-    data: bool = False  # Whether `render` takes the report itself; otherwise it takes the document that a builder made
+    # Function that returns the text, with its module in this package, which is imported when the format is used
+    function: str
+    data: bool = False  # Whether the function takes the report itself; otherwise it takes the document of a builder
     # What the format can show: a report, a report with rules, the changes between two reports
     kinds: tuple[Kind, ...] = ("report", "rules", "diff")
     separator: str | None = None  # Text between several reports in one output; None if the format holds only one report
@@ -30,20 +30,21 @@ class Format:
 
     def renderer(self) -> Callable[[Any], str]:
         """Return the function that renders a document, or a report if the format holds data."""
-        function: Callable[[Any], str] = import_module(f"calcheck.render.{self.module}").render
+        module, _, name = self.function.partition(".")
+        function: Callable[[Any], str] = getattr(import_module(f"calcheck.render.{module}"), name)
         return function
 
 
 FORMATS = {
-    "table": Format("terminal", separator="\n", suffixes=(".txt",)),
-    "json": Format("json", data=True, suffixes=(".json",)),
-    "jsonl": Format("jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
-    "csv": Format("csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
-    "markdown": Format("markdown", separator="\n", suffixes=(".md", ".markdown")),
-    "latex": Format("latex", separator="\n", suffixes=(".tex",)),
-    "html": Format("html", suffixes=(".html", ".htm")),
-    "junit": Format("junit", data=True, kinds=("rules",), suffixes=(".xml",)),
-    "github": Format("github", data=True, kinds=("rules",), suffixes=(".txt",)),
+    "table": Format("terminal.render", separator="\n", suffixes=(".txt",)),
+    "json": Format("data.render_json", data=True, suffixes=(".json",)),
+    "jsonl": Format("data.render_jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
+    "csv": Format("data.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
+    "markdown": Format("markdown.render", separator="\n", suffixes=(".md", ".markdown")),
+    "latex": Format("latex.render", separator="\n", suffixes=(".tex",)),
+    "html": Format("html.render", suffixes=(".html", ".htm")),
+    "junit": Format("data.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
+    "github": Format("markdown.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
 }
 """The formats, by their names in ``--format``. A suffix that two formats share selects the first of them."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.inference.p_values import rejects
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
+    ADJUSTED_LEGEND,
     Answer,
     Block,
     Cell,
@@ -18,9 +19,11 @@ from calcheck.render.document import (
     Legend,
     Paragraph,
     Table,
+    group_table,
+    note_blocks,
     row_of,
+    source,
 )
-from calcheck.render.parts import ADJUSTED_LEGEND, group_table, note_blocks, source
 
 if TYPE_CHECKING:
     from calcheck.report import Conclusion, Gate, Overall, Report, Result

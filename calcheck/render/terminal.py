@@ -1,7 +1,11 @@
-"""Documents for a terminal of at least 60 columns, by rich."""
+"""Documents as text, for a terminal of at least 60 columns or a pipe, by rich."""
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -10,7 +14,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from calcheck.core.text import strip_control
-from calcheck.render.console import page_width, render_text, safe_text
 from calcheck.render.document import (
     Answer,
     Block,
@@ -32,6 +35,7 @@ from calcheck.render.document import (
 
 if TYPE_CHECKING:
     import rich.table
+
 
 MARKS = {"best": "*", "second": "+"}
 STYLES = {
@@ -240,3 +244,48 @@ def _width(table: Table, column: Column, cells: Sequence[Cell]) -> int:
     if _wraps(table, column, cells):
         texts = [word for text in texts for word in text.split()]
     return min(MAX_CELL_WIDTH, max(map(len, texts), default=0))
+
+
+NARROW, WIDE = 60, 100
+
+
+def safe_text(text: str, style: str = "") -> Text:
+    """Return text without markup and control characters."""
+    from rich.text import Text
+
+    return Text(strip_control(text), style=style)
+
+
+def page_width() -> int:
+    """Return the width of lines, in characters: that of the terminal, from 60 to 100; 100 in a pipe."""
+    return min(WIDE, max(NARROW, shutil.get_terminal_size((WIDE, 24)).columns)) if _is_terminal() else WIDE
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def render_text(*parts: RenderableType) -> str:
+    """Return parts as text, with an empty line between them.
+
+    Colors are used on terminals unless ``NO_COLOR`` is set. Lines are at most as wide as the page.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    terminal = _is_terminal()
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=page_width(),
+        force_terminal=terminal,
+        no_color=not terminal or bool(os.environ.get("NO_COLOR")),
+        legacy_windows=False,
+        emoji=False,
+        highlight=False,
+    )
+    for number, part in enumerate(parts):
+        if number:
+            console.print()
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))  # file names are not wrapped
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

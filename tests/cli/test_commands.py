@@ -367,7 +367,7 @@ def test_an_interrupt_exits_with_130():
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import guide;"
-        "import calcheck.render.console as c; c.render_text = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
+        "import calcheck.render.terminal as c; c.render_text = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -378,7 +378,7 @@ def test_an_interrupt_exits_with_130():
 def test_terminals_get_color_unless_no_color_is_set(monkeypatch):
     from rich.text import Text
 
-    from calcheck.render.console import render_text
+    from calcheck.render.terminal import render_text
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from calcheck.cli.app import COMMANDS
 from calcheck.errors import DataError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
-from calcheck.render import csv as csv_format
+from calcheck.render.data import render_csv
 from calcheck.render.document import Paragraph
 from calcheck.render.markdown import escape
 from calcheck.render.pictures import report_picture
@@ -343,7 +343,7 @@ def test_csv_cells_are_never_spreadsheet_formulas():
     read = Input(files=(file,), n=1, dropped=0, predictive=None, columns={})
     skipped = Skipped(metric="zms", code="error", reason="-1")
     report = Report(calcheck="0", input=read, settings={}, results=(), skipped=(skipped,))
-    (line,) = csv.DictReader(io.StringIO(csv_format.render(report)))
+    (line,) = csv.DictReader(io.StringIO(render_csv(report)))
     assert line["file"] == "'=cmd()"
     assert line["notes"] == "'-1"
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, concat
-from calcheck.render.json import render
+from calcheck.render.data import render_json
 from tests import naive_joint as naive
 from tests.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
 from tests.shorthand import texts
@@ -108,4 +108,4 @@ def test_details_of_linear_time_can_be_written_as_json(name, options):
     for d in (1, 8):
         rows = sampled_rows(*sampled_case(3, n=300, d=d, draws=1))
         report = evaluate(InMemory(rows), [METRICS[name](**FAST, **options)], run=PLAIN)
-        assert json.loads(render(report))["results"][0]["value"] == report.results[0].value
+        assert json.loads(render_json(report))["results"][0]["value"] == report.results[0].value

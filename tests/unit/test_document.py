@@ -45,7 +45,7 @@ def page(monkeypatch):
 
     def set_width(width):
         monkeypatch.setattr("calcheck.render.terminal.page_width", lambda: width)
-        monkeypatch.setattr("calcheck.render.console.page_width", lambda: width)
+        monkeypatch.setattr("calcheck.render.terminal.page_width", lambda: width)
 
     return set_width
 

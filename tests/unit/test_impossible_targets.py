@@ -16,7 +16,7 @@ from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
-from calcheck.render.json import render
+from calcheck.render.data import render_json
 from calcheck.render.report_document import describe_overall, overview
 from calcheck.report import Overall
 from calcheck.statistics.scores import are_impossible
@@ -115,7 +115,7 @@ def test_rules_compare_an_infinite_value(rule, passed):
     report = evaluate(InMemory(rows_of(1)), [METRICS["nll"]()], run=Run(resamples=0, replicates=0))
     gate = evaluate_rule(parse(rule), report)
     assert (gate.passed, gate.message) == (passed, f"{rule.split()[0]} is inf")
-    assert json.loads(render(replace(report, gates=(gate,))))["results"][0]["value"] is None
+    assert json.loads(render_json(replace(report, gates=(gate,))))["results"][0]["value"] is None
 
 
 def test_an_infinite_value_remains_after_adjustment():
@@ -158,7 +158,7 @@ def test_an_impossible_target_is_infinite_evidence_from_its_time_on(impossible, 
     write_monitor_state(tmp_path / "state", monitored(rows, range(7), horizon=horizon))
     state = join_states([read_monitor_state(str(tmp_path / "state")), monitored(rows, range(7, 10), horizon=horizon)])
     report = monitor_report(state, level=0.05)
-    found = json.loads(render(report))["monitor"]
+    found = json.loads(render_json(report))["monitor"]
     assert found["verdict"] == ("fail" if impossible else "pass")
     assert report.conclusion.answer == ("no" if impossible else "yes")
     path = np.array(found["path_log_e_values"])

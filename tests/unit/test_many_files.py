@@ -26,7 +26,7 @@ from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import resolve
 from calcheck.io.source import FileSource
 from calcheck.predictions import InMemory
-from calcheck.render.json import render
+from calcheck.render.data import render_json
 from calcheck.storage.report_json import read_report
 from tests.files import columns, limited, table, vector_column, wide, write
 from tests.schemas import validate
@@ -339,7 +339,7 @@ def test_the_report_contains_the_number_and_hash_of_files(tmp_path):
 
 def test_reports_without_a_number_of_files_are_read(tmp_path):
     report = evaluate(read(write(tmp_path / "one.parquet", ROWS)), [METRICS["rmse"]()], run=Run(resamples=0))
-    stored = json.loads(render(report))
+    stored = json.loads(render_json(report))
     assert stored["input"]["files"][0].pop("files") == 1
     (tmp_path / "old.json").write_text(json.dumps(stored))
     validate(stored)

@@ -13,7 +13,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
-from calcheck.render.json import render
+from calcheck.render.data import render_json
 from calcheck.render.pictures import EXPECTED, PANELS, metric_picture, metric_pictures
 from calcheck.report import Curve, Report
 from calcheck.storage.report_json import from_json
@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_picture(name):
 def test_a_report_with_curves_is_the_report_without_them_otherwise():
     """Curves change no number, and reports without curves do not mention them."""
     with_curves, without = (
-        json.loads(render(report_of("ece", "gaussian", run=Run(curves=curves, replicates=39, resamples=200))))
+        json.loads(render_json(report_of("ece", "gaussian", run=Run(curves=curves, replicates=39, resamples=200))))
         for curves in (True, False)
     )
     assert [each["name"] for each in with_curves["results"][0].pop("curves")] == ["reliability"]
@@ -130,7 +130,7 @@ def test_every_metric_that_is_computed_has_its_picture(family):
 
 def test_stored_reports_keep_their_curves():
     report = report_of("cce", "gaussian")
-    stored = from_json(Report, json.loads(render(report)), "")
+    stored = from_json(Report, json.loads(render_json(report)), "")
     assert stored.results[0].curves == report.results[0].curves
     assert vega_lite(metric_picture(stored, stored.results[0])) == vega_lite(metric_picture(report, report.results[0]))
 

@@ -12,7 +12,7 @@ from calcheck.errors import FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.render.json import render, to_plain
+from calcheck.render.data import render_json, to_plain
 from calcheck.render.schema import SCHEMAS
 from calcheck.storage.report_json import read_report
 from tests.shorthand import texts
@@ -27,7 +27,7 @@ def report():
 
 @pytest.fixture
 def content(report):
-    return json.loads(render(report))
+    return json.loads(render_json(report))
 
 
 def save(tmp_path, content):
@@ -37,9 +37,9 @@ def save(tmp_path, content):
 
 
 def test_a_report_is_read_back_unchanged(tmp_path, report):
-    path = save(tmp_path, render(report))
+    path = save(tmp_path, render_json(report))
     read = read_report(path)
-    assert render(read) == render(report)
+    assert render_json(read) == render_json(report)
     assert read.input == report.input
     assert read.skipped == report.skipped
     assert [type(result) for result in read.results] == [type(result) for result in report.results]

@@ -7,8 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.cells import ABSENT, interval, number, p_value, short, skipped_notes, unit
-from calcheck.render.document import Block, Cell, Column, Document, Emphasis, Table, row_of
-from calcheck.render.parts import marks_in, note_blocks, source
+from calcheck.render.document import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Emphasis,
+    Table,
+    marks_in,
+    note_blocks,
+    row_of,
+    source,
+)
 
 if TYPE_CHECKING:
     from calcheck.models.difference import Change, Diff, Unmatched

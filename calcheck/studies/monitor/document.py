@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING
 
 from calcheck.core.text import exponential
 from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number
-from calcheck.render.document import Answer, Block, Cell, Column, Document, Legend, Paragraph, Table, row_of
-from calcheck.render.parts import note_blocks, source
+from calcheck.render.document import (
+    Answer,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Legend,
+    Paragraph,
+    Table,
+    note_blocks,
+    row_of,
+    source,
+)
 from calcheck.render.report_document import ANSWERS, FINDINGS, gates_table
 
 if TYPE_CHECKING:

@@ -22,10 +22,9 @@ from calcheck.region_maps.grid import (
     mean_square_limits,
 )
 from calcheck.render.cells import ABSENT, notes, number, reasons
-from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, row_of
-from calcheck.render.json import fields_of
+from calcheck.render.data import fields_of
+from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
 from calcheck.render.page import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section, figure
-from calcheck.render.parts import note_blocks, source
 from calcheck.render.pictures import deviations, histogram_picture, map_picture, metric_picture, predictions_picture
 from calcheck.render.report_document import answer, legend_lines, listed, overview
 

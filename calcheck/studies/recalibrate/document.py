@@ -6,8 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
-from calcheck.render.document import Block, Cell, Column, Details, Document, Legend, Table, row_of
-from calcheck.render.parts import marks_in, note_blocks, source
+from calcheck.render.document import (
+    Block,
+    Cell,
+    Column,
+    Details,
+    Document,
+    Legend,
+    Table,
+    marks_in,
+    note_blocks,
+    row_of,
+    source,
+)
 
 if TYPE_CHECKING:
     from calcheck.report import Report, Result

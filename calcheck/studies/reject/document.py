@@ -13,8 +13,7 @@ from calcheck.render.cells import (
     p_value,
     results_by,
 )
-from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
-from calcheck.render.parts import marks_in, note_blocks, source
+from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
 
 if TYPE_CHECKING:
     from calcheck.report import Report, Result

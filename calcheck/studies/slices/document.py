@@ -6,8 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
-from calcheck.render.document import Answer, Block, Cell, Column, Document, Emphasis, Legend, Table, row_of
-from calcheck.render.parts import ADJUSTED_LEGEND, adjusted, group_table, note_blocks, source
+from calcheck.render.document import (
+    ADJUSTED_LEGEND,
+    Answer,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Emphasis,
+    Legend,
+    Table,
+    adjusted,
+    group_table,
+    note_blocks,
+    row_of,
+    source,
+)
 from calcheck.render.report_document import ANSWERS, EXPECTED_LEGEND, FINDINGS
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
-from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
-from calcheck.render.parts import marks_in, note_blocks, source
+from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
 
 if TYPE_CHECKING:
     from calcheck.report import Report, Result

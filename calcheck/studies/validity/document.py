@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.render.cells import describe_input, interval, number, short
-from calcheck.render.document import Cell, Column, Document, Legend, Paragraph, Table, row_of
-from calcheck.render.parts import source
+from calcheck.render.document import Cell, Column, Document, Legend, Paragraph, Table, row_of, source
 
 if TYPE_CHECKING:
     from calcheck.report import Report, Result
