@@ -26,8 +26,8 @@ from calcheck.models.difference import Diff
 from calcheck.options import flag_of, options_of
 from calcheck.recalibration.recalibration_map import RecalibrationMap
 from calcheck.recalibration.steps import AnyStep
-from calcheck.render.schema import diff_schema, map_schema, report_schema
 from calcheck.report import Report, Result
+from calcheck.storage.schema import diff_schema, map_schema, report_schema
 from calcheck.storage.writers import WRITERS
 from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.studies.recalibrate.study import RecalibrationOptions

@@ -4,7 +4,7 @@ from functools import cache
 
 from jsonschema import Draft202012Validator
 
-from calcheck.render.schema import SCHEMAS
+from calcheck.storage.schema import SCHEMAS
 
 
 def validate(found, kind="report"):

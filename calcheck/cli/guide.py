@@ -74,7 +74,7 @@ def print_schema(
     ] = "report",
 ) -> None:
     """Print the JSON Schema of reports, of the output of calcheck diff, or of recalibration maps."""
-    from calcheck.render.schema import SCHEMAS
+    from calcheck.storage.schema import SCHEMAS
 
     if of not in SCHEMAS:
         msg = f"unknown schema {of!r}. Available schemas: {', '.join(SCHEMAS)}"

@@ -23,7 +23,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.options import option, options_of
 from calcheck.render import format_names
-from calcheck.render.schema import report_schema
+from calcheck.storage.schema import report_schema
 from tests.files import columns, write
 from tests.schemas import validate
 from tests.shorthand import texts

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.render import format_names
-from calcheck.render.schema import diff_schema
+from calcheck.storage.schema import diff_schema
 from tests.files import columns, write
 from tests.schemas import validate
 

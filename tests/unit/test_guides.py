@@ -8,7 +8,7 @@ from calcheck.cli.guide import GROUPS, first_sentence, group_of, read_guides
 from calcheck.io.names import QUANTILE_NAMES, SAMPLE
 from calcheck.io.tables import READERS
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.render.schema import SCHEMAS
+from calcheck.storage.schema import SCHEMAS
 from tests import reference
 
 README = reference.GUIDES.parents[1] / "README.md"

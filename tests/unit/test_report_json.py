@@ -13,8 +13,8 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.render.data import render_json, to_plain
-from calcheck.render.schema import SCHEMAS
 from calcheck.storage.report_json import read_report
+from calcheck.storage.schema import SCHEMAS
 from tests.shorthand import texts
 
 
