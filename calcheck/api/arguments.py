@@ -113,10 +113,10 @@ def parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], 
     """Return the metrics, the settings of the run and the keywords of reading."""
     columns = {name: value for name, value in options.items() if name not in RUN}
     levels = levels_of(columns.get("level"))
-    return [with_level(each, levels) for each in _selected(metrics)], make_run(options), columns
+    return [with_level(each, levels) for each in selected(metrics)], make_run(options), columns
 
 
-def _selected(metrics: Metrics | None) -> list[AnyMetric]:
+def selected(metrics: Metrics | None) -> list[AnyMetric]:
     """Return metrics by name or with options; the default metrics for None."""
     if metrics is None:
         return [metric(name) for name in DEFAULT_METRICS]

@@ -24,7 +24,6 @@ from calcheck.api.arguments import (
     make_run,
     named_metric,
     named_models,
-    new_rows,
     open_source,
     options_from,
     parsed,
@@ -37,6 +36,7 @@ from calcheck.api.arguments import (
     without_options,
 )
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
+from calcheck.api.requests import answer
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages, message_prefix
 from calcheck.io.source import FileSource
@@ -48,10 +48,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
 from calcheck.studies.compare.document import comparison_document
 from calcheck.studies.compare.picture import comparison_picture
-from calcheck.studies.reject import study as rejection
-from calcheck.studies.reject.document import rejection_document
-from calcheck.studies.reject.picture import rejection_picture
-from calcheck.studies.reject.study import CCE, ERROR_METRICS, columns_of
+from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.slices.document import slices_document
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups, file_columns, group_metrics
@@ -413,21 +410,18 @@ def reject(
     0  std      0 %   442  43.43
     1  std     50 %   221  44.83
     """
-    names = listed_criteria(criteria)
-    criterion = METRICS[CCE]() if cce is None else cce
-    if not isinstance(criterion, METRICS[CCE]):
+    if cce is not None and not isinstance(cce, METRICS[CCE]):
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
-    chosen, run, columns = parsed(metrics, options)
-    needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
-    source = open_source(data, columns, needed, also=() if new is not None else columns_of(names))
-    others = None if new is None else new_rows(new, source, columns_of(names))
-    given = {"step": step, "max_percent": max_percent, "coverage": coverage}
-    grid = options_from(rejection.RejectionGrid, given)
-    with source.error_names():
-        report = rejection.reject(source, chosen, by=names, cce=criterion, at=others, steps=grid, run=run)
-    return InteractiveReport.from_report(
-        require_results(report), build=rejection_document, draw=lambda report: [rejection_picture(report)]
+    return answer(
+        "reject",
+        {"file": data, "metrics": metrics, "cce": cce, "new": new},
+        options,
+        Options,
+        criteria=listed_criteria(criteria),
+        step=step,
+        max_percent=max_percent,
+        coverage=coverage,
     )
 
 

@@ -63,7 +63,7 @@ PANELS: dict[str, dict[str, str]] = {
         "slices": "slices",
         "monitor": "monitor",
         "recalibrate": "recalibrate",
-        "reject": "reject",
+        "reject": "study_commands",
         "sweep": "sweep",
         "validity": "study_commands",
         "diff": "compare",
@@ -79,7 +79,7 @@ PANELS: dict[str, dict[str, str]] = {
 }
 """The commands in the order of the help: by panel, the module of each."""
 
-OLD_NAMES = {"prune": "reject", "trend": "compare", "merge": "streaming", "convert": "inspect"}
+OLD_NAMES = {"prune": "study_commands", "trend": "compare", "merge": "streaming", "convert": "inspect"}
 """Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)

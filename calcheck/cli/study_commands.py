@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,10 @@ from calcheck.cli.common import (
     run_context,
     select_metrics,
 )
-from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of
+from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of, parse_given
+from calcheck.errors import OptionError
+from calcheck.metrics import METRICS
+from calcheck.options import flag_of, options_of
 from calcheck.studies import STUDIES
 
 if TYPE_CHECKING:
@@ -43,6 +46,11 @@ class CommandRequest:
         """Return the given options that a class declares."""
         return build(owner, self.given)
 
+    def metric(self, named: str) -> Metric[Any]:
+        """Return a metric with its given options."""
+        metric: Metric[Any] = self.given["settings"].metric(named, parse_given(METRICS[named], self.given))
+        return metric
+
     def metrics(self, default: Sequence[str] | None = None) -> list[Metric[Any]]:
         """Return the metrics of ``--metrics``, by default the named ones; or all, if none are named."""
         return select_metrics(self.given["metrics"] or default, self.given["settings"], self._reading.get(LEVEL))
@@ -53,6 +61,12 @@ class CommandRequest:
         """Return the source of a file, with the columns that metrics need and further ones."""
         return open_source(data, self._reading, metrics, narrow=narrow, also=also)
 
+    def open_like(self, data: str, source: FileSource, also: tuple[str, ...]) -> FileSource:
+        """Return the source of another file, which has the columns of the first source."""
+        from calcheck.io.source import read_evaluation_points
+
+        return read_evaluation_points(data, source, also=also)
+
     @contextmanager
     def run(self, *sources: FileSource | None) -> Iterator[Run]:
         """Yield the settings of the run; raise before it if an output cannot be written."""
@@ -60,9 +74,14 @@ class CommandRequest:
         with run_context(self.given, sources[0] if sources else None) as run:
             yield run
 
-    def require_results(self, report: Report, *sources: FileSource) -> Report:
-        """Return a report; raise if a metric was skipped that was given, or all were."""
-        if self.given["metrics"] or not report.results:
+    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str) -> None:
+        """Raise if an option was given that a class declares, and that does not apply to what is computed."""
+        declared = (each for owner in owners for option in options_of(owner) for each in (option, option.off) if each)
+        refuse((option.field for option in declared), self.given, what, remedy)
+
+    def require_results(self, report: Report, *sources: FileSource, every: bool = False) -> Report:
+        """Return a report; raise if a metric was skipped that was given, or any of ``every``; or all were."""
+        if self.given["metrics"] or every or not report.results:
             require_nothing_skipped(report, *sources)
         return report
 
@@ -83,11 +102,27 @@ def study_command(study: Study) -> Command:
 
 def run_study(study: Study, given: dict[str, Any]) -> None:
     """Compute the report of a study, draw its picture if one is asked for, and write the report."""
-    for option, name in study.variants.items():
-        if given.get(option) not in (None, False):
-            study = STUDIES[name]
+    for option, variant in study.variants.items():
+        if is_given(given, option):
+            study, known = STUDIES[variant.study], study
+            names = {parameter.name for parameter in parameters_of(study.groups)}
+            further = (each.name for each in parameters_of(known.groups) if each.name not in names | {option})
+            refuse(further, given, variant.what, "remove one of them")
     request = CommandRequest(study, given)
     report = study.function(study.run)(request)
     if plot := given.get("plot"):
         draw(study.picture_of(report), plot)
     deliver(report, request.output, study.document_of)
+
+
+def is_given(given: dict[str, Any], name: str) -> bool:
+    """Return whether an option was given."""
+    return given.get(name) not in (None, False, ())
+
+
+def refuse(names: Iterable[str], given: dict[str, Any], what: str, remedy: str) -> None:
+    """Raise if an option was given that does not apply to what the command does."""
+    for name in names:
+        if is_given(given, name):
+            msg = f"{flag_of(name)} does not apply to {what}: {remedy}"
+            raise OptionError(msg)

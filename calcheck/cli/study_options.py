@@ -84,15 +84,6 @@ class ComparisonOptions:
 
 
 @dataclass(frozen=True)
-class PruneOptions:
-    """Options for the removal of rows with large uncertainties."""
-
-    metrics: tuple[str, ...] | None = option(None, "Metrics to compute. Default: zms,rce.", metavar="NAMES")
-    max_percent: float | None = option(None, "Maximum percentage of the rows to remove. Default: 10.")
-    step: float | None = option(None, "Step size from 0 to --max-percent, in percent of the rows. Default: 1.")
-
-
-@dataclass(frozen=True)
 class TrendOptions:
     """Options for a series of files."""
 
@@ -101,44 +92,6 @@ class TrendOptions:
     )
     positions: tuple[float, ...] | None = option(None, f"{POSITIONS} Default: 0,1,2,….")
     discretise: bool = option(default=False, text=DISCRETISE)
-
-
-@dataclass(frozen=True)
-class RejectOptions:
-    """Options for the rejection of predictions."""
-
-    criteria: tuple[str, ...] | None = option(
-        None,
-        "Criteria: predictions with the largest values are rejected first. cce, std, random, or numeric columns. "
-        "Default: std, random, and cce if there are inputs.",
-        metavar="NAMES",
-    )
-    metrics: tuple[str, ...] | None = option(
-        None,
-        "Error metrics, which must be means over rows unless --refit. Default: mae, rmse, and nll if it applies; zms"
-        " and rce with --refit.",
-        metavar="NAMES",
-    )
-    refit: bool = option(
-        default=False,
-        text="Compute any metrics, such as ence, on the remaining rows alone, as the rows with the largest predicted"
-        " standard deviations are rejected.",
-    )
-    step: float | None = option(
-        None, "Step size of the rejected fraction, in percent of the rows. Default: 10, or 1 with --refit."
-    )
-    max_percent: float | None = option(
-        None, "Maximum percentage of the rows to reject. Default: 90, or 10 with --refit."
-    )
-    coverage: float | None = option(
-        None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
-    )
-
-    def __post_init__(self) -> None:
-        for name in ("criteria", "coverage"):
-            if self.refit and getattr(self, name) is not None:
-                msg = f"{flag_of(name)} does not apply to metrics of the remaining rows (--refit): remove one of them"
-                raise OptionError(msg)
 
 
 @dataclass(frozen=True)

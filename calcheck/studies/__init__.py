@@ -29,7 +29,9 @@ class Registry(Mapping[str, "Study"]):
 
 STUDIES = Registry(
     {
+        "reject": "reject",
         "validity": "validity",
+        "prune": "reject",
     }
 )
 """The folder of each study, in the order of the help."""

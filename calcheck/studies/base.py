@@ -80,11 +80,25 @@ class Request(Protocol):
     ) -> Source:
         """Return the source of data, with the columns that metrics need and further ones."""
 
+    def open_like(self, data: Any, source: Source, also: tuple[str, ...]) -> Source:
+        """Return the source of other data, which are in the columns of the first source."""
+
     def run(self, *sources: Source | None) -> AbstractContextManager[Run]:
         """Return the context of the computation; raise before it if an output cannot be written."""
 
-    def require_results(self, report: Report, *sources: Source) -> Report:
-        """Return a report; raise if it has no results, or a metric was skipped that was given."""
+    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str) -> None:
+        """Raise if an option was given that a class declares, and that does not apply to what is computed."""
+
+    def require_results(self, report: Report, *sources: Source, every: bool = False) -> Report:
+        """Return a report; raise if it has no results, or a metric was skipped that was given, or any of ``every``."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another study, in place of the one that was asked for."""
+
+    study: str
+    what: str  # What it computes, for messages about options that it does not have
 
 
 @dataclass(frozen=True)
@@ -99,8 +113,8 @@ class Study:
     document: str = ""  # Function that returns the document of a report; by default a table of results
     picture: str = ""  # Function that returns the picture of a report
     arguments: tuple[Argument, ...] = ()
-    # Options with which the study is another one: ``{"positions": "trend"}``
-    variants: Mapping[str, str] = field(default_factory=dict)
+    # By option: the study that takes place if it is given
+    variants: Mapping[str, Variant] = field(default_factory=dict)
 
     def function(self, path: str) -> Callable[..., Any]:
         """Return a function of the study's folder, which is imported."""

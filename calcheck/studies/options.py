@@ -374,18 +374,6 @@ class MetricSelectionOptions:
 
 
 @dataclass(frozen=True)
-class OtherInputsOptions:
-    """Options for rejecting the predictions of a second file."""
-
-    new: str | None = option(
-        None,
-        "Reject the predictions of this second file, which needs targets too. cce is then fitted on FILE and evaluated "
-        "at the inputs of the second file. Format: FILE[:COLUMN], where COLUMN holds embeddings.",
-        metavar="FILE",
-    )
-
-
-@dataclass(frozen=True)
 class GridOptions:
     """Options for the evaluation points of two samples."""
 

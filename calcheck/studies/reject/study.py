@@ -13,7 +13,7 @@ from calcheck.core.validation import require_finite
 from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import NullOptions, RandomStream, RowDependence, Run, SignificanceOptions
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, check_replicates, statistic_of
 from calcheck.inference.curves import curve_limits
 from calcheck.inference.intervals import FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, SINGLE_ROW, few_rows, percentile
@@ -26,10 +26,12 @@ from calcheck.predictions import InMemory, Source
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.moments import uncertainties
+from calcheck.studies.reject.options import PruneOptions, RejectOptions
 from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
+    from calcheck.studies.base import Request
     from calcheck.typing import AnyArray
 
 
@@ -238,6 +240,36 @@ class RejectionGrid:
     def percentages(self) -> Values:
         """Return the rejected percentages, starting with 0, (s,)."""
         return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent)
+
+
+def run(request: Request) -> Report:
+    """Return the report of a rejection by the criteria that were asked for."""
+    request.refuse(
+        (NullOptions, SignificanceOptions, RowDependence), "means over the remaining rows", "remove it, or pass --refit"
+    )
+    options, new = request.options(RejectOptions), request.data("new")
+    by, steps = options.criteria, RejectionGrid(**_grid(options), coverage=options.coverage)
+    metrics, cce = request.metrics(ERROR_METRICS), request.metric(request.data("cce") or CCE)
+    needed = [*metrics, *([cce] if by is None or CCE in by else [])]
+    source = request.open(request.data("file"), needed, also=() if new is not None else columns_of(by))
+    at = None if new is None else request.open_like(new, source, columns_of(by))
+    with request.run(source, at) as run:
+        report = reject(source, metrics, by=by, cce=cce, at=at, steps=steps, run=run)
+    return request.require_results(report, at or source)
+
+
+def run_prune(request: Request) -> Report:
+    """Return the report of metrics of the remaining rows."""
+    metrics = request.metrics(METRICS_OF_ALL)
+    source = request.open(request.data("file"), metrics)
+    with request.run(source) as run:
+        report = prune(source, metrics, run=run, **_grid(request.options(PruneOptions)))
+    return request.require_results(report, source, every=True)
+
+
+def _grid(options: RejectOptions | PruneOptions) -> dict[str, float]:
+    """Return the step size and the maximum that were given."""
+    return {name: value for name in ("step", "max_percent") if (value := getattr(options, name)) is not None}
 
 
 def reject(
