@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.core.lazy_attributes import lazy_attributes
-from calcheck.core.version import __version__
+from calcheck.core import __version__, lazy_attributes
 
 if TYPE_CHECKING:
     from calcheck.api.arguments import metric

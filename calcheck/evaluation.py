@@ -46,9 +46,8 @@ from calcheck.inference.verdicts import (
 )
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
-from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result, Skipped
-from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
@@ -77,7 +76,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     referred: Referred | None = None,
 ) -> Report:
     """Return a report of metrics on predictions."""
-    from calcheck.core.version import __version__
+    from calcheck.core import __version__
 
     run = run or Run()
     run = replace(run, keep_rows=bool(sink or worst or best))

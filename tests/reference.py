@@ -24,7 +24,7 @@ from calcheck.io.rows import MODELS
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.models.difference import Diff
 from calcheck.options import flag_of, options_of
-from calcheck.recalibration.recalibration_map import RecalibrationMap
+from calcheck.recalibration.methods import RecalibrationMap
 from calcheck.recalibration.steps import AnyStep
 from calcheck.report import Report, Result
 from calcheck.storage.schema import diff_schema, map_schema, report_schema

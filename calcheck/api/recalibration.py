@@ -32,7 +32,7 @@ from calcheck.studies.recalibrate.study import RecalibrationOptions, judges
 if TYPE_CHECKING:
     import pandas as pd
 
-    from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.recalibration.methods import RecalibrationMap
     from calcheck.report import Report
 
 

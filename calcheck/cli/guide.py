@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcheck.cli.typer_bridge import make_command
-from calcheck.core.version import __version__
+from calcheck.core import __version__
 from calcheck.errors import OptionError, with_suggestion
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 

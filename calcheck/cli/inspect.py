@@ -163,7 +163,7 @@ def _draw(path: str, source: FileSource, by: str) -> None:
     """Draw intervals of rows with their targets."""
     from calcheck.metrics.coverage import Coverage
     from calcheck.render.pictures import predictions_picture
-    from calcheck.statistics.row_intervals import row_intervals
+    from calcheck.statistics.curves import row_intervals
 
     rows = source.predictions()
     if rows.predictive is None and (problems := source.missing()):

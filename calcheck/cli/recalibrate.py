@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.io.roles import Contents
     from calcheck.io.source import FileSource
     from calcheck.predictions import Predictions
-    from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.recalibration.methods import RecalibrationMap
     from calcheck.report import Report
 
 

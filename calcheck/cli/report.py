@@ -121,7 +121,7 @@ def _recalibrated(model: ModelReport, validation: str, source: FileSource, given
 def _rows(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> Predictions:
     """Return the rows that the metrics used."""
     from calcheck.evaluation import subsample_rows
-    from calcheck.statistics.repeated_targets import group_by_input
+    from calcheck.predictions import group_by_input
 
     rows = group_by_input(source, map(type, metrics)).predictions()
     size = build(RowOptions, given).subsample

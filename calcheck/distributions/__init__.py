@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from calcheck.core.lazy_attributes import lazy_attributes
+from calcheck.core import lazy_attributes
 
 if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.core.lazy_inputs import Inputs, LazyInputs, blocks, load, take
+from calcheck.core.memory import Inputs, LazyInputs, blocks, load, take
 from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.execution.run import RandomStream, Run
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from calcheck.core.memory import cached
 from calcheck.errors import DataError
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates
 from calcheck.inference.intervals import (
@@ -32,7 +33,6 @@ from calcheck.inference.intervals import (
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import zeta
-from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
 from calcheck.typing import Indices, Values
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from calcheck.core.memory import cached
 from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive
@@ -34,7 +35,6 @@ from calcheck.inference.metric_protocol import (
 from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.statistics.bins import Bins
-from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Means, MeanTerm
 
 if TYPE_CHECKING:

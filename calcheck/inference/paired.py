@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import same_inputs
+from calcheck.core.memory import same_inputs
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import RandomStream, Run

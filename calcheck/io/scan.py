@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.lazy_inputs import Inputs, LazyInputs
+from calcheck.core.memory import Inputs, LazyInputs
 from calcheck.distributions.intervals import Crossing
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError

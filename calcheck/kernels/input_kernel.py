@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import Inputs, LazyInputs
+from calcheck.core.memory import Inputs, LazyInputs
 from calcheck.core.validation import require
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.bottom_k import sample_inputs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import Inputs, blocks
+from calcheck.core.memory import Inputs, blocks
 from calcheck.execution.backend import is_cpu, namespace
 
 if TYPE_CHECKING:

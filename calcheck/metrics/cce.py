@@ -123,7 +123,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
 
     def outcomes(self, source: Source) -> Source:
         """Return, for prediction intervals, whether targets are inside as targets, with the probability of that."""
-        from calcheck.statistics.tails import coverage_outcomes
+        from calcheck.statistics.pit import coverage_outcomes
 
         return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 

@@ -79,7 +79,7 @@ class Coverage(LevelOption, MeanMetric):
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import interval_mass
-        from calcheck.statistics.tails import MAX_OPEN, inside, shares_at_limits
+        from calcheck.statistics.pit import MAX_OPEN, inside, shares_at_limits
 
         level = self.level_of(rows.predictive)
         found = inside(rows, level)
@@ -101,7 +101,7 @@ class Coverage(LevelOption, MeanMetric):
     def null_statistic(self, means: Means) -> Values:
         import numpy as np
 
-        from calcheck.statistics.tails import nearest_share
+        from calcheck.statistics.pit import nearest_share
 
         return nearest_share(means, np.asarray(self.level_of(None)))
 
@@ -110,14 +110,14 @@ class Coverage(LevelOption, MeanMetric):
         return self.level_of(None) if "strictly_inside" in rows.details else None
 
     def details(self, means: Means) -> Mapping[str, Any]:
-        from calcheck.statistics.tails import shares_at_limits
+        from calcheck.statistics.pit import shares_at_limits
 
         return shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
         from calcheck.statistics.moments import interval_mass
-        from calcheck.statistics.tails import inside, shares_at_limits
+        from calcheck.statistics.pit import inside, shares_at_limits
 
         found = {other: inside(rows, other) for other in _other_levels(rows.distributions(), level)}
         return [
@@ -144,7 +144,7 @@ class Coverage(LevelOption, MeanMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the coverage by level: at the levels of the file, if it states intervals or quantiles only."""
         from calcheck.statistics.curves import curve_of
-        from calcheck.statistics.tails import coverage_by_level
+        from calcheck.statistics.pit import coverage_by_level
 
         rows = shown.source.predictions()
         levels, shares = coverage_by_level(rows, stated_levels(rows.predictive))
@@ -153,7 +153,7 @@ class Coverage(LevelOption, MeanMetric):
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the null statistic, without the details, which replicates do not need."""
         from calcheck.statistics.groups import Means
-        from calcheck.statistics.tails import inside
+        from calcheck.statistics.pit import inside
 
         rows = source.predictions()
         found = inside(rows, self.level_of(rows.predictive))
@@ -289,7 +289,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         """Return the terms to be averaged by bin: rows, targets (strictly) inside, and the expected share."""
         from calcheck.statistics.groups import MeanTerm
         from calcheck.statistics.moments import interval_mass
-        from calcheck.statistics.tails import inside
+        from calcheck.statistics.pit import inside
 
         level = self.level_of(rows.predictive)
         return {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
-    from calcheck.statistics.tails import Exceedances
+    from calcheck.statistics.pit import Exceedances
     from calcheck.typing import Values
 
 FEWEST = 30  # Minimum number of exceedances without a warning
@@ -88,7 +88,7 @@ class Tail(UnfittedMetric):
 
     def _exceedances(self, rows: Predictions, level: float) -> tuple[float, Exceedances]:
         """Return the threshold of a level, and the exceedances."""
-        from calcheck.statistics.tails import exceedances, mixture_quantile
+        from calcheck.statistics.pit import exceedances, mixture_quantile
 
         upper = self.side == "upper"
         threshold = mixture_quantile(rows.distributions(), level if upper else 1 - level)

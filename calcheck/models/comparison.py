@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import same_inputs
+from calcheck.core.memory import same_inputs
 from calcheck.dependence.columns import find_clusters
 from calcheck.errors import SHOWN, DataError, Message, OptionError, message_prefix
 from calcheck.evaluation import evaluate
@@ -22,9 +22,8 @@ from calcheck.io.roles import ParametersRole, ResidualRole
 from calcheck.io.source import FileSource
 from calcheck.metrics._weights import require_same_weights
 from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric
-from calcheck.predictions import DerivedSource, Predictions, Source
+from calcheck.predictions import DerivedSource, Predictions, Source, group_by_input
 from calcheck.report import Inference, Input, Orientation, Report, Result, Skipped, loss
-from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters

@@ -110,7 +110,7 @@ def diff(old: Report, new: Report) -> Diff:
 
     Results are matched by metric, options and subset.
     """
-    from calcheck.core.version import __version__
+    from calcheck.core import __version__
 
     before, after = _keyed(old.results), _keyed(new.results)
     return Diff(

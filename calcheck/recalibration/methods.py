@@ -1,34 +1,311 @@
-"""The methods of recalibration by name, alone and composed."""
+"""Methods of recalibration: the fits of their steps, methods by name, and fitted maps that are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
-from calcheck.errors import OptionError, with_suggestion
+from calcheck.errors import DataError, NumericalError, OptionError, with_suggestion
 from calcheck.predictions import Predictions
-from calcheck.recalibration.features import STD
-from calcheck.recalibration.fits import (
-    FitOptions,
-    fit_beta,
-    fit_bias,
-    fit_bin_scaling,
-    fit_conformal,
-    fit_isotonic_variance,
-    fit_local,
-    fit_pit,
-    fit_scale,
-    fit_shift_scale,
+from calcheck.recalibration.features import (
+    STD,
+    Feature,
+    fit_features,
+    perfect_mean_square,
+    require_single_target,
+    z_scores,
 )
-from calcheck.recalibration.steps import AnyStep
+from calcheck.recalibration.steps import (
+    INNER_FOLDS,
+    RIDGES,
+    AnyStep,
+    Beta,
+    Bias,
+    BinScaling,
+    Conformal,
+    IsotonicVariance,
+    Local,
+    Pit,
+    Scale,
+    ShiftScale,
+    assign_folds,
+    beta_logit,
+    choose_ridge,
+    conformal_unit,
+    design_matrix,
+    gamma_loss,
+    gamma_regression,
+    ridge_regression,
+    squared_loss,
+)
+from calcheck.statistics.bins import edge_bins
+from calcheck.statistics.pit import levels_of, pit
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
+    from calcheck.typing import Mask, Values
+
+MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
+MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities
+SMALLEST, LARGEST = 2.0**-1000, 1 - 2.0**-53  # Range of PIT values, which are 0 or 1 by rounding only
+MOST_FAR = 0.1  # Maximum share of targets so far out that their probability is 0 or 1, which ends the known quantiles
+FEW_FAR = 3  # Number of such targets that are always allowed
+FLOOR = 1e-300  # Smallest mass of a target
+ROUNDING = 1e-9  # Tolerance for rounding of a rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """Options of the fits."""
+
+    by: tuple[str, ...] = ("std",)  # Columns, or "std" for the predicted deviation, on which `bias` and `local` depend
+    bins: int = 20  # Number of bins of `bvs`
+    levels: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)  # Levels of the intervals that `conformal` makes of distributions
+    relative: bool = False  # Whether conformal scores of quantiles and intervals are relative to their widths
+    seed: int = 0  # Seed of the folds that choose a ridge penalty
+
+
+def fit_scale(rows: Predictions, _: FitOptions) -> Scale:
+    """Return the scaling with s^2 = mean z^2, relative to that of a perfect model [Levi et al., Eq. 12-13]."""
+    square = float(np.mean(z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())))
+    _require_spread_of_errors(square)
+    return Scale(factor=math.sqrt(square))
+
+
+def fit_shift_scale(rows: Predictions, _: FitOptions) -> ShiftScale:
+    """Return the shift and the scaling that maximize the likelihood.
+
+    For normal distributions, mixtures and draws these are the mean and the standard deviation of z.
+    """
+    z = z_scores(rows)
+    predictive = rows.distributions()
+    variance = float(np.var(z))
+    _require_spread_of_errors(variance)
+    if isinstance(predictive, LocationScale) and not isinstance(predictive, Gaussian):
+        return _most_likely(predictive, z)
+    factor = math.sqrt(variance / float(np.mean(perfect_mean_square(predictive))))
+    return ShiftScale(shift=float(np.mean(z)), factor=factor)
+
+
+def _most_likely(predictive: LocationScale, z: Values) -> ShiftScale:
+    """Return the shift and the scaling of a location-scale family that maximize the likelihood."""
+    from scipy.optimize import minimize
+
+    def loss(parameters: Values) -> float:
+        shift, log_factor = parameters
+        densities = predictive.standard_log_density((z - shift) * np.exp(-log_factor))
+        return float(log_factor - densities.mean())
+
+    middle = float(np.median(z))
+    start = [middle, math.log(max(float(np.median(np.abs(z - middle))), 1e-12))]
+    best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 2000})
+    return ShiftScale(shift=float(best.x[0]), factor=math.exp(best.x[1]))
+
+
+def fit_local(rows: Predictions, options: FitOptions) -> Local:
+    """Return the log-linear regression of squared z-scores on features: the most likely for normal errors."""
+    features = fit_features(rows, options.by)
+    design = design_matrix(features, rows)
+    squares = z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())
+    _require_spread_of_errors(float(squares.mean()))
+    ridge = _ridge(rows, features, design, squares, options, log=True)
+    coefficients = gamma_regression(design, squares, ridge)
+    return Local(features=features, coefficients=tuple(map(float, coefficients)), ridge=ridge)
+
+
+def fit_bias(rows: Predictions, options: FitOptions) -> Bias:
+    """Return the ridge regression of z-scores on features."""
+    features = fit_features(rows, options.by)
+    design, z = design_matrix(features, rows), z_scores(rows)
+    ridge = _ridge(rows, features, design, z, options, log=False)
+    return Bias(features=features, coefficients=tuple(map(float, ridge_regression(design, z, ridge))), ridge=ridge)
+
+
+def _ridge(
+    rows: Predictions, features: tuple[Feature, ...], design: Values, targets: Values, options: FitOptions, *, log: bool
+) -> float:
+    """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation of some rows."""
+    if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * INNER_FOLDS:
+        return RIDGES[0]
+    parts = math.ceil(len(rows) / MOST_ROWS)
+    folds = assign_folds(rows, parts * INNER_FOLDS, seed=options.seed + 1)
+    some = folds < INNER_FOLDS
+    fit, loss = (gamma_regression, gamma_loss) if log else (ridge_regression, squared_loss)
+    return choose_ridge(design[some], targets[some], folds[some], fit, loss)
+
+
+def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> IsotonicVariance:
+    """Return the isotonic regression of squared errors on predicted variances (Busk et al. 2022).
+
+    A fitted variance of 0 becomes the smallest positive one.
+    """
+    from scipy.optimize import isotonic_regression
+
+    predictive, y = rows.distributions(), rows.targets()
+    require_single_target(predictive, y)
+    variance = predictive.std() ** 2
+    squares = (y.reshape(len(y)) - predictive.mean()) ** 2
+    different, place, counts = np.unique(variance, return_inverse=True, return_counts=True)
+    means = np.bincount(place, weights=squares) / counts
+    fitted = isotonic_regression(means, weights=counts).x
+    if not (fitted > 0).any():
+        _require_spread_of_errors(0.0)
+    fitted = np.maximum(fitted, fitted[fitted > 0].min())
+    inner = np.zeros(len(fitted), np.bool_)  # points within a constant piece change no interpolated value
+    inner[1:-1] = (fitted[1:-1] == fitted[:-2]) & (fitted[1:-1] == fitted[2:])
+    return IsotonicVariance(predicted=tuple(map(float, different[~inner])), fitted=tuple(map(float, fitted[~inner])))
+
+
+def fit_bin_scaling(rows: Predictions, options: FitOptions) -> BinScaling:
+    """Return the factors of bins of the deviations with equal numbers of rows (bin-wise variance scaling).
+
+    Rows with equal deviations are in the same bin.
+    """
+    spread = rows.distributions().spread()
+    squares = z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())
+    inner = np.arange(1, options.bins) / options.bins
+    edges = np.unique(np.quantile(spread, inner, method="higher"))
+    edges = edges[edges > spread.min()]
+    means = edge_bins(spread, np.concatenate([[-np.inf], edges, [np.inf]])).means(squares)
+    _require_spread_of_errors(float(means.min()))
+    return BinScaling(edges=tuple(map(float, edges)), factors=tuple(map(float, np.sqrt(means))))
+
+
+def fit_pit(rows: Predictions, _: FitOptions) -> Pit:
+    """Return the map of probabilities through the sorted PIT values u_(i) at i / (n + 1) (Kuleshov et al. 2018).
+
+    Where distributions jump at their targets, the PIT is uniform in between (Czado, Gneiting, Held 2009), and a further
+    row with a uniform PIT takes the place of the 1 in n + 1.
+    """
+    left, right = _pit_limits(rows)
+    n = len(right)
+    if np.array_equal(left, right):
+        from calcheck.distributions.recalibrated import Recalibrator
+
+        ordered = np.sort(np.clip(right, SMALLEST, LARGEST))
+        found = Recalibrator.from_knots(ordered, levels_of(n), most=MOST_KNOTS)
+        return Pit(probability=tuple(map(float, found.probability)), level=tuple(map(float, found.level)))
+    grid = np.linspace(0, 1, MOST_KNOTS + 2)
+    below = np.array([_share_below(left, right, level) for level in grid[1:-1]])
+    level = np.concatenate([[0.0], (n * below + grid[1:-1]) / (n + 1), [1.0]])
+    return Pit(probability=tuple(map(float, grid)), level=tuple(map(float, level)))
+
+
+def _share_below(left: Values, right: Values, level: float) -> float:
+    """Return the share of PIT values up to a level, each uniform between its limits."""
+    jump = right - left
+    share = np.divide(level - left, jump, out=(right <= level).astype(np.float64), where=jump > 0)
+    return float(np.clip(share, 0, 1).mean())
+
+
+def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
+    """Return the limits of the PIT of each row, (n,) each."""
+    predictive = rows.distributions()
+    require_single_target(predictive, rows.targets())
+    require_known_shape(predictive)
+    left, right = pit(rows)
+    far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
+    if far > max(MOST_FAR * len(rows), FEW_FAR):
+        msg = (
+            f"{far:,} of {len(rows):,} targets are so far out that their predicted probabilities are 0 or 1. Scale the"
+            " uncertainties first, as in local+pit"
+        )
+        raise DataError(msg)
+    return left, right
+
+
+def fit_beta(rows: Predictions, _: FitOptions) -> Beta:
+    """Return the beta map with the largest likelihood of the PIT values."""
+    from scipy.optimize import minimize
+    from scipy.special import expit, logit
+
+    left, right = (np.clip(side, SMALLEST, LARGEST) for side in _pit_limits(rows))
+    at = logit(right)
+    jump = right - left
+    wide = jump > 0
+
+    def loss(parameters: Values) -> float:
+        a, b, c = np.exp(parameters[0]), np.exp(parameters[1]), parameters[2]
+        level = beta_logit(at, a, b, c)
+        slope = np.log(a * np.exp(-np.log(right)) + b * np.exp(-np.log1p(-right)))
+        density = slope - np.logaddexp(0, -level) - np.logaddexp(0, level)
+        if wide.any():
+            mass = expit(level[wide]) - expit(beta_logit(logit(left[wide]), a, b, c))
+            density[wide] = np.log(np.maximum(mass, FLOOR) / jump[wide])
+        return float(-density.mean())
+
+    best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-8})
+    a, b, c = math.exp(best.x[0]), math.exp(best.x[1]), float(best.x[2])
+    if not all(map(math.isfinite, (a, b, c))):
+        msg = "the beta map does not converge on these PIT values"
+        raise NumericalError(msg)
+    return Beta(a=a, b=b, c=c)
+
+
+def fit_conformal(rows: Predictions, options: FitOptions) -> Conformal:
+    """Return conformal scores: of each quantile, of intervals (CQR), or of errors relative to deviations.
+
+    The score of a level p is the ceil(p (n + 1))-th smallest of the n scores of the rows.
+
+    Source: Romano, Patterson, Candes (2019), "Conformalized quantile regression".
+    """
+    predictive, y = rows.distributions().load(), rows.targets()
+    require_single_target(predictive, y)
+    y = y.reshape(len(y), 1)
+    form: Literal["quantiles", "intervals", "distributions"]
+    if isinstance(predictive, (Quantiles, Intervals)):
+        unit = conformal_unit(predictive, relative=options.relative)
+        if options.relative and not (unit > 0).all():
+            msg = "some intervals have the width 0, so scores cannot be relative to it"
+            raise DataError(msg)
+        if isinstance(predictive, Quantiles):
+            scores, form = (y - predictive.values) / unit, "quantiles"
+        else:
+            scores, form = np.maximum(predictive.lower - y, y - predictive.upper) / unit, "intervals"
+        levels = tuple(map(float, predictive.levels))
+    else:
+        scores, levels, form = (
+            np.abs(z_scores(rows))[:, None].repeat(len(options.levels), axis=1),
+            options.levels,
+            "distributions",
+        )
+    chosen = [_conformal_score(scores[:, place], level) for place, level in enumerate(levels)]
+    return Conformal(levels=levels, scores=tuple(chosen), relative=options.relative, form=form)
+
+
+def _conformal_score(scores: Values, level: float) -> float:
+    """Return the score that a new row exceeds with a probability of at most 1 - level."""
+    n = len(scores)
+    rank = max(1, math.ceil(level * (n + 1) - ROUNDING))
+    if rank > n:
+        needed = math.ceil(level / (1 - level) - ROUNDING)
+        msg = f"{n:,} rows are too few for the level {level:g}, whose limit would be infinite: it needs {needed:,}"
+        raise DataError(msg)
+    return float(np.partition(scores, rank - 1)[rank - 1])
+
+
+def require_known_shape(predictive: Predictive) -> None:
+    """Raise if the shape of the distributions is assumed, so that probabilities mean nothing."""
+    if not predictive.shape_is_known:
+        msg = "the file states errors and deviations, but no shape: name it with --error-dist"
+        raise DataError(msg)
+
+
+def _require_spread_of_errors(square: float) -> None:
+    """Raise unless a mean squared z-score is positive and finite."""
+    if not 0 < square < math.inf:
+        msg = "the errors are all equal, or infinite, so they do not show how large uncertainties should be"
+        raise DataError(msg)
+
 
 Fit = Callable[[Predictions, FitOptions], AnyStep]
 Stage = Literal["bias", "scale", "probability", "conformal"]
@@ -133,3 +410,157 @@ def apply_steps(steps: tuple[AnyStep, ...], rows: Predictions) -> Predictions:
     for step in steps:
         rows = step.apply(rows)
     return rows
+
+
+VERSION: Literal[1] = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedFile:
+    """A file to which a correction was fitted.
+
+    Parameters
+    ----------
+    path : str
+        Path as given.
+    sha256 : str
+        SHA-256 hash of the content.
+    """
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodScore:
+    """The score of a method by cross-validation.
+
+    Parameters
+    ----------
+    method : str
+        The method.
+    value : float or None
+        Mean score of rows that were not fitted; None if the method does not apply.
+    difference, p_value : float or None
+        Difference from no change, and the p-value that it is below 0.
+    reason : str
+        Why the method does not apply; empty if it does.
+    """
+
+    method: str
+    value: float | None = None
+    difference: float | None = None
+    p_value: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How a method was chosen.
+
+    Parameters
+    ----------
+    score : str
+        The score that methods were compared by.
+    folds : int
+        Number of folds.
+    table : tuple of MethodScore
+        The methods with their scores.
+    """
+
+    score: str
+    folds: int
+    table: tuple[MethodScore, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecalibrationMap:
+    """A fitted correction.
+
+    Parameters
+    ----------
+    calcheck_map : int
+        Version of this format.
+    method : str
+        The method.
+    steps : tuple of steps
+        Steps in order; none for no change.
+    family : str
+        Family of the distributions to which it was fitted.
+    rows : int
+        Number of rows to which it was fitted.
+    fitted_on : tuple of FittedFile
+        Files of these rows; none for rows from memory.
+    choice : Choice
+        How the method was chosen.
+    calcheck : str
+        Version of calcheck that fitted it.
+    """
+
+    calcheck_map: Literal[1] = VERSION
+    method: str
+    steps: tuple[AnyStep, ...]
+    family: str
+    rows: int
+    fitted_on: tuple[FittedFile, ...] = ()
+    choice: Choice
+    calcheck: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the steps use."""
+        features = (feature for step in self.steps for feature in getattr(step, "features", ()))
+        return tuple(dict.fromkeys(feature.column for feature in features if feature.kind != "deviation"))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The steps in words."""
+        return tuple(step.describe() for step in self.steps)
+
+    def apply(self, rows: Predictions) -> Predictions:
+        """Return rows with corrected distributions.
+
+        Raises
+        ------
+        DataError
+            The rows are of another family, lack a column, or a step does not apply.
+        """
+        return self.apply_counted(rows)[0]
+
+    def apply_counted(self, rows: Predictions) -> tuple[Predictions, int]:
+        """Return rows with corrected distributions, and the number of rows outside the fitted range."""
+        family = family_of(rows)
+        if family != self.family:
+            msg = f"the map was fitted to {self.family}, and these predictions are {family}"
+            raise DataError(msg)
+        outside: Mask = np.zeros(len(rows), np.bool_)
+        for step in self.steps:
+            outside |= step.outside(rows)
+            rows = step.apply(rows)
+        return rows, int(outside.sum())
+
+
+def family_of(rows: Predictions) -> str:
+    """Return the family of predictions, as a map names it; quantiles and intervals with their levels, draws without."""
+    predictive = rows.distributions()
+    if predictive.quantile_levels is not None:
+        levels = ", ".join(f"{level:g}" for level in predictive.quantile_levels)
+        return f"quantiles at {levels}"
+    return predictive.display_name
+
+
+def fitted_map(
+    method: str, steps: Sequence[AnyStep], rows: Predictions, choice: Choice, files: Sequence[FittedFile] = ()
+) -> RecalibrationMap:
+    """Return the map of steps that were fitted to rows."""
+    from calcheck.core import __version__
+
+    return RecalibrationMap(
+        method=method if steps else NONE,
+        steps=tuple(steps),
+        family=family_of(rows),
+        rows=len(rows),
+        fitted_on=tuple(files),
+        choice=choice,
+        calcheck=__version__,
+    )

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from calcheck.dependence.columns import column_labels, time_labels
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
+from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError, NumericalError
+from calcheck.execution.run import RowDependence
 from calcheck.recalibration.features import Feature, center
 from calcheck.statistics.groups import digitize
 from calcheck.typing import Indices, Mask, Values
@@ -551,3 +554,38 @@ def design_matrix(features: tuple[Feature, ...], rows: Predictions) -> Values:
 
 AnyStep = Scale | ShiftScale | Bias | Local | IsotonicVariance | BinScaling | Pit | Beta | Conformal
 """All kinds of steps."""
+
+
+def assign_folds(rows: Predictions, folds: int, *, seed: int = 0, dependence: RowDependence | None = None) -> Indices:
+    """Return the fold of each row, (n,), in 0 … folds - 1.
+
+    Rows are ordered by hashes of their contents, so that other orders of the rows give the same folds. Whole clusters
+    are in one fold. Folds of a series are blocks of time, and rows of one time are in one fold; without a column of
+    times, the order of the rows is that of time.
+    """
+    stated = dependence or RowDependence()
+    if stated.time is not None or stated.block is not None:
+        labels = time_labels(rows, stated.time)
+        order = np.arange(labels.max() + 1)
+    elif stated.cluster is not None:
+        labels = column_labels(rows, stated.cluster)
+        order = np.argsort(hash_rows([np.arange(labels.max() + 1.0)], seed), kind="stable")
+    else:
+        y = rows.targets()
+        words = hash_rows([y.reshape(len(y), -1), rows.distributions().hashes(seed)], seed)
+        labels, order = np.arange(len(rows)), np.argsort(words, kind="stable")
+    fold = _shared(labels, order, folds)
+    if len(np.unique(fold)) < folds:
+        what = f"different values of {stated.columns[0]!r}" if stated.columns else "rows"
+        msg = f"{len(order):,} {what} are too few for {folds} folds. Pass a smaller --folds, or more rows"
+        raise DataError(msg)
+    return fold
+
+
+def _shared(labels: Indices, order: Indices, folds: int) -> Indices:
+    """Return the folds of rows, if groups in this order are shared out so that folds have about equally many rows."""
+    counts = np.bincount(labels)[order]
+    before = np.cumsum(counts) - counts / 2
+    fold_of_group = np.empty(len(order), np.intp)
+    fold_of_group[order] = np.minimum((before / len(labels) * folds).astype(np.intp), folds - 1)
+    return fold_of_group[labels]

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from scipy.cluster.vq import kmeans2, vq
 
 from calcheck.core.conditions import EQUAL, Condition
-from calcheck.core.lazy_inputs import Inputs, blocks
+from calcheck.core.memory import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.regions.binning import Binning

@@ -1,18 +1,449 @@
-"""Map of the two columns of a region: how far the scores of each cell deviate, and the outline of the region."""
+"""Maps of two variables: of all rows with their limits, and of the two columns of a region."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrik, ndtri
 
+from calcheck.core.memory import load
+from calcheck.core.validation import LARGEST, finite_rows
+from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.inference.null_distribution import NullSimulator
+from calcheck.linalg.gram import principal_components
+from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.coverage import Coverage
+from calcheck.metrics.pit import Pit
+from calcheck.metrics.spread import Zms
 from calcheck.regions.binning import Binning, column_values
 from calcheck.report import Curve
+from calcheck.statistics.bins import edge_bins, middle_range
+from calcheck.statistics.groups import Groups, cells
+from calcheck.statistics.moments import missing_reference_reason, z_scores
+from calcheck.statistics.pit import levels_of, pit, share_of_row_below
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions
     from calcheck.regions.scan import Deviations, Region
+
+Limits = tuple[Values, Values]
+
+
+BINS = 20  # Number of bins of a PIT histogram
+DRAWS = 400_000  # Number of targets to draw for all replicates together
+MIN_REPLICATES, MAX_REPLICATES = 2, 39
+NEGLIGIBLE = 1e-12  # Variance of a sum, relative to its squared mean, that is rounding
+NORMAL_VARIANCE = 2.0  # Variance of a squared standard normal number
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageSums:
+    """Number of targets inside their intervals, by group."""
+
+    covered: Values  # (g,), number of targets inside
+    # (g,), their expected number if the distributions are right; None if it is not known exactly
+    expected: Values | None
+
+
+@dataclass(frozen=True, eq=False)
+class SquareSums:
+    """Sums of squared z-scores, by group."""
+
+    total: Values  # (g,), sum of squared z-scores
+    # expected, variance: (g,), mean and variance of this sum if the distributions are right; None without replicates.
+    # The variance is NaN where no replicate differs from the others.
+    expected: Values | None
+    variance: Values | None
+
+
+@dataclass(frozen=True, eq=False)
+class PitSums:
+    """PIT histograms with 20 bins, by group."""
+
+    counts: Values  # (g, 20), number of rows in each bin; a row whose PIT spans several bins is divided among them
+    # (g, 20), variance of the counts if the distributions are right, whose mean is n / 20; None without replicates
+    variance: Values | None
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums over the rows of g groups; what the predictions do not state is None."""
+
+    n: Indices  # (g,), number of rows
+    level: float  # Level of the intervals
+    coverage: CoverageSums | None
+    squares: SquareSums | None
+    pit: PitSums | None
+
+    def without_limits(self) -> GroupSums:
+        """Return the sums without what limits of right models need."""
+        return replace(
+            self,
+            coverage=self.coverage and replace(self.coverage, expected=None),
+            squares=self.squares and replace(self.squares, expected=None, variance=None),
+            pit=self.pit and replace(self.pit, variance=None),
+        )
+
+    def total(self) -> GroupSums:
+        """Return the sums over the rows of all groups together, as one group."""
+        return GroupSums(
+            n=np.array([self.n.sum()]),
+            level=self.level,
+            coverage=self.coverage and CoverageSums(*_totals(self.coverage.covered, self.coverage.expected)),
+            squares=self.squares
+            and SquareSums(*_totals(self.squares.total, self.squares.expected, self.squares.variance)),
+            pit=self.pit and PitSums(*_totals(self.pit.counts, self.pit.variance)),
+        )
+
+
+def _totals(*sums: Values | None) -> Iterator[Any]:
+    """Yield the sums over all groups, (1, …), None for None."""
+    yield from (None if each is None else each.sum(axis=0, keepdims=True) for each in sums)
+
+
+def group_sums(rows: Predictions, groups: Groups, run: Run, *, level: float | None = None) -> GroupSums:
+    """Return the sums over the rows of each group."""
+    metric = Coverage(level).with_defaults(rows)
+    replicates = _replicates(rows, run)
+    return GroupSums(
+        n=groups.counts,
+        level=metric.level_of(rows.predictive),
+        coverage=None if inapplicable_reason(Coverage, rows) else _coverage_sums(rows, groups, metric),
+        squares=None if inapplicable_reason(Zms, rows) else _square_sums(rows, groups, replicates),
+        pit=None if inapplicable_reason(Pit, rows) else _pit_sums(rows, groups, replicates),
+    )
+
+
+def _replicates(rows: Predictions, run: Run) -> NullSimulator:
+    """Return few replicates, or none without a null distribution: the rows of a group share theirs."""
+    few = min(MAX_REPLICATES, max(MIN_REPLICATES, DRAWS // len(rows)))
+    return NullSimulator(rows, run, numbers=range(0 if run.replicates == 0 else few))
+
+
+def _coverage_sums(rows: Predictions, groups: Groups, metric: Coverage) -> CoverageSums:
+    found = metric.compute(rows)
+    expected = None if found.reference is None else groups.sums(found.columns["expected"])
+    return CoverageSums(groups.sums(found.columns["covered"]), expected)
+
+
+def _square_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> SquareSums | None:
+    try:
+        total = groups.sums(z_scores(rows) ** 2)
+        return SquareSums(total, *_expected_squares(rows, groups, replicates))
+    except DataError:  # Some distributions have no spread: the report states it for zms
+        return None
+
+
+def _expected_squares(
+    rows: Predictions, groups: Groups, replicates: NullSimulator
+) -> tuple[Values, Values] | tuple[None, None]:
+    """Return the mean and the variance of the sums of squared z-scores if the distributions are right, (g,) each.
+
+    The variance contains that of a mean that is estimated from the replicates; it is NaN if these do not vary.
+    """
+    n = groups.counts.astype(np.float64)
+    if rows.distributions().normal() is not None:
+        return n, NORMAL_VARIANCE * n
+    if not len(replicates):
+        return None, None
+    total, squares, count = np.zeros(len(rows)), np.zeros(len(rows)), len(replicates)
+    for replicate in replicates:
+        drawn = z_scores(replicate) ** 2
+        total += drawn
+        squares += drawn**2
+    variance = groups.sums((squares - total**2 / count) / (count - 1))
+    expected = n if not missing_reference_reason(rows) else groups.sums(total) / count
+    estimated = 1.0 if expected is n else 1 + 1 / count
+    return expected, np.where(variance > NEGLIGIBLE * expected**2, variance * estimated, np.nan)
+
+
+def _pit_sums(rows: Predictions, groups: Groups, replicates: NullSimulator) -> PitSums:
+    counts = np.stack([groups.sums(share) for share in _shares_in_bins(*pit(rows))], axis=1)
+    return PitSums(counts, _pit_variance(rows, groups, replicates))
+
+
+def _pit_variance(rows: Predictions, groups: Groups, replicates: NullSimulator) -> Values | None:
+    """Return the variance of the counts if the distributions are right, (g, 20)."""
+    left, right = pit(rows)
+    if left is right:
+        return np.repeat(groups.counts[:, None] * (1 - 1 / BINS) / BINS, BINS, axis=1)
+    if not len(replicates):
+        return None
+    found = np.zeros((groups.classes, BINS))
+    for replicate in replicates:
+        for place, share in enumerate(_shares_in_bins(*pit(replicate))):
+            found[:, place] += groups.sums((share - 1 / BINS) ** 2)
+    return found / len(replicates)
+
+
+def _shares_in_bins(left: Values, right: Values) -> Iterator[Values]:
+    """Yield the share of each row in each bin of its histogram, (n,)."""
+    ends = (share_of_row_below(left, right, level) for level in levels_of(BINS - 1))
+    for below, up_to in pairwise(chain([np.zeros(len(right))], ends, [np.ones(len(right))])):
+        yield up_to - below
+
+
+def coverage_limits(n: Indices, expected: Values, confidence: float) -> Limits:
+    """Return the limits of the coverage of a right model, (g,) each, in [0, 1]: binomial quantiles.
+
+    Shapes: n (g,), expected (g,).
+    """
+    low, high = _binomial_limits(n, np.minimum(expected / n, 1.0), 1 - confidence)
+    return low / n, high / n
+
+
+def mean_square_limits(n: Indices, expected: Values, variance: Values, confidence: float) -> Limits:
+    """Return the limits of the mean squared z-score of a right model, (g,) each: gamma quantiles with its moments.
+
+    They are NaN if the variance is not known, or the expected sum is 0.
+
+    Shapes: n (g,); expected, variance (g,).
+
+    Source: Wilson, Hilferty (1931), "The distribution of chi-square".
+    """
+    mean, known = expected / n, np.where(expected > 0, expected, np.nan)
+    spread = variance / (9 * known**2)  # 2 / (9 dof) of a chi-square distribution with these moments
+    step = ndtri((1 + confidence) / 2) * np.sqrt(spread)
+    low, high = (mean * np.maximum(1 - spread + sign * step, 0) ** 3 for sign in (-1, 1))
+    return low, high
+
+
+def histogram_limits(n: Indices, variance: Values, confidence: float) -> Limits:
+    """Return simultaneous limits of the counts of the PIT histogram of a right model, (g, 20) each.
+
+    They are quantiles of multiples of binomial numbers with the mean and the variance of the counts, at a level divided
+    by the number of bins. For continuous distributions these are the counts themselves; of draws, which divide a row
+    among bins, they are the shares of the ranks.
+
+    Shapes: n (g,), variance (g, 20).
+    """
+    size = BINS * variance / n[:, None] + 1 / BINS  # Share of a row that is in a bin, if any of it is
+    low, high = _binomial_limits(n[:, None], 1 / (BINS * size), (1 - confidence) / BINS)
+    return low * size, high * size
+
+
+def _binomial_limits(n: Indices, share: Values, excess: float) -> Limits:
+    """Return the quantiles that leave half of an excess probability on each side."""
+    low, high = (binomial_quantiles(level, n, share) for level in (excess / 2, 1 - excess / 2))
+    return low, high
+
+
+def binomial_quantiles(level: float, n: Indices, share: Values) -> Values:
+    """Return the smallest numbers that binomial numbers exceed with a probability of at most 1 - level.
+
+    The import of :mod:`scipy.stats`, which has these quantiles, takes longer than a page.
+    """
+    above = np.where(share > 0, np.ceil(bdtrik(level, n, share)), 0.0)
+    below = np.maximum(above - 1, 0)
+    return np.asarray(np.where(bdtr(below, n, share) >= level, below, above))
+
+
+ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larger
+MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
+TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
+LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
+HALF = 0.5  # Level of intervals of distributions without moments
+MAX_GROUPS = 20  # Number of categories of a column with groups
+MAX_NUMBERS = 8  # Number of distinct whole numbers that are categories
+CATEGORIES, WHOLE_NUMBERS = "bOU", "iu"  # Kinds of NumPy types
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A variable of a map."""
+
+    name: str
+    values: Values  # (n,), its values, finite
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An axis of a map, cut into bins."""
+
+    name: str  # Name of the variable
+    # (k + 1,), edges of the bins, increasing. A value equal to an edge belongs to the bin above; values beyond the
+    # outermost edges belong to the outer bins.
+    edges: Values
+    is_log: bool  # Whether the axis is logarithmic
+
+    @property
+    def bins(self) -> int:
+        """Number of bins, k."""
+        return len(self.edges) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class RegionMap:
+    """A map of two variables: the sums over the rows of each cell that has rows."""
+
+    # x, y: the axes
+    x: Axis
+    y: Axis
+    # x_bin, y_bin: (g,), bins of each cell
+    x_bin: Indices
+    y_bin: Indices
+    sums: GroupSums  # Sums over the rows of each cell
+    confidence: float  # Confidence of the limits
+    independent: bool = True  # Whether rows are independent; if not, there are no limits
+
+    @property
+    def limited(self) -> GroupSums:
+        """The sums, with what limits need only if rows are independent."""
+        return self.sums if self.independent else self.sums.without_limits()
+
+
+def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
+    """Return two columns of numbers."""
+    if len(names) != 2 or len(set(names)) < 2:  # noqa: PLR2004 - of a map
+        msg = f"--plot-by needs two different columns, got {','.join(names)!r}"
+        raise OptionError(msg)
+    x, y = (Variable(name, _numbers(rows, name)) for name in names)
+    return x, y
+
+
+def _numbers(rows: Predictions, name: str) -> Values:
+    if name not in rows.columns:
+        msg = f"there is no column {name!r} for the map (--plot-by) {listed_columns(rows.columns, name)}"
+        raise DataError(msg)
+    values = rows.columns[name]
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all():
+        msg = f"column {name!r} must hold finite numbers for the map (--plot-by)"
+        raise DataError(msg)
+    return values.astype(np.float64)
+
+
+def default_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:
+    """Return the first two inputs, the first two principal components of an embedding, or what is predicted."""
+    if rows.x is None:
+        return _stated(rows)
+    x = rows.lazy_inputs()
+    if rows.has_embedding and rows.width > 2:  # noqa: PLR2004 - of a map
+        scores, shares = principal_components(x, 2)
+        first, second = (f"principal component {number}, {share:.0%}" for number, share in enumerate(shares, 1))
+        return Variable(first, scores[:, 0]), Variable(second, scores[:, 1])
+    called = names if len(names) == rows.width else [f"input {place + 1}" for place in range(rows.width)]
+    inputs = load(x).astype(np.float64, copy=False)
+    if rows.width == 1:
+        return Variable(called[0], inputs[:, 0]), _stated(rows)[1]
+    return Variable(called[0], inputs[:, 0]), Variable(called[1], inputs[:, 1])
+
+
+def _stated(rows: Predictions) -> tuple[Variable, Variable]:
+    """Return the predicted mean and standard deviation, or middles and widths of intervals if there are no moments."""
+    predictive = rows.distributions()
+    if predictive.interval_levels is not None:
+        return _interval(predictive, float(predictive.interval_levels[0]))
+    try:
+        mean, std = predictive.mean(), predictive.std()
+    except DataError:  # Of Cauchy distributions
+        return _interval(predictive, HALF)
+    if not np.isfinite(mean + std).all():
+        return _interval(predictive, HALF)
+    return Variable("predicted mean", mean), Variable("predicted std", std)
+
+
+def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]:
+    low, high = predictive.central_interval(level)
+    called = f"of the {100 * level:.4g} % interval"
+    return Variable(f"middle {called}", (low + high) / 2), Variable(f"width {called}", high - low)
+
+
+def make_map(
+    rows: Predictions, x: Variable, y: Variable, run: Run, *, level: float | None = None, independent: bool = True
+) -> RegionMap:
+    """Return the map of two variables of n rows, with at most 24 bins per axis."""
+    bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
+    axes = make_axis(x, bins), make_axis(y, bins)
+    label, (x_bin, y_bin) = cells(*(edge_bins(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
+    sums = group_sums(rows, Groups(label, len(x_bin)), run, level=level)
+    return RegionMap(*axes, x_bin, y_bin, sums, run.confidence, independent=independent)
+
+
+def make_axis(variable: Variable, bins: int) -> Axis:
+    """Return the axis of a variable: one bin per value if there are few, else bins of equal width.
+
+    Examples
+    --------
+    >>> make_axis(Variable("age", np.array([1.0, 2, 2, 4])), 4).edges.tolist()
+    [0.5, 1.5, 3.0, 5.0]
+    """
+    values = np.clip(variable.values, -LARGEST, LARGEST)
+    distinct = np.unique(values)
+    if len(distinct) <= bins:
+        return Axis(variable.name, _edges_between(distinct), is_log=False)
+    low, high = middle_range(values, TAIL)
+    is_log = _is_log(float(low), float(np.quantile(values, 0.5)), float(high))
+    edges = np.geomspace(low, high, bins + 1) if is_log else np.linspace(low, high, bins + 1)
+    return Axis(variable.name, edges, is_log)
+
+
+def _is_log(low: float, middle: float, high: float) -> bool:
+    """Return whether values with these limits and this median are spread more evenly by their logarithms."""
+    if low <= 0 or high / low <= LONG_RANGE:
+        return False
+    place = (middle - low) / (high - low)
+    log_place = np.log(middle / low) / np.log(high / low)
+    return bool(abs(log_place - 0.5) < abs(place - 0.5))
+
+
+def _edges_between(distinct: Values) -> Values:
+    """Return edges half way between increasing values, and as far beyond the outer ones."""
+    if len(distinct) == 1:
+        return np.array([distinct[0] - 0.5, distinct[0] + 0.5])
+    middle = (distinct[1:] + distinct[:-1]) / 2
+    return np.concatenate([[2 * distinct[0] - middle[0]], middle, [2 * distinct[-1] - middle[-1]]])
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGroups:
+    """The groups of rows by a column."""
+
+    column: str
+    names: tuple[str, ...]  # Category of each group, (g,)
+    sums: GroupSums  # Sums over the rows of each group
+    confidence: float  # Confidence of the limits
+
+
+def column_groups(
+    rows: Predictions,
+    run: Run,
+    *,
+    without: Collection[str] = (),
+    level: float | None = None,
+    independent: bool = True,
+) -> tuple[ColumnGroups, ...]:
+    """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers."""
+    found = []
+    for column, names, groups in _categories(rows, without):
+        sums = group_sums(rows, groups, run, level=level)
+        found.append(ColumnGroups(column, names, sums if independent else sums.without_limits(), run.confidence))
+    return tuple(found)
+
+
+def _categories(rows: Predictions, without: Collection[str]) -> Iterator[tuple[str, tuple[str, ...], Groups]]:
+    """Yield the columns of categories with their groups."""
+    for column, values in rows.columns.items():
+        if column in without or values.dtype.kind not in CATEGORIES + WHOLE_NUMBERS:
+            continue
+        most = MAX_NUMBERS if values.dtype.kind in WHOLE_NUMBERS else MAX_GROUPS
+        names, label = np.unique(_texts(values), return_inverse=True)
+        if 2 <= len(names) <= most:  # noqa: PLR2004 - one group is all rows
+            yield column, tuple(names.tolist()), Groups(label, len(names))
+
+
+def _texts(values: NDArray[np.generic]) -> NDArray[np.str_]:
+    """Return categories as text; absent ones are a category, too."""
+    if values.dtype.kind != "O":
+        return values.astype(str)
+    return np.where(finite_rows(values), values.astype(str), "(absent)")
 
 
 def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.generic]]) -> tuple[Curve, ...]:

@@ -26,13 +26,13 @@ from calcheck.charts.picture import (
 )
 from calcheck.errors import DataError
 from calcheck.metrics import TWO_SAMPLE_METRICS
-from calcheck.region_maps.grid import BINS, GroupSums, RegionMap, histogram_limits
+from calcheck.regions.maps import BINS, GroupSums, RegionMap, histogram_limits
 from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
 
 if TYPE_CHECKING:
-    from calcheck.region_maps import grid
-    from calcheck.statistics.row_intervals import RowIntervals
+    from calcheck.regions import maps
+    from calcheck.statistics.curves import RowIntervals
     from calcheck.typing import Values
 
 
@@ -146,7 +146,7 @@ def map_picture(found: RegionMap) -> Picture:
     )
 
 
-def _axis(axis: grid.Axis) -> Axis:
+def _axis(axis: maps.Axis) -> Axis:
     return Axis(axis.name, log=axis.is_log, low=float(axis.edges[0]), high=float(axis.edges[-1]))
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calcheck.core.memory import cached
 from calcheck.core.metric_info import BINS
 from calcheck.core.validation import finite_rows, require, require_finite
 from calcheck.errors import AT_QUANTILES, DataError, Message, listed_columns, named_some
-from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import CutTieGroups, Groups, MeanTerm, digitize
 from calcheck.statistics.moments import errors, spreads, uncertainties
-from calcheck.statistics.tails import nearest_share
+from calcheck.statistics.pit import nearest_share
 
 if TYPE_CHECKING:
     from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails

@@ -1,4 +1,4 @@
-"""Curves of pictures: values by level, and values in bins of rows."""
+"""Curves over levels, ranks and bins, and intervals of a sample of rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calcheck.core.memory import cached, load
 from calcheck.core.metric_info import BINS
 from calcheck.errors import DataError
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName
 from calcheck.statistics.bins import DATES, NUMBERS, Bins, edge_bins, make_bins, middle_range, sort_keys
-from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Groups, Means, cells
-from calcheck.statistics.moments import interval_widths, spreads
+from calcheck.statistics.moments import central_interval, interval_widths, medians, spreads
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -201,3 +201,74 @@ def _uncertainties(predictive: Predictive) -> tuple[Values, str]:
 def bin_count(n: int, rows_per_bin: int) -> int:
     """Return the number of bins of a curve of n rows."""
     return min(n, MAX_BINS * ROWS_PER_BIN // rows_per_bin, max(LEAST_BINS, n // rows_per_bin))
+
+
+MAX_ROWS = 150  # More intervals side by side cannot be told apart
+FEW_ROWS = 40  # Of a picture among others
+
+
+@dataclass(frozen=True, eq=False)
+class RowIntervals:
+    """Central intervals of k of n rows, in the order of their centers."""
+
+    center: Values  # (k,), medians, or middles of intervals if these are all that is predicted, unit of y
+    # low, high: (k,), limits of the intervals, unit of y
+    low: Values
+    high: Values
+    level: float  # Probability of the intervals, in (0, 1)
+    total: int  # Number of all rows, n
+    y: Values | None = None  # (k,), targets
+    along: Values | None = None  # (k,), values of a column
+    along_name: str = ""  # Name of this column
+
+    @property
+    def half_width(self) -> Values:
+        """Halves of the widths, (k,), unit of y."""
+        return (self.high - self.low) / 2
+
+
+def row_intervals(
+    rows: Predictions, level: float, by: str = "", inputs: Sequence[str] = (), size: int = MAX_ROWS
+) -> RowIntervals:
+    """Return intervals of some rows, which are evenly spaced in the order of their centers."""
+    predictive = rows.distributions()
+    if predictive.targets > 1:
+        msg = f"intervals need one target per row, and these distributions have {predictive.targets}"
+        raise DataError(msg)
+    name, along = (by, _column(rows, by)) if by else _single_input(rows, inputs)
+    order = np.argsort(_centers(predictive, level), kind="stable")
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, min(size, len(order))).round().astype(np.intp))]
+    part = rows.take(chosen)
+    low, high = central_interval(part.distributions(), level)
+    return RowIntervals(
+        _centers(part.distributions(), level),
+        low,
+        high,
+        level,
+        len(rows),
+        None if part.y is None else part.y.reshape(len(chosen)).astype(np.float64),
+        None if along is None else along[chosen],
+        name,
+    )
+
+
+def _centers(predictive: Predictive, level: float) -> Values:
+    if predictive.interval_levels is None:
+        return medians(predictive)
+    low, high = central_interval(predictive, level)
+    return (low + high) / 2
+
+
+def _single_input(rows: Predictions, names: Sequence[str]) -> tuple[str, Values | None]:
+    """Return the name and the values of the input, if there is one per row."""
+    if rows.x is None or rows.width > 1:
+        return "", None
+    return names[0] if names else "input", load(rows.lazy_inputs()).reshape(len(rows)).astype(np.float64)
+
+
+def _column(rows: Predictions, name: str) -> Values:
+    keys = sort_keys(rows, name)
+    if keys.dtype.kind not in NUMBERS:
+        msg = f"column {name!r} must hold numbers to show predictions along it"
+        raise DataError(msg)
+    return keys.astype(np.float64)

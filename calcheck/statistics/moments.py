@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.core.memory import cached
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, ExtremeValuesError, Message
-from calcheck.statistics.cache import cached
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.core.memory import cached
 from calcheck.errors import DataError
-from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import PART
 from calcheck.statistics.moments import targets
 

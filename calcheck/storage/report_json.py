@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 from calcheck.core.text import extract, is_page
 from calcheck.errors import FileError
 from calcheck.io.files import File
-from calcheck.recalibration.recalibration_map import VERSION, RecalibrationMap
+from calcheck.recalibration.methods import VERSION, RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report
 from calcheck.storage.atomic_write import write_text
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, Union, get_args, ge
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.models.difference import DIFF_SCHEMA_VERSION, Diff
 from calcheck.options import options_of
-from calcheck.recalibration.recalibration_map import RecalibrationMap
+from calcheck.recalibration.methods import RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report, Result
 
 if TYPE_CHECKING:

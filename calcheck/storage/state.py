@@ -93,7 +93,7 @@ class FileCheckpoint:
 
 def write_state(path: str, state: State) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
-    from calcheck.core.version import __version__
+    from calcheck.core import __version__
 
     header = {
         "calcheck": __version__,

@@ -234,7 +234,7 @@ def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> 
 
 def report_from_state(state: State, run: Run) -> Report:
     """Return the report of a state: values, intervals, references and verdicts."""
-    from calcheck.core.version import __version__
+    from calcheck.core import __version__
 
     noticed = state.noticed if state.replicates or run.resamples else None
     found, skipped = [], list(state.skipped)

@@ -28,8 +28,7 @@ from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
 from calcheck.recalibration.choice import cross_validate
-from calcheck.recalibration.fits import FitOptions, fit_conformal, fit_pit
-from calcheck.recalibration.methods import apply_steps, candidates
+from calcheck.recalibration.methods import FitOptions, apply_steps, candidates, fit_conformal, fit_pit
 
 FRESH = 3000
 LEVEL = 0.05

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 
 from calcheck.distributions import Intervals
 from calcheck.predictions import Predictions
-from calcheck.recalibration.fits import FitOptions, fit_conformal, fit_pit, fit_scale
+from calcheck.recalibration.methods import FitOptions, fit_conformal, fit_pit, fit_scale
 
 NEEDED = ("uncertainty_toolbox", "netcal", "mapie", "crepes")
 FITTED, NEW, MANY = 199, 1000, 5_000

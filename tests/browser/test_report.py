@@ -12,7 +12,7 @@ from calcheck.cli.app import make_program
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
-from calcheck.region_maps.grid import mean_square_limits
+from calcheck.regions.maps import mean_square_limits
 from tests.files import write
 
 N = 3000

@@ -12,7 +12,7 @@ import pytest
 
 from calcheck.cli.app import MAIN_METRICS
 from calcheck.cli.guide import LIBRARIES
-from calcheck.core.version import __version__
+from calcheck.core import __version__
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

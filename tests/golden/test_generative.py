@@ -9,7 +9,7 @@ from calcheck.distributions.continuous import Laplace, StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
-from calcheck.statistics.repeated_targets import group_rows
+from calcheck.predictions import group_rows
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
 from tests.shorthand import rows_of

@@ -11,8 +11,7 @@ from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.metric_protocol import Basis, FittedMetric
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, simulate_null
 from calcheck.metrics import METRICS
-from calcheck.predictions import InMemory, concat
-from calcheck.statistics.repeated_targets import group_rows
+from calcheck.predictions import InMemory, concat, group_rows
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled
 

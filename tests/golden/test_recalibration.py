@@ -6,8 +6,9 @@ import pytest
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.intervals import Intervals
 from calcheck.predictions import Predictions
+from calcheck.recalibration.choice import score_rows
 from calcheck.recalibration.features import Feature
-from calcheck.recalibration.fits import (
+from calcheck.recalibration.methods import (
     FitOptions,
     fit_bin_scaling,
     fit_conformal,
@@ -16,7 +17,6 @@ from calcheck.recalibration.fits import (
     fit_scale,
     fit_shift_scale,
 )
-from calcheck.recalibration.scores import score_rows
 from calcheck.recalibration.steps import Scale, gamma_loss, gamma_regression
 
 MEAN = np.arange(10.0)

@@ -6,10 +6,8 @@ from scipy.stats import norm
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.predictions import Predictions
-from calcheck.recalibration.choice import cross_validate
-from calcheck.recalibration.fits import FitOptions
-from calcheck.recalibration.methods import Method
-from calcheck.recalibration.scores import score_rows
+from calcheck.recalibration.choice import cross_validate, score_rows
+from calcheck.recalibration.methods import FitOptions, Method
 from tests.benchmarks.recalibration import CORRECTED, LEVEL, RIGHT, chosen, covered, p_values
 from tests.simulations import band, sets
 

@@ -12,8 +12,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import column_values, label_of, quantile_bins, text_bins
-from calcheck.regions.scan import row_scores
-from calcheck.regions.tree import Trees
+from calcheck.regions.scan import Trees, row_scores
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from tests.simulations import band, sets
 

@@ -22,8 +22,7 @@ from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
-from calcheck.predictions import InMemory, Predictions, concat
-from calcheck.statistics.repeated_targets import group_rows
+from calcheck.predictions import InMemory, Predictions, concat, group_rows
 from tests import naive_joint as naive
 from tests.joint_cases import (
     ESTIMATORS,

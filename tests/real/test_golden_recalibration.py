@@ -9,8 +9,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.recalibration.fits import FitOptions
-from calcheck.recalibration.methods import Method, apply_steps
+from calcheck.recalibration.methods import FitOptions, Method, apply_steps
 
 
 def qm9(data, name):

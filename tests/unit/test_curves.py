@@ -17,7 +17,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.curves import bins_along, cells_along, spread_histogram
 from calcheck.statistics.moments import covered
-from calcheck.statistics.tails import LEVELS, coverage_by_level
+from calcheck.statistics.pit import LEVELS, coverage_by_level
 from tests.families import FAMILIES, calibrated
 
 NO_NULL = Run(curves=True, replicates=0, resamples=0)

@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist
 
-from calcheck.core.lazy_inputs import LazyInputs
-from calcheck.regions.binning import label_of
+from calcheck.core.memory import LazyInputs
+from calcheck.regions.binning import filter_options, label_of
 from calcheck.regions.clusters import cluster_embedding
-from calcheck.regions.sentences import filter_options
 
 
 def blobs(sizes=(50, 120, 80), seed=0):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.core.lazy_inputs import LazyInputs
+from calcheck.core.memory import LazyInputs
 from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings.diagnostics import MIN_DOF, few_dof, residual_warnings
 from calcheck.embeddings.fitted_settings import narrow_kernel_warnings

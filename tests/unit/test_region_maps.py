@@ -12,7 +12,7 @@ from calcheck.distributions.intervals import Intervals
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from calcheck.region_maps.grid import (
+from calcheck.regions.maps import (
     Variable,
     _replicates,
     binomial_quantiles,

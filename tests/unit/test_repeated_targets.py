@@ -12,8 +12,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.models.comparison import Model, compare
-from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.repeated_targets import group_by_input, group_rows
+from calcheck.predictions import InMemory, Predictions, group_by_input, group_rows
 from calcheck.studies.sweep.study import parse, sweep
 from tests.shorthand import texts
 

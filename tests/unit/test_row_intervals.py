@@ -9,7 +9,7 @@ from calcheck.distributions import Gaussian, Intervals, Samples
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.render.pictures import predictions_picture
-from calcheck.statistics.row_intervals import row_intervals
+from calcheck.statistics.curves import row_intervals
 
 HALF_WIDTH = 1.6448536269514722  # of the 90 % interval of the standard normal distribution
 

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from calcheck.core import memory as cache_module
+from calcheck.core.memory import cached
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError
 from calcheck.execution.reduce import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.statistics import cache as cache_module
 from calcheck.statistics.bins import (
     FEW_ROWS,
     bin_warnings,
@@ -27,7 +28,6 @@ from calcheck.statistics.bins import (
     middle_range,
     value_bins,
 )
-from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import (
     Averages,
     Groups,

@@ -161,7 +161,7 @@ SUMS = "sums"
 
 def write_monitor_state(path: str, state: MonitorState) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
-    from calcheck.core.version import __version__
+    from calcheck.core import __version__
 
     header = {
         "calcheck": __version__,

@@ -234,7 +234,7 @@ FAULTS = {
 
 def monitor_report(state: MonitorState, *, level: float, run: Run | None = None) -> Report:
     """Return the report of a state: the e-process, and metrics by window and horizon."""
-    from calcheck.core.version import __version__
+    from calcheck.core import __version__
 
     run = run or Run()
     found = _monitor(state, level)

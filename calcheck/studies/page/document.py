@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Mark, Panel, Picture, Points
 from calcheck.metrics import METRICS
-from calcheck.region_maps.grid import (
+from calcheck.regions.maps import (
     ColumnGroups,
     GroupSums,
     RegionMap,
@@ -29,9 +29,9 @@ from calcheck.render.pictures import deviations, histogram_picture, map_picture,
 from calcheck.render.report_document import answer, legend_lines, listed, overview
 
 if TYPE_CHECKING:
-    from calcheck.region_maps import grid
+    from calcheck.regions import maps
     from calcheck.report import Report, Result
-    from calcheck.statistics.row_intervals import RowIntervals
+    from calcheck.statistics.curves import RowIntervals
     from calcheck.typing import Indices, Values
 
 Part = Callable[["ModelReport"], Iterator[PageBlock]]
@@ -205,7 +205,7 @@ def _equal_columns_once(values: Values | None) -> Values | None:
     return values[:, :1] if values is not None and (values == values[:, :1]).all() else values
 
 
-def _map_axis(axis: grid.Axis) -> dict[str, Any]:
+def _map_axis(axis: maps.Axis) -> dict[str, Any]:
     return {"name": axis.name, "edges": axis.edges.tolist(), "log": axis.is_log}
 
 

@@ -12,8 +12,8 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory, Predictions
-from calcheck.region_maps.grid import column_groups, default_variables, make_map, named_variables
-from calcheck.statistics.row_intervals import FEW_ROWS, row_intervals
+from calcheck.regions.maps import column_groups, default_variables, make_map, named_variables
+from calcheck.statistics.curves import FEW_ROWS, row_intervals
 from calcheck.studies.page.document import ModelReport
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures import numbers
 
 if TYPE_CHECKING:
-    from calcheck.recalibration.recalibration_map import RecalibrationMap
+    from calcheck.recalibration.methods import RecalibrationMap
     from calcheck.recalibration.steps import StepCurve
     from calcheck.report import Report, Result
 

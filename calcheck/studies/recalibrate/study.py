@@ -13,20 +13,26 @@ from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.options import option
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate
+from calcheck.recalibration.choice import (
+    Candidate,
+    CrossValidation,
+    Score,
+    cross_validate,
+    require_other_rows,
+)
 from calcheck.recalibration.features import STD, require_single_target
-from calcheck.recalibration.fits import FitOptions
-from calcheck.recalibration.methods import AUTO, NONE, STEPS, Method, candidates
-from calcheck.recalibration.recalibration_map import (
+from calcheck.recalibration.methods import (
+    AUTO,
+    NONE,
+    STEPS,
     Choice,
+    FitOptions,
     FittedFile,
+    Method,
     MethodScore,
     RecalibrationMap,
+    candidates,
     fitted_map,
-)
-from calcheck.recalibration.scores import (
-    Score,
-    require_other_rows,
 )
 from calcheck.report import Inference, Report, Result, Skipped
 

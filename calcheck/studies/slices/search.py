@@ -24,12 +24,30 @@ from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.options import option
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.binning import PREDICTED, Binning, label_of, name_of, search_columns, values_of, words_of
+from calcheck.regions.binning import (
+    PREDICTED,
+    Binning,
+    describe_faults,
+    filter_options,
+    label_of,
+    name_of,
+    search_columns,
+    values_of,
+    words_of,
+)
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
-from calcheck.regions.scan import SCORES, Deviations, Region, Scan, factor_of_dispersion, p_values_of, row_scores
-from calcheck.regions.sentences import describe_faults, filter_options
-from calcheck.regions.tree import Node, Trees
+from calcheck.regions.scan import (
+    SCORES,
+    Deviations,
+    Node,
+    Region,
+    Scan,
+    Trees,
+    factor_of_dispersion,
+    p_values_of,
+    row_scores,
+)
 from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped
 from calcheck.studies.slices.study import by_group, fault_findings, group_metrics
 from calcheck.typing import Indices, Values
@@ -127,7 +145,7 @@ class TreeSearch:
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the leaves."""
-        from calcheck.core.version import __version__
+        from calcheck.core import __version__
 
         searched = self.searched
         results = [result for leaf in self.regions for result in searched.results(leaf, intervals=True)]
@@ -282,7 +300,7 @@ class RegionSearch:
 
     def report(self) -> Report:
         """Return the report, with metrics that describe the regions."""
-        from calcheck.core.version import __version__
+        from calcheck.core import __version__
 
         first, searched = self.regions[0], self.searched
         results = [result for region in self.regions for result in searched.results(region)]

@@ -46,9 +46,17 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.binning import PREDICTED, Binning, Cut, cut_columns, partitions
+from calcheck.regions.binning import (
+    PREDICTED,
+    Binning,
+    Cut,
+    cut_columns,
+    describe_faults,
+    filter_options,
+    partitions,
+    sentence,
+)
 from calcheck.regions.clusters import EMBEDDING
-from calcheck.regions.sentences import describe_faults, filter_options, sentence
 from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict
 from calcheck.statistics.groups import Means
 from calcheck.statistics.scores import are_impossible, describe_impossible
@@ -342,7 +350,7 @@ class _Groups:
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
         """Return the report of metrics."""
-        from calcheck.core.version import __version__
+        from calcheck.core import __version__
 
         tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
         means = [each for each in tested if _is_mean(each)]

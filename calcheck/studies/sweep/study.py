@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.core.lazy_inputs import same_inputs
-from calcheck.core.version import __version__
+from calcheck.core import __version__
+from calcheck.core.memory import same_inputs
 from calcheck.details import Details, select_details
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, with_suggestion
 from calcheck.evaluation import run_settings
@@ -25,9 +25,8 @@ from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_r
 from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score
 from calcheck.models.two_samples import GRID, PooledSamples
 from calcheck.options import Option, options_of
-from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result
-from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import RowResults

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from calcheck.core.version import __version__
+from calcheck.core import __version__
 from calcheck.distributions import Gaussian
 from calcheck.errors import OptionError
 from calcheck.evaluation import run_settings
