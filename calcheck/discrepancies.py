@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, get_args
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.backend import namespace
+from calcheck.kernels import Estimator
 from calcheck.kernels.functions import Rbf
-from calcheck.kernels.kernel_options import Estimator
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.mmd.quadratic_forms import of_different, pair_sum, row_products
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.execution.run import RandomStream
-from calcheck.linalg.cholesky import truncated_eigenbasis
+from calcheck.linalg.gram import truncated_eigenbasis
 
 if TYPE_CHECKING:
     from calcheck.embeddings.ridge import Dof, KernelRidge, Regression

@@ -17,12 +17,12 @@ from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sa
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import reduce_batches
 from calcheck.execution.run import GIB, Limits, RandomStream, Run
-from calcheck.linalg.nystroem import first_sufficient
+from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.kernels.kernel_options import LandmarkSampling
+    from calcheck.kernels import LandmarkSampling
     from calcheck.typing import Floats, Indices, Values
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated

@@ -21,7 +21,7 @@ from calcheck.embeddings.laplace_embeddings import (
 from calcheck.embeddings.rescaled_features import DataSet, OfDistributions, SwappedDraw, by_row
 from calcheck.embeddings.smoother import SmootherMatrix, row_forms
 from calcheck.kernels.functions import Laplace
-from calcheck.linalg.cholesky import gram_factor
+from calcheck.linalg.gram import gram_factor
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run

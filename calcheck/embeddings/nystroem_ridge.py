@@ -28,7 +28,7 @@ import numpy as np
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
-from calcheck.linalg.nystroem import Nystroem
+from calcheck.linalg.gram import Nystroem
 
 if TYPE_CHECKING:
     from calcheck.embeddings.nystroem_sums import RowSums

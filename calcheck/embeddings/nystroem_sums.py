@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.distributions.row_random import RowRandom
 from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.linalg.cholesky import RESIDUAL_TOLERANCE, eigenvectors, leading
+from calcheck.linalg.gram import RESIDUAL_TOLERANCE, eigenvectors, leading
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive

@@ -16,7 +16,7 @@ from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import rbf
 from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
-from calcheck.linalg.cholesky import PivotedCholesky
+from calcheck.linalg.gram import PivotedCholesky
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from calcheck.errors import Message
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.linalg.cholesky import PivotedCholesky
+from calcheck.linalg.gram import PivotedCholesky
 
 if TYPE_CHECKING:
     from calcheck.embeddings.pooled_outputs import Outputs

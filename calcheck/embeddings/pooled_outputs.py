@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.execution.run import RandomStream, Run
-from calcheck.linalg.cholesky import PivotedCholesky
+from calcheck.linalg.gram import PivotedCholesky
 from calcheck.typing import Indices, Mask, Values
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from calcheck.embeddings.laplace_features import SharedLaplace
 from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
 from calcheck.embeddings.smoother import Smoother, SmootherMatrix, smoother
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.linalg.cholesky import psd_root, truncated_eigenbasis
+from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 
 if TYPE_CHECKING:
     from calcheck.embeddings.rescaled_features import DataSet

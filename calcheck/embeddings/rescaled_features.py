@@ -16,7 +16,7 @@ import numpy as np
 from calcheck.embeddings.dictionary import POOL_POINTS, Fineness
 from calcheck.embeddings.output_features import OutputFeatures, output_features
 from calcheck.errors import DataError
-from calcheck.linalg.cholesky import psd_root
+from calcheck.linalg.gram import psd_root
 
 if TYPE_CHECKING:
     from numpy.random import Generator

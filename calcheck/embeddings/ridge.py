@@ -13,12 +13,19 @@ import numpy as np
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB, RandomStream, Run
 from calcheck.linalg.gram import Gram, evaluate
-from calcheck.linalg.nystroem import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
-from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
+from calcheck.linalg.solvers import (
+    TRIAL_ITERATIONS,
+    Cholesky,
+    Preconditioner,
+    Solution,
+    conjugate_gradients,
+    n_landmarks,
+    pays_off,
+)
 
 if TYPE_CHECKING:
+    from calcheck.kernels import Solver
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Solver
     from calcheck.typing import Array, Floats, Values
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
@@ -109,7 +116,7 @@ class KernelRidge:
 
         Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
         multiplications, based on the residual after the first four iterations
-        (:func:`calcheck.linalg.nystroem.pays_off`). This is the case for small lambda and for many rows or
+        (:func:`calcheck.linalg.solvers.pays_off`). This is the case for small lambda and for many rows or
         columns.
         """
         rhs = self.backend.asarray(outputs)

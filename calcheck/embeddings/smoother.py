@@ -16,8 +16,7 @@ import numpy as np
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import RandomStream
-from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import Nystroem, first_sufficient
+from calcheck.linalg.gram import Gram, Nystroem, first_sufficient
 from calcheck.linalg.solvers import Cholesky
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from calcheck.typing import Values
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import FeatureError
-    from calcheck.kernels.kernel_options import KernelName
+    from calcheck.kernels import KernelName
     from calcheck.typing import Indices
 
 

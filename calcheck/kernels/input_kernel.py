@@ -19,7 +19,7 @@ from calcheck.typing import Floats, Mask, Values
 if TYPE_CHECKING:
     from calcheck.details import InputKernel
     from calcheck.distributions import Predictive
-    from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
+    from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Normalization
     from calcheck.predictions import Predictions, Source
     from calcheck.typing import Precision
 

@@ -1,19 +1,21 @@
-"""Gram matrices, and principal components."""
+"""Gram matrices: in tiles, by factors of low rank, and their eigenvectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from calcheck.core.memory import Inputs, blocks
-from calcheck.execution.backend import is_cpu, namespace
+from calcheck.errors import NumericalError
+from calcheck.execution.backend import Backend, backend, is_cpu, namespace
+from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Progress
-    from calcheck.kernels.functions import Kernel
-    from calcheck.typing import Array, Values
+    from calcheck.typing import Array, Mask, Values
 
 
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
@@ -130,3 +132,203 @@ def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
         scores[rows] = (block - mean) @ chosen
     total = variances.sum()
     return scores, variances[::-1][:count] / total if total > 0 else np.zeros(count)
+
+
+Candidate = TypeVar("Candidate")
+VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared with the full kernel matrix
+JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
+
+
+class Nystroem:
+    """Nyström features z(x) = W^T k(c, x), M landmarks c, W W^T ~ K_cc^-1: z(x) . z(x') approximates k(x, x')."""
+
+    def __init__(
+        self,
+        kernel: Kernel,  # k
+        landmarks: Array,  # (M, d), landmark inputs
+        whitening: Array,  # (M, q), W
+    ) -> None:
+        self.kernel, self.landmarks, self.whitening = kernel, landmarks, whitening
+
+    @classmethod
+    def from_cholesky(cls, kernel: Kernel, landmarks: Array, array: Backend) -> Nystroem:
+        """Return one feature per landmark: W = L^-T with L L^T = K_cc."""
+        xp = array.xp
+        gram = kernel.gram(landmarks, landmarks)
+        diagonal = xp.arange(len(landmarks), device=array.device)
+        gram[diagonal, diagonal] += JITTER * float(xp.max(gram))
+        return cls(kernel, landmarks, xp.linalg.inv(xp.linalg.cholesky(gram)).T)
+
+    @classmethod
+    def from_eigenvectors(
+        cls, kernel: Kernel, landmarks: Array, array: Backend, *, smallest: float = 0.0, smallest_share: float
+    ) -> Nystroem:
+        """Return one feature per eigenvalue of K_cc = V E V^T that is not negligible: W = V E^-1/2.
+
+        Eigenvalues up to ``smallest``, or up to a share of the largest, are negligible.
+        """
+        gram = array.to_numpy(kernel.gram(landmarks, landmarks))
+        if not np.isfinite(gram).all():
+            raise NumericalError(OVERFLOW_MESSAGE)
+        values, vectors = np.linalg.eigh(gram)
+        kept = values > max(smallest, smallest_share * values[-1])
+        return cls(kernel, landmarks, array.asarray(vectors[:, kept] / np.sqrt(values[kept])))
+
+    @property
+    def rank(self) -> int:
+        """Number of features q."""
+        return int(self.whitening.shape[1])
+
+    def values(self, x: Array) -> Array:
+        """Return k(x, c) for (p, d) inputs, (p, M)."""
+        return self.kernel.gram(x, self.landmarks)
+
+    def of_values(self, values: Array) -> Array:
+        """Return the features V W, (p, q), for kernel values V = k(x, c), (p, M)."""
+        return values @ self.whitening
+
+    def to_values(self, weights: Array) -> Array:
+        """Return W B, (M, c), for feature weights B, (q, c): V (W B) = Z B for kernel values V."""
+        return self.whitening @ weights
+
+    def __call__(self, x: Array) -> Array:
+        """Return z(x) for (p, d) inputs, (p, q)."""
+        return self.of_values(self.values(x))
+
+
+class RowBlocks:
+    """Blocks of rows of a tall matrix, cached in memory or computed at every use."""
+
+    def __init__(
+        self,
+        # n, height: number of rows, and of rows per block
+        n: int,
+        height: int,
+        compute: Callable[[slice], Array],  # Returns a block for a slice of rows, (b, q)
+        *,
+        cached: bool,  # Whether to cache the blocks
+    ) -> None:
+        self._slices = [slice(start, min(start + height, n)) for start in range(0, n, height)]
+        self._compute = compute
+        self._cached = list(map(compute, self._slices)) if cached else None
+
+    def __iter__(self) -> Iterator[tuple[slice, Array]]:
+        """Yield each slice of rows and its block."""
+        blocks = map(self._compute, self._slices) if self._cached is None else self._cached
+        return zip(self._slices, blocks, strict=True)
+
+
+class LandmarkSamples:
+    """Nested samples of landmarks, and validation rows to choose their number."""
+
+    def __init__(
+        self,
+        kernel: Kernel,  # k
+        x: Values,  # (n, d), normalized inputs
+        run: Run,  # Device, seed, progress
+    ) -> None:
+        self._kernel, self._x, self._run = kernel, x, run
+        self._order = run.rng(RandomStream.LANDMARKS).permutation(len(x))
+        # (s,), validation rows; disjoint from the landmarks unless there are few rows
+        self.checked = np.sort(self._order[:VALIDATION_ROWS])
+
+    def features(self) -> Iterator[Nystroem]:
+        """Yield features with an increasing number of landmarks."""
+        array = backend(self._run.device, "float64")
+        ranks = self._run.limits.nystroem_ranks
+        for rank in ranks:
+            self._run.progress("landmarks", rank / ranks[-1])
+            chosen = np.sort(self._order[::-1][:rank])
+            yield Nystroem.from_cholesky(self._kernel, array.asarray(self._x[chosen]), array)
+
+
+def first_sufficient(candidates: Iterable[Candidate], is_sufficient: Callable[[Candidate], bool]) -> Candidate:
+    """Return the first of increasingly accurate candidates that is sufficient; the last if none is."""
+    for candidate in candidates:
+        if is_sufficient(candidate):
+            break
+    return candidate
+
+
+class PivotedCholesky:
+    """Low-rank factorization G ~ F^T F of a Gram matrix G; the element with the largest residual is the next pivot."""
+
+    def __init__(
+        self,
+        diagonal: Values,  # (p,), squared norms of the elements
+        products: Callable[[int], Values],  # Returns the inner products of one element with all, (p,)
+        max_rank: int,  # Maximum number of pivots
+        *,
+        first_rows: int = 64,  # Rows of the factor that are allocated first; they are doubled as needed
+    ) -> None:
+        self.pivots = list[int]()  # Pivots, in order
+        # (p,), part of each squared norm that the pivots do not represent
+        self.residuals = np.array(diagonal, dtype=np.float64)
+        self._products, self._max_rank = products, max_rank
+        self._rows = np.zeros((min(first_rows, max_rank), len(diagonal)))
+
+    @property
+    def factor(self) -> Values:
+        """F, (r, p)."""
+        return self._rows[: len(self.pivots)]
+
+    def represent(self, first: int, tolerance: float | Values) -> None:
+        """Add pivots among the first elements until none of their residuals is above the tolerance."""
+        residuals = self.residuals[:first]
+        while len(self.pivots) < self._max_rank and (residuals > tolerance).any():
+            self._add(int(np.argmax(residuals)))
+
+    def _add(self, pivot: int) -> None:
+        rank, factor = len(self.pivots), self.factor
+        if rank == len(self._rows):
+            more = np.zeros((min(rank, self._max_rank - rank), factor.shape[1]))
+            self._rows = np.concatenate([self._rows, more])
+        row = self._products(pivot) - factor[:, pivot] @ factor
+        self._rows[rank] = row / np.sqrt(self.residuals[pivot])
+        self.residuals -= self._rows[rank] ** 2
+        self.residuals[pivot] = 0.0
+        self.pivots.append(pivot)
+
+
+def gram_factor(gram: Values, tolerance: float) -> Values:
+    """Return F (p, r) with F F^T equal to a positive semidefinite matrix, up to residuals of the diagonal."""
+    from scipy.linalg.lapack import dpstrf
+
+    factor, order, rank, _ = dpstrf(gram, tol=tolerance, lower=1)
+    features = np.zeros((len(gram), rank))
+    features[order - 1] = np.tril(factor)[:, :rank]
+    return features
+
+
+RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the trace outside a truncated eigenbasis
+
+
+def eigenvectors(matrix: Values) -> tuple[Values, Values]:
+    """Return the eigenvalues (r,), in ascending order, and eigenvectors (r, r) of a symmetric matrix."""
+    try:
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+    except np.linalg.LinAlgError as error:
+        msg = (
+            "the kernel matrix of the targets has no eigendecomposition. Check the unit of the predictions and targets"
+        )
+        raise NumericalError(msg) from error
+    return eigenvalues, vectors
+
+
+def leading(eigenvalues: Values, tolerance: float = RESIDUAL_TOLERANCE) -> Mask:
+    """Return which ascending eigenvalues (r,) are needed so that the others sum to at most a share of the trace."""
+    cumulative = np.cumsum(np.maximum(eigenvalues, 0))
+    return np.asarray(cumulative > tolerance * cumulative[-1])
+
+
+def truncated_eigenbasis(matrix: Values, tolerance: float = RESIDUAL_TOLERANCE) -> tuple[Values, Values]:
+    """Return the :func:`leading` eigenvalues (q,), in ascending order, and their eigenvectors (r, q)."""
+    eigenvalues, vectors = eigenvectors(matrix)
+    kept = leading(eigenvalues, tolerance)
+    return eigenvalues[kept], vectors[:, kept]
+
+
+def psd_root(matrix: Values) -> Values:
+    """Return C with C C^T equal to a positive semidefinite matrix; negative eigenvalues from rounding are set to 0."""
+    eigenvalues, vectors = eigenvectors(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.errors import OptionError
-from calcheck.kernels.kernel_options import KernelName, SolverOptions
+from calcheck.kernels import KernelName, SolverOptions
 from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
-from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
+from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import flag_of, option, require_count_option, require_positive_option
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from calcheck.embeddings.permutation_null import Strata
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.kernels import KernelOptions, Standardize
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Conditioning
-    from calcheck.kernels.kernel_options import KernelOptions, Standardize
     from calcheck.metrics._joint_mmd import GenerativeMetric, KernelMetric
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source

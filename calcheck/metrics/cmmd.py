@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CmmdDetails, FidDetails
 from calcheck.inference.metric_protocol import RowResults
-from calcheck.kernels.kernel_options import KernelOptions, Solver
+from calcheck.kernels import KernelOptions, Solver
 from calcheck.metrics._joint_mmd import GenerativeMetric, JointMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option, require_positive_option
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.laplace_features import PairForm
     from calcheck.execution.run import Run
+    from calcheck.kernels import Normalization
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Normalization
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.ridge_norms import RidgeNorms

@@ -10,7 +10,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
-from calcheck.kernels.kernel_options import Estimator
+from calcheck.kernels import Estimator
 from calcheck.metrics._joint_mmd import JointMetric, KernelMetric
 from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
 from calcheck.options import option

@@ -11,7 +11,7 @@ from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
 from calcheck.execution.run import RandomStream
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
-from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Solver
+from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option

@@ -9,10 +9,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.details import MmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
-from calcheck.kernels.kernel_options import (
-    KernelName,  # options are read by the types of fields
-    Standardize,  # options are read by the types of fields
-)
+from calcheck.kernels import KernelName, Standardize
 from calcheck.metrics.base import Metric
 from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option

@@ -16,7 +16,7 @@ from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
 from calcheck.embeddings.target_kernels import TargetKernel
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import Run
-from calcheck.linalg.cholesky import truncated_eigenbasis
+from calcheck.linalg.gram import truncated_eigenbasis
 from calcheck.mmd.quadratic_forms import QuadraticForm, of_different
 from calcheck.predictions import Predictions
 from calcheck.typing import Values
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.diagnostics import FeatureBounds
     from calcheck.embeddings.target_kernels import TargetFeatures
     from calcheck.execution.run import Progress
-    from calcheck.kernels.kernel_options import Estimator
+    from calcheck.kernels import Estimator
 
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB

@@ -16,9 +16,7 @@ from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.functions import Kernel, Rbf
-from calcheck.linalg.cholesky import gram_factor
-from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import LandmarkSamples, Nystroem, RowBlocks, first_sufficient
+from calcheck.linalg.gram import Gram, LandmarkSamples, Nystroem, RowBlocks, first_sufficient, gram_factor
 
 if TYPE_CHECKING:
     from calcheck.details import Pairs as PairsDetails

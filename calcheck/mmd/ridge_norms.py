@@ -13,16 +13,15 @@ from calcheck.embeddings.laplace_features import PairForm
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import Smoother, smoother
 from calcheck.errors import Message
-from calcheck.linalg.cholesky import gram_factor
-from calcheck.linalg.nystroem import LandmarkSamples, Nystroem, first_sufficient
+from calcheck.linalg.gram import LandmarkSamples, Nystroem, first_sufficient, gram_factor
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
 
 if TYPE_CHECKING:
     from calcheck.details import CmmdDetails
     from calcheck.details import Solver as SolverDetails
     from calcheck.execution.run import Run
+    from calcheck.kernels import Solver
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Solver
     from calcheck.typing import Values
 
 

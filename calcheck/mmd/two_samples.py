@@ -18,8 +18,8 @@ from calcheck.mmd.frechet import frechet, moments
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
+    from calcheck.kernels import Estimator, Solver
     from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.kernel_options import Estimator, Solver
     from calcheck.typing import Mask, Values
 
 

@@ -38,7 +38,7 @@ from calcheck.inference.metric_protocol import (
     RowResults,
 )
 from calcheck.inference.verdicts import with_zeta_verdict, zeta
-from calcheck.kernels.kernel_options import EXACT
+from calcheck.kernels import EXACT
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.local_spread import ValidBinsMetric

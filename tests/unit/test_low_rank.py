@@ -9,8 +9,16 @@ from numpy.testing import assert_allclose
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
 from calcheck.kernels.functions import Polynomial, Rbf
-from calcheck.linalg.cholesky import PivotedCholesky, eigenvectors, leading, psd_root, truncated_eigenbasis
-from calcheck.linalg.nystroem import Nystroem, RowBlocks, first_sufficient
+from calcheck.linalg.gram import (
+    Nystroem,
+    PivotedCholesky,
+    RowBlocks,
+    eigenvectors,
+    first_sufficient,
+    leading,
+    psd_root,
+    truncated_eigenbasis,
+)
 
 ARRAY = backend(None, "float64")
 

@@ -10,8 +10,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, silent
 from calcheck.kernels.functions import Laplace, Rbf
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import Preconditioner, pays_off
-from calcheck.linalg.solvers import conjugate_gradients
+from calcheck.linalg.solvers import Preconditioner, conjugate_gradients, pays_off
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.naive import input_kernel

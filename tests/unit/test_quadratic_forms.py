@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
 from calcheck.kernels.functions import KERNELS
-from calcheck.linalg.nystroem import Nystroem
+from calcheck.linalg.gram import Nystroem
 from calcheck.mmd.quadratic_forms import ExactGram, LowRankGram, QuadraticForm
 
 N = 60
