@@ -12,16 +12,11 @@ from calcheck.errors import Message
 
 if TYPE_CHECKING:
     from calcheck.embeddings.distance import Distances
-    from calcheck.embeddings.exact_features import ExactFeatures
+    from calcheck.embeddings.exact_features import FeatureBounds
     from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
-    from calcheck.embeddings.output_features import FeatureError
-    from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.embeddings.target_kernels import WeightedError
     from calcheck.execution.run import Run
     from calcheck.typing import Values
-
-    FeatureBounds = FeatureError | PooledOutputs | ExactFeatures | WeightedError
 
 MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
 MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6
@@ -47,7 +42,7 @@ def trial_statistics(means: Values) -> dict[str, Any]:
 def feature_details(bounds: FeatureBounds) -> dict[str, Any]:
     """Return rank and residuals of the output features."""
     features = {
-        "rank": bounds.features.rank,
+        "rank": bounds.rank,
         "residual_targets": bounds.points,
         "residual_predictive": bounds.rows,
         "quadrature_error": bounds.quadrature,
@@ -68,7 +63,7 @@ def feature_warnings(rank: int, residual: float) -> list[Message]:
 
 def residual_warnings(bounds: FeatureBounds) -> list[Message]:
     """Return a warning if the residual of the output features of targets or distributions is large."""
-    return feature_warnings(bounds.features.rank, max(bounds.points, bounds.rows))
+    return feature_warnings(bounds.rank, max(bounds.points, bounds.rows))
 
 
 def solver_details(found: Distances, bounds: FeatureBounds, ridge: KernelRidge, run: Run) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from calcheck.errors import Message
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.target_kernels import TargetFeatures
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Scaling
@@ -37,13 +36,3 @@ class KernelSettings:
     features: TargetFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
     predictive: Predictive  # Distributions that the features represent
     details: dict[str, Any]  # The same settings as reported in JSON
-
-    @property
-    def rbf_features(self) -> OutputFeatures:
-        """Features of an RBF kernel on targets, the only one that landmarks support."""
-        from calcheck.embeddings.output_features import OutputFeatures
-
-        if not isinstance(self.features, OutputFeatures):
-            msg = f"landmarks need an RBF kernel on targets, got {type(self.features).__name__}"
-            raise TypeError(msg)
-        return self.features

@@ -11,7 +11,13 @@ import numpy as np
 
 from calcheck.embeddings.distance import kish
 from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, Landmarks, NystroemNorms, NystroemRidge
-from calcheck.embeddings.nystroem_sums import RegressionTargets, RowNorms, RowProducts, principal_directions
+from calcheck.embeddings.nystroem_sums import (
+    RegressionTargets,
+    RowNorms,
+    RowProducts,
+    principal_directions,
+    rbf_features,
+)
 from calcheck.embeddings.output_features import FeatureError
 from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sample
 from calcheck.execution.bottom_k import sample_rows
@@ -81,7 +87,7 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         places = sample_rows(rows, self._limits.evaluated_rows, self.run)
         sample = rows.take(places)
-        features = self.settings.rbf_features
+        features = rbf_features(self.settings)
         pilot = sample.take(slice(self._limits.pilot_rows))
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
@@ -100,7 +106,7 @@ class NystroemEmbedding:
 
     def _bounds(self, pilot: Predictions) -> FeatureError:
         """Return the residual of the output features on some rows."""
-        features = self.settings.rbf_features
+        features = rbf_features(self.settings)
         bounds = FeatureError(features, features.of_points(pilot.targets().reshape(len(pilot), -1)))
         bounds.embed(pilot.distributions().load())
         return bounds
@@ -129,7 +135,7 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         pilot = rows.take(slice(self._limits.pilot_rows))
         self._bounds(pilot)
-        features, x = self.settings.rbf_features, self._scaled(rows)
+        features, x = rbf_features(self.settings), self._scaled(rows)
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         count = self.options.count
         if count is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
-from calcheck.embeddings.exact_features import ExactFeatures
+from calcheck.embeddings.exact_features import FeatureBounds
 from calcheck.embeddings.laplace_embeddings import (
     LaplaceEmbeddings,
     ScalarEmbeddings,
@@ -48,7 +48,7 @@ class LaplaceFeatures:
         """Number of features that are known without the data: none."""
         return 0
 
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], ExactFeatures]:
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
         """Return the features of targets (p, t), and of the n distributions of each trial."""
         first, *others = models
         every = first.load().join([each.load() for each in others])
@@ -59,7 +59,7 @@ class LaplaceFeatures:
         embeddings = laplace_embeddings(every, tuple(self.gamma))
         features = gram_factor(_gram(self.gram(points), embeddings.means(points), embeddings.products()), TOLERANCE)
         predicted = features[len(points) :].reshape(1 + len(others), len(first), -1)
-        error = ExactFeatures(features.shape[1], TOLERANCE, TOLERANCE, ERROR)
+        error = FeatureBounds(features.shape[1], TOLERANCE, TOLERANCE, ERROR)
         return features[: len(points)], iter(predicted), error
 
     def gram(self, points: Values) -> Values:
@@ -139,7 +139,7 @@ class SharedLaplace:
         self._pooled = OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
-        """Return features, as :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`."""
+        """Return features; the matrices are None, as all data sets have one kernel."""
         if len(each.model) > 1 or not self._differences:
             return self._of_all(each)
         (one,) = each.model

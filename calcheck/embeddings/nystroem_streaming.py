@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.embeddings.diagnostics import feature_warnings, nystroem_details, nystroem_warnings, quantiles
 from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
 from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms, NystroemRidge
-from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts, RowSums
+from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts, RowSums, rbf_features
 from calcheck.embeddings.output_features import ROUNDING, OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, RowSampleSums
 from calcheck.errors import Message
@@ -62,7 +62,7 @@ class StreamedLandmarks:
         run = as_precise(sample.rows, run.for_worker())
         by = NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
         (directions, few), landmarks, validation = by.selected(lambda_, sample.n)
-        scaling, kernel, features = settings.scaling, settings.kernel, settings.rbf_features
+        scaling, kernel, features = settings.scaling, settings.kernel, rbf_features(settings)
         return cls(
             scaling, kernel, features, directions[:, :few], landmarks, validation, key, run.precision, settings.details
         )

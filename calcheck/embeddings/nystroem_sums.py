@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions.row_random import RowRandom
+from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.gram import RESIDUAL_TOLERANCE, eigenvectors, leading
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.backend import Backend
     from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
@@ -41,6 +42,14 @@ class RowSums:
         self.landmarks += other.landmarks
         self.validation += other.validation
         self.outputs += other.outputs
+
+
+def rbf_features(settings: KernelSettings) -> OutputFeatures:
+    """Return the features of an RBF kernel on targets, the only one that landmarks support."""
+    if not isinstance(settings.features, OutputFeatures):
+        msg = f"landmarks need an RBF kernel on targets, got {type(settings.features).__name__}"
+        raise TypeError(msg)
+    return settings.features
 
 
 @dataclass(frozen=True, eq=False)

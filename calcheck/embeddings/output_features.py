@@ -15,6 +15,7 @@ import numpy as np
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import rbf
 from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
+from calcheck.embeddings.exact_features import FeatureBounds
 from calcheck.errors import DataError
 from calcheck.linalg.gram import PivotedCholesky
 
@@ -190,21 +191,19 @@ def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> Outpu
     return OutputFeatures(pool.take(chosen), found.factor[:, chosen].T)
 
 
-class FeatureError:
+class FeatureError(FeatureBounds):
     """Largest residuals of the features; each call of :meth:`embed` updates them."""
 
     def __init__(self, features: OutputFeatures, observed: Values) -> None:
         """Compute the residuals of the targets from their features (n, r)."""
+        super().__init__(features.rank, residual_of_points(observed))
         self.features = features
-        self.quadrature = 0.0  # Maximum quadrature error of the mean embeddings
-        self.points = residual_of_points(observed)  # Largest residual of a target or a draw, whose squared norm is 1
         if self.points > MAX_RESIDUAL:
             msg = (
                 f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
                 f" features miss {self.points:.1%} of the squared norm of a target. Pass a smaller --gamma-y"
             )
             raise DataError(msg)
-        self.rows = 0.0  # Largest residual of the squared norm of a predictive distribution
 
     def embed(self, predictive: Predictive) -> Values:
         """Return E psi(Y_i), (n, r)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from calcheck.distributions import Samples
+from calcheck.embeddings.exact_features import FeatureBounds
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.execution.run import RandomStream, Run
 from calcheck.linalg.gram import PivotedCholesky
@@ -39,9 +40,7 @@ class PooledOutputs:
     """Features of all targets in one kernel."""
 
     values: Values  # (n, r), psi of each row
-    points: float  # Largest residual of a squared norm, relative to it
-    rows: float = 0.0
-    quadrature: float = 0.0
+    bounds: FeatureBounds  # Largest residual of a squared norm, relative to it
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, targets: Values) -> PooledOutputs:
@@ -53,17 +52,8 @@ class PooledOutputs:
         )
         found.represent(len(points), TOLERANCE * diagonal)
         residual = float((found.residuals / np.maximum(diagonal, np.finfo(float).tiny)).max())
-        return cls(found.factor.T[label.ravel()], max(residual, TOLERANCE))
-
-    @property
-    def rank(self) -> int:
-        """Number of features r."""
-        return int(self.values.shape[1])
-
-    @property
-    def features(self) -> PooledOutputs:
-        """The features, as those of :class:`calcheck.embeddings.output_features.FeatureError`."""
-        return self
+        values = found.factor.T[label.ravel()]
+        return cls(values, FeatureBounds(values.shape[1], max(residual, TOLERANCE)))
 
     def of_division(self, first: Indices) -> Embedded:  # noqa: ARG002 - one kernel for all divisions
         return self.values, None, None

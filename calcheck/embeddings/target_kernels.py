@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -13,9 +14,9 @@ import numpy as np
 
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import monomials
-from calcheck.embeddings.exact_features import ExactFeatures
+from calcheck.embeddings.exact_features import FeatureBounds
 from calcheck.embeddings.laplace_features import LaplaceFeatures, SharedLaplace
-from calcheck.embeddings.output_features import OutputFeatures, output_features
+from calcheck.embeddings.output_features import output_features
 from calcheck.embeddings.rescaled_features import (
     DataSet,
     OfDistributions,
@@ -31,7 +32,6 @@ from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.output_features import FeatureError
     from calcheck.kernels import KernelName
     from calcheck.typing import Indices
 
@@ -94,9 +94,9 @@ class MonomialFeatures:
             raise DataError(msg)
         return moments * self.weights
 
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], ExactFeatures]:
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
         """Return the features of targets (p, t), and of the distributions of each trial."""
-        return self.of_points(points), map(self.of_distributions, models), ExactFeatures(self.rank)
+        return self.of_points(points), map(self.of_distributions, models), FeatureBounds(self.rank)
 
     def mean_norms(self, points: Values) -> Values:
         """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,)."""
@@ -116,10 +116,7 @@ class SharedMonomials:
         self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
-        """Return features, and matrices that convert them to the kernels of a data set and of the data.
-
-        As :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`.
-        """
+        """Return features, and matrices that convert them to the kernels of a data set and of the data."""
         observed = by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
         ratios = np.asarray(each.gamma) / self._features.gamma
         own = np.diag(np.prod(ratios ** (self._features.exponents / 2), axis=1))
@@ -138,49 +135,31 @@ class WeightedFeatures:
     """Features psi with psi(u) . psi(v) = sum_p w_p k_p(u, v): those of each kernel, times the root of its weight."""
 
     gamma: Values  # (t,), gamma of the first kernel
-    parts: Sequence[tuple[float, OutputFeatures]]  # The weight and the features of each kernel; the weights sum to 1
+    parts: Sequence[tuple[float, TargetFeatures]]  # The weight and the features of each kernel; the weights sum to 1
 
     @property
     def rank(self) -> int:
         """Number of features r."""
         return sum(features.rank for _, features in self.parts)
 
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], WeightedError]:
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
         """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
         trials = list(models)
         roots = [np.sqrt(weight) for weight, _ in self.parts]
         found = [features.embed(points, trials) for _, features in self.parts]
         observed = np.concatenate([root * each[0] for root, each in zip(roots, found, strict=True)], axis=1)
-        of_parts = zip(*(each[1] for each in found), strict=True)
-        predicted = (np.concatenate([r * one for r, one in zip(roots, each, strict=True)], axis=1) for each in of_parts)
-        return observed, predicted, WeightedError(self, [each[2] for each in found])
+        bounds = FeatureBounds(self.rank)
+
+        def predicted() -> Iterator[Values]:
+            for each in zip(*(part[1] for part in found), strict=True):
+                bounds.include(*(part[2] for part in found))
+                yield np.concatenate([root * one for root, one in zip(roots, each, strict=True)], axis=1)
+
+        return observed, predicted(), bounds
 
     def mean_norms(self, points: Values) -> float:  # noqa: ARG002 - equal for all points
         """Return the mean of k(u, u) over points: 1."""
         return 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedError:
-    """Largest residuals of weighted features: at most the largest of the parts, whose weights sum to 1."""
-
-    features: WeightedFeatures
-    parts: Sequence[FeatureError]  # The residuals of each part
-
-    @property
-    def points(self) -> float:
-        """Largest residual of a target or a draw."""
-        return max(part.points for part in self.parts)
-
-    @property
-    def rows(self) -> float:
-        """Largest residual of a predictive distribution."""
-        return max(part.rows for part in self.parts)
-
-    @property
-    def quadrature(self) -> float:
-        """Maximum quadrature error of the mean embeddings."""
-        return max(part.quadrature for part in self.parts)
 
 
 class SharedWeighted:
@@ -191,12 +170,12 @@ class SharedWeighted:
         data: DataSet,  # The data, as opposed to the replicates
         # The weight of each kernel, and the function that returns its gamma for that of a data set
         parts: Sequence[tuple[float, Rescale]],
-        shared: Callable[[DataSet], SharedFeatures],  # Returns the shared features of the data in one kernel
+        shared: Callable[[DataSet], SharedOutputs],  # Returns the shared features of the data in one kernel
     ) -> None:
         self._parts = [(np.sqrt(weight), of, shared(_with_gamma(data, of))) for weight, of in parts]
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
-        """Return features, as :meth:`calcheck.embeddings.rescaled_features.SharedFeatures.rescaled`."""
+        """Return features, and matrices that convert them to the kernels of a data set and of the data."""
         found = [shared.rescaled(_with_gamma(each, of)) for _, of, shared in self._parts]
         observed = np.concatenate([part[0] for part in found], axis=1)
         model = [np.concatenate(parts, axis=1) for parts in zip(*(part[1] for part in found), strict=True)]
@@ -215,11 +194,30 @@ def _with_gamma(data: DataSet, of: Rescale) -> DataSet:
     return DataSet(data.y, of(np.asarray(data.gamma)), data.model)
 
 
-TargetFeatures = OutputFeatures | MonomialFeatures | LaplaceFeatures | WeightedFeatures
+class TargetFeatures(Protocol):
+    """Features psi with k(u, v) = psi(u) . psi(v), for some targets and distributions."""
+
+    @property
+    def gamma(self) -> Values:
+        """Parameter of the kernel for each target column, (t,)."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """Number of features r that are known without the data."""
+        ...
+
+    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
+        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
+        ...
+
+    def mean_norms(self, points: Values) -> Values | float:
+        """Return the mean of k(u, u) over the points (n, m, t) of each row, (n,) or a number for all rows."""
+        ...
 
 
 class SharedOutputs(Protocol):
-    """Features of many data sets; see :class:`calcheck.embeddings.rescaled_features.SharedFeatures`."""
+    """Features of the targets and distributions of many data sets."""
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values | None, Values | None]:
         """Return features, and matrices that convert them to the kernels of a data set and of the data, or None."""
@@ -270,10 +268,10 @@ class RbfTargets(TargetKernel):
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
         return target_precisions(y.reshape(-1, y.shape[-1]))
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> OutputFeatures:
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
         return output_features(y, predictive, gamma, run.rng(RandomStream.FEATURES))
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedFeatures:  # noqa: ARG002
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
         return SharedFeatures(data, covered, lambda: run.rng(RandomStream.FEATURES))
 
 
@@ -288,10 +286,10 @@ class PolynomialTargets(RbfTargets):
     def details(self) -> dict[str, Any]:
         return {"kernel": "polynomial", "degree": self.degree, "coef0": self.coef0}
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> MonomialFeatures:  # type: ignore[override]  # noqa: ARG002
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
         return MonomialFeatures(gamma, self.degree, self.coef0)
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedMonomials:  # type: ignore[override]  # noqa: ARG002
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
         return SharedMonomials(data, MonomialFeatures(np.asarray(data.gamma), self.degree, self.coef0))
 
     def mean_norms(self, points: Values, gamma: Values) -> Values:
@@ -325,10 +323,10 @@ class LaplaceTargets(TargetKernel):
             raise DataError(msg)
         return np.asarray(1 / deviation)
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> LaplaceFeatures:  # noqa: ARG002
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
         return LaplaceFeatures(gamma, run)
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedLaplace:  # noqa: ARG002
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
         return SharedLaplace(data, LaplaceFeatures(np.asarray(data.gamma), run), differences=differences)
 
 
@@ -347,14 +345,14 @@ class FeatureAwareTargets(RbfTargets):
     def details(self) -> dict[str, Any]:
         return {"kernel": "rbf", "feature_targets": self.count, "epsilon": self.epsilon}
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> WeightedFeatures:  # type: ignore[override]
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
         parts = [
             (weight, super(FeatureAwareTargets, self).features(y, predictive, of(gamma), run))
             for weight, of in self._parts
         ]
         return WeightedFeatures(gamma, parts)
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedWeighted:  # type: ignore[override]
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
         one = super().shared
         return SharedWeighted(data, self._parts, lambda part: one(part, covered, run, differences=differences))
 
@@ -369,10 +367,10 @@ class FeatureAwareTargets(RbfTargets):
 
 
 def target_kernel(name: KernelName, degree: int = 3, coef0: float = 1.0) -> TargetKernel:
-    """Return the kernel on targets with a name."""
-    if name == "polynomial":
-        return PolynomialTargets(degree, coef0)
-    return LaplaceTargets() if name == "laplace" else RbfTargets()
+    """Return the kernel on targets with a name, which determines its module and its class."""
+    kernel = getattr(import_module(f"calcheck.embeddings.{name}"), f"{name.capitalize()}Targets")
+    found: TargetKernel = kernel(degree, coef0) if name == "polynomial" else kernel()
+    return found
 
 
 def _variances(y: Values, predictive: Predictive) -> Values:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Standardize
@@ -16,6 +15,7 @@ from calcheck.options import flag_of, option, require_count_option, require_posi
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.laplace_features import PairForm
     from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
     from calcheck.errors import Message
@@ -172,6 +172,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
 
     def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data."""
+        from calcheck.embeddings.fitted_settings import KernelSettings
         from calcheck.kernels.input_kernel import conditioning
         from calcheck.mmd.joint import repeated_targets
 
@@ -251,6 +252,8 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     @staticmethod
     def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
+        from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
+
         return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
     def influences(self, both: Predictions, run: Run) -> Values:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import McmdDetails, TargetKernel
-from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import NumericalError
 from calcheck.execution.run import RandomStream
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
@@ -17,7 +16,7 @@ from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.diagnostics import FeatureBounds
+    from calcheck.embeddings.exact_features import FeatureBounds
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.pooled_outputs import PooledOutputs
     from calcheck.execution.run import Run
@@ -185,6 +184,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         import numpy as np
 
         from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details
+        from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
         from calcheck.kernels.input_kernel import evaluation_points
 
         outputs, bounds = _embedded(fit, source.predictions())
@@ -291,7 +291,7 @@ def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[Values], FeatureBou
 
     if isinstance(fit.features, PooledOutputs):
         labels = first_sample(rows, "mcmd")
-        return [fit.features.values[labels], fit.features.values[~labels]], fit.features
+        return [fit.features.values[labels], fit.features.values[~labels]], fit.features.bounds
     outputs = [fit.features.of_points(targets) for targets in _targets(rows)]
     return outputs, FeatureError(fit.features, np.concatenate(outputs))
 

@@ -22,7 +22,7 @@ from calcheck.predictions import Predictions
 from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.diagnostics import FeatureBounds
+    from calcheck.embeddings.exact_features import FeatureBounds
     from calcheck.embeddings.target_kernels import TargetFeatures
     from calcheck.execution.run import Progress
     from calcheck.kernels import Estimator
