@@ -1,4 +1,4 @@
-"""Distances of embeddings, the reach of kernels, and the influences of rows."""
+"""Distances of embeddings, the reach of kernels, the influences of rows, and their details in reports."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
+from calcheck.embeddings.ridge import CholeskySmoother, NystroemSmoother, smoother
+from calcheck.embeddings.target_kernels import feature_details, residual_warnings
+from calcheck.errors import Message
 from calcheck.execution.run import RandomStream
 from calcheck.linalg.gram import truncated_eigenbasis
 
 if TYPE_CHECKING:
     from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
+    from calcheck.embeddings.target_kernels import FeatureBounds
+    from calcheck.execution.run import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.input_kernel import Scaling
     from calcheck.typing import Floats, Values
@@ -215,3 +219,63 @@ def kish(sums: Values, squares: Values, n: int) -> Values:
     """Return the squared sums of n weights divided by the sums of squared weights, (m,); 0 if all weights are 0."""
     lower_bound = sums**2 / n  # lower bound of the sum of squares (Cauchy-Schwarz), for rounding and estimation errors
     return np.divide(sums**2, np.maximum(squares, lower_bound), out=np.zeros(len(sums)), where=lower_bound > 0)
+
+
+MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
+MAX_ROUNDING_ERROR = {"float64": 1e-7, "float32": 1e-4}  # Relative rounding error without a warning
+LEAST_RESIDUAL = 1e-14  # Minimum reported residual: smaller values are rounding errors and differ between processors
+
+
+def quantiles(values: Values) -> dict[str, float]:
+    """Return quantiles of the values over inputs."""
+    levels = {"min": 0.0, "q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
+    return dict(zip(levels, np.quantile(values, list(levels.values())).tolist(), strict=True))
+
+
+def trial_statistics(means: Values) -> dict[str, Any]:
+    """Return the standard deviation and the values of the mean distance over trials; empty for one trial."""
+    if len(means) == 1:
+        return {}
+    deviation = float(means.std(ddof=1))
+    return {"trials": {"std": deviation, "values": means.tolist()}, "deviation": deviation}
+
+
+def solver_details(found: Distances, bounds: FeatureBounds, ridge: KernelRidge, run: Run) -> dict[str, Any]:
+    """Return dof, output features and solver."""
+    return {
+        "dof": found.dof.value,
+        "dof_error": found.dof.error,
+        **feature_details(bounds),
+        "solver": {
+            "name": ridge.solver,
+            "reason": ridge.reason,
+            "cached": ridge.is_cached,
+            "iterations": found.iterations,
+            **({"preconditioner": {"name": "nystroem", "rank": found.preconditioner}} if found.preconditioner else {}),
+            "residual": max(found.residual, LEAST_RESIDUAL),
+            "precision": run.precision,
+            "device": run.device or "numpy",
+        },
+    }
+
+
+def few_dof(dof: float) -> list[Message]:
+    """Return a warning if the input kernel hardly distinguishes inputs."""
+    message = (
+        f"dof {dof:.2g}: the kernel hardly distinguishes inputs, so this is close to a marginal test."
+        " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
+    )
+    return [Message("low-dof", message)] if dof < MIN_DOF else []
+
+
+def kernel_warnings(dof: float, bounds: FeatureBounds, found: Distances, precision: str) -> tuple[Message, ...]:
+    """Return the warnings for a value computed with an exact solver."""
+    warnings = [*few_dof(dof), *residual_warnings(bounds)]
+    moved = found.residual * found.rms / max(float(found.values.mean()), np.finfo(float).tiny)
+    if moved > MAX_ROUNDING_ERROR[precision] and found.values.any():
+        text = (
+            f"rounding in {precision} may change the value by {moved:.1e} (relative)."
+            " Pass --precision float64, or a larger --lambda"
+        )
+        warnings.append(Message("rounding", text))
+    return tuple(warnings)

@@ -1,4 +1,4 @@
-"""Kernels on targets: features of polynomial and weighted kernels, and their choice."""
+"""Kernels on targets, and the data sets whose features they provide."""
 
 from __future__ import annotations
 
@@ -6,192 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import combinations_with_replacement
-from math import comb, factorial, prod
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
-from calcheck.distributions.special import monomials
-from calcheck.embeddings.exact_features import FeatureBounds
-from calcheck.embeddings.laplace_features import LaplaceFeatures, SharedLaplace
-from calcheck.embeddings.output_features import output_features
-from calcheck.embeddings.rescaled_features import (
-    DataSet,
-    OfDistributions,
-    SharedFeatures,
-    by_row,
-    draws_of,
-    mean_after_swap,
-)
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
 from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
     from calcheck.kernels import KernelName
-    from calcheck.typing import Indices
-
-
-MAX_FEATURES = 1500  # Maximum number of monomials
-
-
-@dataclass(frozen=True, eq=False)
-class MonomialFeatures:
-    """Features psi with psi(u) . psi(v) = (sum_c gamma_c u_c v_c + coef0)^degree: weighted monomials."""
-
-    gamma: Values  # (t,), scale of each target column
-    degree: int  # Degree of the kernel
-    coef0: float  # Constant of the kernel
-
-    def __post_init__(self) -> None:
-        if self.rank > MAX_FEATURES:
-            msg = (
-                f"--kernel-y polynomial of degree {self.degree} has {self.rank:,} monomials of {len(self.gamma)} target"
-                f" columns, at most {MAX_FEATURES:,} are allowed. Pass a smaller --degree, or --kernel-y rbf"
-            )
-            raise OptionError(msg)
-
-    @property
-    def rank(self) -> int:
-        """Number of features: monomials up to the degree."""
-        return comb(len(self.gamma) + self.degree, self.degree)
-
-    @property
-    def exponents(self) -> Indices:
-        """Exponents of the monomials, (r, t)."""
-        columns = range(len(self.gamma))
-        chosen = (each for total in range(self.degree + 1) for each in combinations_with_replacement(columns, total))
-        return np.array([[each.count(column) for column in columns] for each in chosen])
-
-    @property
-    def weights(self) -> Values:
-        """Weights of the monomials, (r,): roots of the multinomial coefficients times powers of gamma and coef0."""
-        exponents = self.exponents
-        rest = self.degree - exponents.sum(axis=1)
-        ways = [
-            factorial(self.degree) // (factorial(left) * prod(map(factorial, powers)))
-            for left, powers in zip(rest.tolist(), exponents.tolist(), strict=True)
-        ]
-        return np.asarray(np.sqrt(np.array(ways) * self.coef0**rest * np.prod(self.gamma**exponents, axis=1)))
-
-    def of_points(self, points: Values) -> Values:
-        """Return psi(u) for (p, t) points, (p, r)."""
-        return monomials(points, self.exponents) * self.weights
-
-    def of_distributions(self, predictive: Predictive) -> Values:
-        """Return E psi(Y_i), (n, r)."""
-        moments = predictive.mixed_moments(self.exponents)
-        good = np.asarray(np.isfinite(moments).all(axis=1))
-        if not good.all():
-            msg = (
-                f"{int((~good).sum()):,} of {len(good):,} {predictive.display_name} distributions have moments of order"
-                f" {self.degree} that overflow. Pass --kernel-y rbf, or a smaller --degree"
-            )
-            raise DataError(msg)
-        return moments * self.weights
-
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
-        """Return the features of targets (p, t), and of the distributions of each trial."""
-        return self.of_points(points), map(self.of_distributions, models), FeatureBounds(self.rank)
-
-    def mean_norms(self, points: Values) -> Values:
-        """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,)."""
-        return np.asarray(((points**2 @ self.gamma + self.coef0) ** self.degree).mean(axis=1))
-
-
-class SharedMonomials:
-    """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only."""
-
-    def __init__(
-        self,
-        data: DataSet,  # The data, as opposed to the replicates
-        features: MonomialFeatures,  # The features in the kernel of the data
-    ) -> None:
-        self._data, self._features = data, features
-        self._means = OfDistributions(data, features.of_distributions)
-        self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
-
-    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
-        """Return features, and matrices that convert them to the kernels of a data set and of the data."""
-        observed = by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
-        ratios = np.asarray(each.gamma) / self._features.gamma
-        own = np.diag(np.prod(ratios ** (self._features.exponents / 2), axis=1))
-        repeats = self._data.repeats
-        model = [
-            mean_after_swap(one, self._means(draws_of(one)), self._before, observed, repeats) for one in each.model
-        ]
-        return observed, model, own, np.eye(self._features.rank)
-
-
-Rescale = Callable[[Values], Values]
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedFeatures:
-    """Features psi with psi(u) . psi(v) = sum_p w_p k_p(u, v): those of each kernel, times the root of its weight."""
-
-    gamma: Values  # (t,), gamma of the first kernel
-    parts: Sequence[tuple[float, TargetFeatures]]  # The weight and the features of each kernel; the weights sum to 1
-
-    @property
-    def rank(self) -> int:
-        """Number of features r."""
-        return sum(features.rank for _, features in self.parts)
-
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
-        """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
-        trials = list(models)
-        roots = [np.sqrt(weight) for weight, _ in self.parts]
-        found = [features.embed(points, trials) for _, features in self.parts]
-        observed = np.concatenate([root * each[0] for root, each in zip(roots, found, strict=True)], axis=1)
-        bounds = FeatureBounds(self.rank)
-
-        def predicted() -> Iterator[Values]:
-            for each in zip(*(part[1] for part in found), strict=True):
-                bounds.include(*(part[2] for part in found))
-                yield np.concatenate([root * one for root, one in zip(roots, each, strict=True)], axis=1)
-
-        return observed, predicted(), bounds
-
-    def mean_norms(self, points: Values) -> float:  # noqa: ARG002 - equal for all points
-        """Return the mean of k(u, u) over points: 1."""
-        return 1.0
-
-
-class SharedWeighted:
-    """Weighted features of the targets and distributions of many data sets."""
-
-    def __init__(
-        self,
-        data: DataSet,  # The data, as opposed to the replicates
-        # The weight of each kernel, and the function that returns its gamma for that of a data set
-        parts: Sequence[tuple[float, Rescale]],
-        shared: Callable[[DataSet], SharedOutputs],  # Returns the shared features of the data in one kernel
-    ) -> None:
-        self._parts = [(np.sqrt(weight), of, shared(_with_gamma(data, of))) for weight, of in parts]
-
-    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
-        """Return features, and matrices that convert them to the kernels of a data set and of the data."""
-        found = [shared.rescaled(_with_gamma(each, of)) for _, of, shared in self._parts]
-        observed = np.concatenate([part[0] for part in found], axis=1)
-        model = [np.concatenate(parts, axis=1) for parts in zip(*(part[1] for part in found), strict=True)]
-        return observed, model, self._blocks([part[2] for part in found]), self._blocks([part[3] for part in found])
-
-    def _blocks(self, matrices: list[Values]) -> Values:
-        """Return a block diagonal matrix of the matrices of the parts, times the roots of their weights."""
-        from scipy.linalg import block_diag
-
-        roots = [root for root, _, _ in self._parts]
-        return np.asarray(block_diag(*(root * matrix for root, matrix in zip(roots, matrices, strict=True))))
-
-
-def _with_gamma(data: DataSet, of: Rescale) -> DataSet:
-    """Return the data set with another gamma of the kernel on targets."""
-    return DataSet(data.y, of(np.asarray(data.gamma)), data.model)
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.input_kernel import Scaling
 
 
 class TargetFeatures(Protocol):
@@ -255,117 +82,6 @@ class TargetKernel(ABC):
         return 1.0
 
 
-class RbfTargets(TargetKernel):
-    """RBF kernel exp(-sum_c gamma_c (u_c - v_c)^2)."""
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"kernel": "rbf"}
-
-    def default_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
-        return target_bandwidths(y.reshape(-1, y.shape[-1]), None)
-
-    def unit_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
-        return target_precisions(y.reshape(-1, y.shape[-1]))
-
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
-        return output_features(y, predictive, gamma, run.rng(RandomStream.FEATURES))
-
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
-        return SharedFeatures(data, covered, lambda: run.rng(RandomStream.FEATURES))
-
-
-@dataclass(frozen=True)
-class PolynomialTargets(RbfTargets):
-    """Polynomial kernel (sum_c gamma_c u_c v_c + coef0)^degree, with the scale of the RBF kernel."""
-
-    degree: int
-    coef0: float
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"kernel": "polynomial", "degree": self.degree, "coef0": self.coef0}
-
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
-        return MonomialFeatures(gamma, self.degree, self.coef0)
-
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
-        return SharedMonomials(data, MonomialFeatures(np.asarray(data.gamma), self.degree, self.coef0))
-
-    def mean_norms(self, points: Values, gamma: Values) -> Values:
-        return MonomialFeatures(gamma, self.degree, self.coef0).mean_norms(points)
-
-
-class LaplaceTargets(TargetKernel):
-    """Laplace kernel exp(-sum_c gamma_c |u_c - v_c|).
-
-    Its scale is the deviation of the predictions, so that it does not change if targets are drawn from them. For
-    samples, it is the deviation of targets and draws together, which does not change if they are exchanged.
-    """
-
-    replicates_share_scale: ClassVar[bool] = True
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"kernel": "laplace"}
-
-    def default_gamma(self, y: Values, predictive: Predictive) -> Values:
-        return np.asarray(self.unit_gamma(y, predictive) / y.shape[-1])
-
-    def unit_gamma(self, y: Values, predictive: Predictive) -> Values:
-        try:
-            deviation = np.sqrt(_variances(y, predictive.load()))
-        except DataError as error:
-            msg = f"--kernel-y laplace is scaled by the deviation of the predictions, but {error}. Pass --kernel-y rbf"
-            raise DataError(msg) from error
-        if not (np.isfinite(deviation) & (deviation > 0)).all():
-            msg = "the predictions have no finite positive deviation, which is the scale of --kernel-y laplace"
-            raise DataError(msg)
-        return np.asarray(1 / deviation)
-
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
-        return LaplaceFeatures(gamma, run)
-
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
-        return SharedLaplace(data, LaplaceFeatures(np.asarray(data.gamma), run), differences=differences)
-
-
-@dataclass(frozen=True)
-class FeatureAwareTargets(RbfTargets):
-    """Kernel ((1 - epsilon) k_1(f, f') + epsilon) k_2(y, y'), where the last targets are features f of the others, y.
-
-    k_1 and k_2 are RBF kernels, so it is the sum of two RBF kernels: (1 - epsilon) times the one of all columns, and
-    epsilon times the one of y, whose gamma is 0 for the columns of f.
-    """
-
-    count: int
-    epsilon: float
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"kernel": "rbf", "feature_targets": self.count, "epsilon": self.epsilon}
-
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
-        parts = [
-            (weight, super(FeatureAwareTargets, self).features(y, predictive, of(gamma), run))
-            for weight, of in self._parts
-        ]
-        return WeightedFeatures(gamma, parts)
-
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:
-        one = super().shared
-        return SharedWeighted(data, self._parts, lambda part: one(part, covered, run, differences=differences))
-
-    @property
-    def _parts(self) -> list[tuple[float, Callable[[Values], Values]]]:
-        """Weight of each RBF kernel, and the function that returns its gamma for that of all columns."""
-        parts: list[tuple[float, Callable[[Values], Values]]] = [
-            (1 - self.epsilon, lambda gamma: gamma),
-            (self.epsilon, lambda gamma: np.where(np.arange(len(gamma)) < len(gamma) - self.count, gamma, 0.0)),
-        ]
-        return [part for part in parts if part[0]]
-
-
 def target_kernel(name: KernelName, degree: int = 3, coef0: float = 1.0) -> TargetKernel:
     """Return the kernel on targets with a name, which determines its module and its class."""
     kernel = getattr(import_module(f"calcheck.embeddings.{name}"), f"{name.capitalize()}Targets")
@@ -373,11 +89,162 @@ def target_kernel(name: KernelName, degree: int = 3, coef0: float = 1.0) -> Targ
     return found
 
 
-def _variances(y: Values, predictive: Predictive) -> Values:
-    """Return the variance of the predictions of all rows together, (t,); for samples, with the targets."""
-    columns = y.shape[-1]
-    if isinstance(predictive, Samples):
-        pooled = np.concatenate([y.reshape(-1, columns), predictive.draws.reshape(-1, columns)])
-        return np.asarray(pooled.var(axis=0, ddof=1))
-    mean, std = (each.reshape(-1, columns) for each in (predictive.mean(), predictive.std()))
-    return np.asarray(mean.var(axis=0) + (std**2).mean(axis=0))
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, eq=False)
+class SwappedDraw:
+    """Draws in which one draw of each row is swapped with the target."""
+
+    draws: Predictive  # The original draws; the same object for all data sets
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Targets and the distributions that they are compared with."""
+
+    y: Values  # (n, t) or (n, r, t), targets; r per row if they are repeated, and then their features are averaged
+    gamma: Values | None  # (t,), gamma of the kernel on targets; None if it is undefined for these targets
+    # Distributions or draws in each trial; the same objects for all data sets unless they differ
+    model: Sequence[Predictive | SwappedDraw]
+
+    @property
+    def repeats(self) -> int:
+        """Number of targets per row, r."""
+        return int(self.y.size // (len(self.y) * self.y.shape[-1]))
+
+
+class OfDistributions(Generic[ResultT]):
+    """A function of distributions, cached for those that all data sets share."""
+
+    def __init__(
+        self,
+        data: DataSet,  # The data, whose distributions the replicates share unless they have their own
+        function: Callable[[Predictive], ResultT],
+    ) -> None:
+        self._shared, self._function = [draws_of(one) for one in data.model], function
+        self._known: dict[int, ResultT] = {}
+
+    def __call__(self, predictive: Predictive) -> ResultT:
+        if id(predictive) in self._known:
+            return self._known[id(predictive)]
+        found = self._function(predictive)
+        if any(predictive is each for each in self._shared):
+            self._known[id(predictive)] = found
+        return found
+
+
+def draws_of(one: Predictive | SwappedDraw) -> Predictive:
+    """Return the distributions, or the original draws if some are swapped."""
+    return one.draws if isinstance(one, SwappedDraw) else one
+
+
+def mean_after_swap(
+    one: Predictive | SwappedDraw, mean: Values, before: Values, observed: Values, repeats: int
+) -> Values:
+    """Return the mean of features over the draws of each row, (n, r), after draws and targets are swapped, if any are.
+
+    If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
+    targets, and features averaged over them, it changes by r/m of the difference of the averages.
+
+    Shapes: mean (n, r); before, observed (n, r).
+    """
+    return mean + (before - observed) * repeats / (one.draws.n_draws or 1) if isinstance(one, SwappedDraw) else mean
+
+
+def by_row(features: Values, y: Values) -> Values:
+    """Return features averaged over the repeated targets of each row, (n, q)."""
+    return np.asarray(features.reshape(len(y), -1, features.shape[1]).mean(axis=1))
+
+
+@dataclass(eq=False)
+class FeatureBounds:
+    """Largest residuals of features, in squared norms: 0 for exact features, or the tolerance of a factorization."""
+
+    rank: int  # Number of features
+    points: float = 0.0  # Largest residual of a target or a draw
+    rows: float = 0.0  # Largest residual of a predictive distribution
+    quadrature: float = 0.0  # Maximum quadrature error of the mean embeddings
+
+    def include(self, *others: FeatureBounds) -> None:
+        """Raise the residuals to those of other features."""
+        self.points = max(self.points, *(each.points for each in others))
+        self.rows = max(self.rows, *(each.rows for each in others))
+        self.quadrature = max(self.quadrature, *(each.quadrature for each in others))
+
+
+Draws = int | Literal["exact", "all"] | None
+DRAW_COPIES = 4  # Number of arrays of draws in memory during sampling
+
+
+def representation(predictive: Predictive, chosen: Draws) -> int | str:
+    """Return the representation of the model, with a default if it is None."""
+    sampled = predictive.n_draws is not None
+    if chosen == "exact" and sampled:
+        msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
+        raise OptionError(msg)
+    if chosen == "all" and not sampled:
+        msg = "--draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
+        raise OptionError(msg)
+    return chosen or ("all" if sampled else "exact")
+
+
+def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> Iterator[Predictive]:
+    """Yield the representation of the model in each trial: the distributions, or draws from them."""
+    size = representation(predictive, chosen)
+    if not isinstance(size, int):
+        yield predictive
+        return
+    requested = f"--draws {size:,}" + (f" --trials {trials:,}" if trials > 1 else "")
+    run.require_room(
+        DRAW_COPIES * 8 * trials * size * len(predictive) * predictive.targets,
+        f"{requested} of {len(predictive):,} rows",
+    )
+    for trial in range(trials):
+        try:
+            draws = predictive.sample(run.rng(RandomStream.DRAWS, trial), size)
+        except (ValueError, OverflowError, MemoryError) as error:
+            msg = f"sampling {size:,} draws per row from {predictive.family} distributions failed ({error})"
+            raise DataError(msg) from error
+        yield Samples(draws)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSettings:
+    """Settings that depend on the data."""
+
+    scaling: Scaling  # Normalization of the inputs
+    kernel: Kernel  # k_X on normalized inputs
+    features: TargetFeatures  # psi with k_Y(u, v) = psi(u) . psi(v)
+    predictive: Predictive  # Distributions that the features represent
+    details: dict[str, Any]  # The same settings as reported in JSON
+
+
+MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6
+
+
+def feature_details(bounds: FeatureBounds) -> dict[str, Any]:
+    """Return rank and residuals of the output features."""
+    features = {
+        "rank": bounds.rank,
+        "residual_targets": bounds.points,
+        "residual_predictive": bounds.rows,
+        "quadrature_error": bounds.quadrature,
+    }
+    return {"features": features}
+
+
+def feature_warnings(rank: int, residual: float) -> list[Message]:
+    """Return a warning if the largest residual of the output features is large."""
+    if residual <= MAX_RESIDUAL:
+        return []
+    return [
+        Message(
+            "feature-residual", f"{rank:,} output features have a residual of up to {residual:.1e} of a squared norm"
+        )
+    ]
+
+
+def residual_warnings(bounds: FeatureBounds) -> list[Message]:
+    """Return a warning if the residual of the output features of targets or distributions is large."""
+    return feature_warnings(bounds.rank, max(bounds.points, bounds.rows))

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.core.memory import Inputs, LazyInputs
 from calcheck.core.validation import require
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import GIB, Run
 from calcheck.kernels.functions import KERNELS, Kernel
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.typing import Precision
 
-Bandwidths = Callable[[Values, Any], Values]
 
+Bandwidths = Callable[[Values, Any], Values]
 BLOCK_VALUES = 1 << 20  # Values per block: 8 MiB in float64
 MIN_BLOCK_COLUMNS = 16  # Minimum columns per block: a cache line
 MAX_PAIR_ROWS = 2000  # Maximum rows for statistics over all pairs (two million pairs); more rows are sampled
@@ -283,3 +283,17 @@ def target_precisions(y: Values) -> Values:
         msg = f"the targets (up to {largest:.1e}) are too large or too small to compute a variance. Change their unit"
         raise DataError(msg)
     return np.asarray(found)
+
+
+MIN_NEIGHBORS = 1.0  # Below this sum of kernel values with all other rows, the kernel is too narrow
+
+
+def narrow_kernel_warnings(neighbors: float | None, unit: str, remedy: str) -> tuple[Message, ...]:
+    """Return a warning if the input kernel is too narrow to relate different inputs; None if it is not local."""
+    if neighbors is None or neighbors >= MIN_NEIGHBORS:
+        return ()
+    text = (
+        f"the input kernel is too narrow: {neighbors:.2g} effective neighbors per {unit}, expected at least"
+        f" {MIN_NEIGHBORS:g}. Pass --gamma-x {remedy}"
+    )
+    return (Message("narrow-kernel", text),)

@@ -9,21 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions import Samples
-from calcheck.embeddings.diagnostics import (
-    feature_details,
+from calcheck.embeddings.distance import (
+    FEW_ROWS,
+    difference_influences,
+    distances,
+    effective_neighbors,
     kernel_warnings,
-    nystroem_details,
-    nystroem_warnings,
+    noise,
     quantiles,
-    residual_warnings,
+    reach,
     solver_details,
     trial_statistics,
 )
-from calcheck.embeddings.distance import FEW_ROWS, difference_influences, distances, effective_neighbors, noise, reach
-from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
-from calcheck.embeddings.replicate_embeddings import embed_replicates
-from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
+from calcheck.embeddings.landmarks import (
+    LandmarkOptions,
+    NystroemEmbedding,
+    as_precise,
+    nystroem_details,
+    nystroem_warnings,
+)
+from calcheck.embeddings.replicates import embed_replicates
 from calcheck.embeddings.ridge import KernelRidge
+from calcheck.embeddings.target_kernels import DataSet, SwappedDraw, feature_details, residual_warnings
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
@@ -31,7 +38,7 @@ from calcheck.kernels.input_kernel import evaluation_points, require_inputs, tar
 from calcheck.predictions import InMemory
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.metrics._cce_options import CceOptions

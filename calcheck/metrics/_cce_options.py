@@ -127,6 +127,6 @@ class CceOptions(SolverOptions):
 
     def trials_of(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
         """Yield the distributions, or draws from them, for each trial."""
-        from calcheck.embeddings.draws import trials_of
+        from calcheck.embeddings.target_kernels import trials_of
 
         return trials_of(predictive, self.draws, self.trials, run)

@@ -15,9 +15,8 @@ from calcheck.options import flag_of, option, require_count_option, require_posi
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.embeddings.laplace_features import PairForm
-    from calcheck.embeddings.target_kernels import TargetFeatures, TargetKernel
+    from calcheck.embeddings.laplace import PairForm
+    from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
     from calcheck.errors import Message
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
@@ -88,7 +87,8 @@ class KernelMetric(GenerativeMetric[FitT]):
     @property
     def target_kernel(self) -> TargetKernel:
         """The kernel on targets."""
-        from calcheck.embeddings.target_kernels import FeatureAwareTargets, target_kernel
+        from calcheck.embeddings.feature_aware import FeatureAwareTargets
+        from calcheck.embeddings.target_kernels import target_kernel
 
         if self.feature_targets:
             return FeatureAwareTargets(self.feature_targets, self.epsilon)
@@ -172,7 +172,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
 
     def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data."""
-        from calcheck.embeddings.fitted_settings import KernelSettings
+        from calcheck.embeddings.target_kernels import KernelSettings
         from calcheck.kernels.input_kernel import conditioning
         from calcheck.mmd.joint import repeated_targets
 
@@ -198,7 +198,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         )
 
     def evaluate(self, fit: JointFit[SumsT], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
+        from calcheck.embeddings.target_kernels import feature_details, residual_warnings
         from calcheck.mmd.joint import embed
 
         settings = fit.settings
@@ -252,7 +252,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     @staticmethod
     def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
+        from calcheck.kernels.input_kernel import narrow_kernel_warnings
 
         return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 

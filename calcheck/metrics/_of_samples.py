@@ -12,7 +12,7 @@ from calcheck.mmd.samples import SAMPLE, first_sample
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import MetricInfo
-    from calcheck.embeddings.permutation_null import Strata
+    from calcheck.embeddings.permutations import Strata
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels import KernelOptions, Standardize
@@ -97,7 +97,7 @@ class OfSamples:
         """Return the metric of permuted samples."""
         import numpy as np
 
-        from calcheck.embeddings.permutation_null import NO_OVERLAP, permutation_warnings
+        from calcheck.embeddings.permutations import NO_OVERLAP, permutation_warnings
         from calcheck.execution.reduce import one_blas_thread
 
         groups = self._groups(fit, simulation.rows)
@@ -118,7 +118,7 @@ class OfSamples:
         """Return the groups of rows that are exchanged: all rows, or those with equal or similar inputs."""
         import numpy as np
 
-        from calcheck.embeddings.permutation_null import joint_strata, strata
+        from calcheck.embeddings.permutations import joint_strata, strata
 
         x = np.asarray(fit.inputs.scaling(rows.inputs()), dtype=np.float64)
         if not self.exchanges_similar_inputs:
@@ -136,7 +136,7 @@ def _features(x: Values) -> Values:
 
     A local kernel would tell the samples apart row by row, and leave nothing to exchange.
     """
-    from calcheck.embeddings.permutation_null import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
+    from calcheck.embeddings.permutations import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
     from calcheck.kernels.functions import Polynomial
 
     spread = x.std(axis=0)

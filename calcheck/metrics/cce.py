@@ -14,7 +14,7 @@ from calcheck.metrics._cce_options import CceOptions
 from calcheck.metrics.base import LevelOption, Metric
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import NullDistribution, RowResults
     from calcheck.inference.null_distribution import NullSimulator
@@ -149,8 +149,8 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
 
     def settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data: kernels, scaling and features."""
-        from calcheck.embeddings.draws import draws_of
-        from calcheck.embeddings.fitted_settings import KernelSettings
+        from calcheck.embeddings.target_kernels import KernelSettings
+        from calcheck.embeddings.target_kernels import representation
         from calcheck.kernels.input_kernel import conditioning, require_inputs
 
         y, predictive = require_inputs(rows)
@@ -163,14 +163,14 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         described = {
             "inputs": inputs.details,
             "targets": {**self.target_kernel.details, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])},
-            "model": {"draws": draws_of(predictive, self.draws), "lambda": lambda_, "lambda_model": lambda_model},
+            "model": {"draws": representation(predictive, self.draws), "lambda": lambda_, "lambda_model": lambda_model},
         }
         features = self.features(y, predictive, run)
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     def _approximation_reason(self, settings: KernelSettings, rows: Predictions, run: Run) -> str:
         """Return why cce is computed on landmarks; empty for an exact solver."""
-        from calcheck.embeddings.landmark_selection import approximation_reason
+        from calcheck.embeddings.ridge import approximation_reason
 
         if self.requested:
             return "as requested"

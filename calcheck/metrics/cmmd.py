@@ -15,8 +15,8 @@ from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kern
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.embeddings.laplace_features import PairForm
+    from calcheck.embeddings.laplace import PairForm
+    from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
     from calcheck.kernels import Normalization
     from calcheck.kernels.functions import Kernel

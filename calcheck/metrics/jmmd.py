@@ -17,8 +17,8 @@ from calcheck.options import option
 from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.embeddings.laplace_features import PairForm
+    from calcheck.embeddings.laplace import PairForm
+    from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Kernel
@@ -243,7 +243,7 @@ class Ammd(KernelMetric["Bandwidths"]):
         return self.bandwidths(repeated_targets(rows), rows.distributions())
 
     def evaluate(self, fit: Bandwidths, source: Source, run: Run) -> RowResults:
-        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
+        from calcheck.embeddings.target_kernels import feature_details, residual_warnings
         from calcheck.mmd.joint import embed, repeated_targets
         from calcheck.mmd.kernel_scores import direct_scores, laplace_scores
 

@@ -16,9 +16,9 @@ from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.exact_features import FeatureBounds
-    from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.embeddings.pooled_outputs import PooledOutputs
+    from calcheck.embeddings.permutations import PooledOutputs
+    from calcheck.embeddings.rbf import OutputFeatures
+    from calcheck.embeddings.target_kernels import FeatureBounds
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.input_kernel import Conditioning
@@ -157,8 +157,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
     ) -> tuple[OutputFeatures | PooledOutputs, TargetKernel]:
         """Return features of the kernel on targets, and its description."""
         from calcheck.distributions import Samples
-        from calcheck.embeddings.output_features import output_features
-        from calcheck.embeddings.pooled_outputs import PooledOutputs
+        from calcheck.embeddings.permutations import PooledOutputs
+        from calcheck.embeddings.rbf import output_features
         from calcheck.kernels.functions import KERNELS
         from calcheck.kernels.input_kernel import laplace_bandwidths, target_bandwidths, target_matrix
 
@@ -183,9 +183,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
     def evaluate(self, fit: McmdFit, source: Source, run: Run) -> RowResults:
         import numpy as np
 
-        from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details
-        from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
-        from calcheck.kernels.input_kernel import evaluation_points
+        from calcheck.embeddings.distance import kernel_warnings, quantiles, solver_details
+        from calcheck.kernels.input_kernel import evaluation_points, narrow_kernel_warnings
 
         outputs, bounds = _embedded(fit, source.predictions())
         points = evaluation_points(fit.at or source, fit.inputs.scaling)
@@ -213,14 +212,15 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         """Return the metric of permuted samples; each permutation has its own regressions."""
         import numpy as np
 
-        from calcheck.embeddings.permutation_null import (
+        from calcheck.embeddings.permutations import (
             NO_OVERLAP,
+            PooledOutputs,
+            RescaledOutputs,
             input_kernel_of,
             permutation_null,
             permutation_warnings,
             strata,
         )
-        from calcheck.embeddings.pooled_outputs import PooledOutputs, RescaledOutputs
         from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, fit.inputs.scaling
@@ -286,8 +286,8 @@ def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[Values], FeatureBou
     """Return the features of the targets of each sample, and the bounds of their residuals."""
     import numpy as np
 
-    from calcheck.embeddings.output_features import FeatureError
-    from calcheck.embeddings.pooled_outputs import PooledOutputs
+    from calcheck.embeddings.permutations import PooledOutputs
+    from calcheck.embeddings.rbf import FeatureError
 
     if isinstance(fit.features, PooledOutputs):
         labels = first_sample(rows, "mcmd")

@@ -160,7 +160,7 @@ class Mmd(Metric[MmdFit]):
         """Return the metric of permuted samples."""
         import numpy as np
 
-        from calcheck.embeddings.permutation_null import joint_strata, one_stratum
+        from calcheck.embeddings.permutations import joint_strata, one_stratum
 
         rows = simulation.rows
         groups = joint_strata(np.asarray(rows.inputs()), fit.labels) if self.joint else one_stratum(fit.labels)

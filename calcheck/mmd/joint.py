@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
-from calcheck.embeddings.laplace_features import PairForm, SharedLaplace
-from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
-from calcheck.embeddings.target_kernels import TargetKernel
+from calcheck.embeddings.laplace import PairForm, SharedLaplace
+from calcheck.embeddings.target_kernels import DataSet, SwappedDraw, TargetKernel
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import Run
 from calcheck.linalg.gram import truncated_eigenbasis
@@ -22,8 +21,7 @@ from calcheck.predictions import Predictions
 from calcheck.typing import Values
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.exact_features import FeatureBounds
-    from calcheck.embeddings.target_kernels import TargetFeatures
+    from calcheck.embeddings.target_kernels import FeatureBounds, TargetFeatures
     from calcheck.execution.run import Progress
     from calcheck.kernels import Estimator
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.laplace_features import PairForm
+from calcheck.embeddings.laplace import PairForm
 from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
 from calcheck.execution.run import RandomStream, Run

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.laplace_features import PairForm
-from calcheck.embeddings.ridge import KernelRidge
-from calcheck.embeddings.smoother import Smoother, smoother
+from calcheck.embeddings.laplace import PairForm
+from calcheck.embeddings.ridge import KernelRidge, Smoother, smoother
 from calcheck.errors import Message
 from calcheck.linalg.gram import LandmarkSamples, Nystroem, first_sufficient, gram_factor
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram

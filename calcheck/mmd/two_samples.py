@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from calcheck.embeddings.distance import Distances
-from calcheck.embeddings.pooled_outputs import PooledOutputs
+from calcheck.embeddings.permutations import PooledOutputs
 from calcheck.embeddings.ridge import Dof, KernelRidge
 from calcheck.kernels.functions import Kernel, Polynomial
 from calcheck.kernels.input_kernel import neighbors

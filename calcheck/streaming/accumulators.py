@@ -13,8 +13,8 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.embeddings.nystroem_sums import RowSums
-from calcheck.embeddings.output_features import OutputFeatures
+from calcheck.embeddings.nystroem import RowSums
+from calcheck.embeddings.rbf import OutputFeatures
 from calcheck.errors import DataError, Message
 from calcheck.kernels.functions import Kernel
 from calcheck.kernels.input_kernel import Scaling

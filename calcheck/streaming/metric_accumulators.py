@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
-from calcheck.embeddings.landmark_selection import LandmarkOptions
-from calcheck.embeddings.nystroem_streaming import StreamedLandmarks
-from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
+from calcheck.embeddings.landmarks import LandmarkOptions
+from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
 from calcheck.errors import Message
 from calcheck.execution.bottom_k import hash_key
 from calcheck.execution.reduce import reduce_batches
@@ -50,7 +49,7 @@ from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, S
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.nystroem_sums import RowSums
+    from calcheck.embeddings.nystroem import RowSums
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
     from calcheck.typing import AnyArray, Values

@@ -16,7 +16,7 @@ from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 
 from calcheck.distributions import Gaussian
-from calcheck.embeddings.output_features import output_features
+from calcheck.embeddings.rbf import output_features
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.kernels.input_kernel import conditioning, target_bandwidths

@@ -10,14 +10,8 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
-from calcheck.embeddings import landmark_selection
-from calcheck.embeddings import nystroem_sums as row_sums
-from calcheck.embeddings.nystroem_ridge import (
-    CORRECTION_ERROR,
-    RANGE_SHARE,
-    STANDARD_ERRORS,
-    VALIDATION_STANDARD_ERRORS,
-)
+from calcheck.embeddings import landmarks, nystroem
+from calcheck.embeddings.nystroem import CORRECTION_ERROR, RANGE_SHARE, STANDARD_ERRORS, VALIDATION_STANDARD_ERRORS
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
 from calcheck.metrics.cce import Cce
@@ -41,7 +35,7 @@ FEW = Run(replicates=0, limits=Limits(full_validation_rows=0, validation_rows=60
 @pytest.fixture
 def all_directions(monkeypatch):
     """Regress all directions of the targets, also those of rounding: the tolerance is no limit but an accuracy."""
-    monkeypatch.setattr(row_sums, "RESIDUAL_TOLERANCE", 0.0)
+    monkeypatch.setattr(nystroem, "RESIDUAL_TOLERANCE", 0.0)
 
 
 def rows_of(seed=0, n=200, d=3, spread=1.0):
@@ -306,7 +300,7 @@ def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch)
     chosen = rng.integers(0, size + 1, size=(6, 50))
     swapped = [values[np.arange(50), each] for each in chosen]
     monkeypatch.setattr(Samples, "replicates", lambda self, *_: ((each, self) for each in swapped))
-    monkeypatch.setattr(landmark_selection.NystroemEmbedding, "replicates", 6)
+    monkeypatch.setattr(landmarks.NystroemEmbedding, "replicates", 6)
     found = embedded(Predictions(y=y, predictive=Samples(draws), x=x), landmarks=50)
     for one, own, places in zip(found.measured.means[1:], swapped, chosen, strict=True):
         others = draws.copy()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.embeddings.permutation_null import joint_strata, low_rank_kernel, one_stratum, strata
+from calcheck.embeddings.permutations import joint_strata, low_rank_kernel, one_stratum, strata
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator

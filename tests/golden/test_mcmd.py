@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Samples
-from calcheck.embeddings.permutation_null import input_kernel_of, strata
+from calcheck.embeddings.permutations import input_kernel_of, strata
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.mcmd import Mcmd

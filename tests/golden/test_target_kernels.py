@@ -15,7 +15,7 @@ from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.positive import Gamma, LogNormal, Weibull
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.embeddings.laplace_embeddings import PairEmbeddings, laplace_embeddings, norms_of_points, point_embeddings
-from calcheck.embeddings.target_kernels import MonomialFeatures
+from calcheck.embeddings.polynomial import MonomialFeatures
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import statistic_of

@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import InMemory, Predictions, read, write
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.embeddings.output_features import output_features, residual_of_points
+from calcheck.embeddings.rbf import output_features, residual_of_points
 from calcheck.execution.run import Run, parse_memory
 from tests.families import FAMILIES
 from tests.files import wide

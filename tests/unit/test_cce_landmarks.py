@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import read
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
-from calcheck.embeddings import landmark_selection, nystroem_sums
-from calcheck.embeddings.row_sample import weighted_leverage_sample
+from calcheck.embeddings import nystroem
+from calcheck.embeddings.landmarks import flops, weighted_leverage_sample
+from calcheck.embeddings.ridge import approximation_reason
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
@@ -225,14 +226,14 @@ def test_flops_and_memory_limit_the_number_of_landmarks():
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
         if limit:
-            assert landmark_selection.flops(N, D, count, columns, SMALL) <= 1e6 or count == 8
-            assert landmark_selection.flops(N, D, 2 * count, columns, SMALL) > 1e6
+            assert flops(N, D, count, columns, SMALL) <= 1e6 or count == 8
+            assert flops(N, D, 2 * count, columns, SMALL) > 1e6
         else:
             assert count == 32
 
 
 def test_flops_are_counted_in_multiply_adds():
-    assert landmark_selection.flops(1000, 20, 100, 7, SMALL) == 1000 * (100 + 100) * (20 + 100 + 7)
+    assert flops(1000, 20, 100, 7, SMALL) == 1000 * (100 + 100) * (20 + 100 + 7)
 
 
 def test_auto_reports_why_it_uses_landmarks():
@@ -258,9 +259,7 @@ def test_a_number_of_landmarks_selects_the_nystroem_solver():
 
 def test_auto_depends_only_on_numbers_of_rows_columns_and_outputs():
     def why(n, d, outputs=20, memory=4 << 30, precision="float64"):
-        return landmark_selection.approximation_reason(
-            n, d, outputs, replace(PLAIN, memory=memory, precision=precision)
-        )
+        return approximation_reason(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
 
     assert why(40_000, 512) == ""
     assert "conjugate gradients would need 2.9e+13 multiply-adds; the maximum is 2e+13" in why(63_000, 512)
@@ -327,7 +326,7 @@ def test_constant_differences_have_one_principal_direction():
         def of_distributions(self, predictive):
             return np.zeros((len(predictive), 4))
 
-    _, few = nystroem_sums.principal_directions(ConstantFeatures(), Y, RIGHT)
+    _, few = nystroem.principal_directions(ConstantFeatures(), Y, RIGHT)
     assert few == 1
 
 

@@ -102,7 +102,7 @@ def test_degenerate_data_are_refused():
 
 
 def test_target_kernels_that_need_too_many_features_are_refused(monkeypatch):
-    from calcheck.embeddings import output_features as features
+    from calcheck.embeddings import rbf as features
 
     monkeypatch.setattr(features, "MAX_FEATURES", 50)  # targets that exceed the real maximum take long
     with pytest.raises(DataError, match=r"--gamma-y 1e\+09 is too narrow for these targets"):

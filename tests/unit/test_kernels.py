@@ -10,16 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.core.memory import LazyInputs
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings.diagnostics import MIN_DOF, few_dof, residual_warnings
-from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
-from calcheck.embeddings.output_features import output_features, residual_of_points
+from calcheck.embeddings.distance import MIN_DOF, few_dof
+from calcheck.embeddings.rbf import output_features, residual_of_points
 from calcheck.embeddings.ridge import KernelRidge
+from calcheck.embeddings.target_kernels import residual_warnings
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
-from calcheck.kernels.input_kernel import Scaling, bandwidth, fit_scaling, neighbors
+from calcheck.kernels.input_kernel import Scaling, bandwidth, fit_scaling, narrow_kernel_warnings, neighbors
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics import METRICS

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings import nystroem_streaming, row_sample
-from calcheck.embeddings.row_sample import RowSample, SampleRows
+from calcheck.embeddings import nystroem_streaming
+from calcheck.embeddings.nystroem_streaming import RowSample, SampleRows
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import hash_rows_and_inputs
 from calcheck.execution.run import Limits, Run
@@ -54,8 +54,7 @@ def first():
 @pytest.fixture(name="few")
 def _few(monkeypatch):
     """Sample only some of the rows; stored samples are merged without a run, which would have limits."""
-    for module in (row_sample, nystroem_streaming):
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(nystroem_streaming, "SAMPLE_ROWS", 200)
 
 
 def exact(data, metric=METRIC):

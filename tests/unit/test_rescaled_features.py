@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.count_families import Poisson
-from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw
+from calcheck.embeddings.rbf import SharedFeatures
+from calcheck.embeddings.target_kernels import DataSet, SwappedDraw
 from calcheck.execution.run import RandomStream, Run
 from tests.naive import target_kernel
 

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.embeddings.distance import noise
-from calcheck.embeddings.ridge import KernelRidge
-from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
+from calcheck.embeddings.ridge import CholeskySmoother, KernelRidge, NystroemSmoother, smoother
 from calcheck.errors import NumericalError
 from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import KERNELS

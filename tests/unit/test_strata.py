@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.embeddings.permutation_null import GROUP, propensity, strata
+from calcheck.embeddings.permutations import GROUP, propensity, strata
 
 
 def never():

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.distance import kish
-from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, Landmarks, NystroemNorms, NystroemRidge
-from calcheck.embeddings.nystroem_sums import (
+from calcheck.embeddings.distance import few_dof, kish
+from calcheck.embeddings.nystroem import (
+    EVALUATED_TOGETHER,
+    Landmarks,
+    NystroemNorms,
+    NystroemRidge,
     RegressionTargets,
     RowNorms,
     RowProducts,
     principal_directions,
     rbf_features,
 )
-from calcheck.embeddings.output_features import FeatureError
-from calcheck.embeddings.row_sample import leverage_sample, weighted_leverage_sample
+from calcheck.embeddings.rbf import FeatureError
+from calcheck.errors import Message, NumericalError
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import GIB, Limits, RandomStream, Run
+from calcheck.execution.run import Limits, RandomStream, Run
+from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.kernels import LandmarkSampling
     from calcheck.typing import Floats, Indices, Values
 
+
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
-EXACT_PASSES = 12  # Typical number of products with the kernel matrix for conjugate gradients
-FLOPS_PER_KERNEL_VALUE = 100  # Multiply-adds per kernel value in addition to the product of the inputs
-EXACT_COLUMNS = 6  # Number of (n, outputs) arrays in memory for conjugate gradients
 SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
 NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 
@@ -277,18 +279,127 @@ def as_precise(rows: Predictions, run: Run) -> Run:
     return replace(run, precision="float32") if getattr(rows.x, "dtype", None) == np.float32 else run
 
 
-def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
-    """Return why an exact solver is too expensive, or "".
+BLOCK_ROWS = 4096  # Inputs per block
+ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
+LANDMARK_REFERENCE_ROWS = 256  # Inputs used to approximate leverage scores for landmarks
+VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage scores for validation inputs
 
-    The result depends only on sizes and options, so that every machine uses the same solver for a file.
+
+def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: Run) -> Floats:
+    """Return inputs sampled by approximate ridge leverage scores, (count, d).
+
+    Sampled without replacement, by the smallest weighted exponential keys (Efraimidis, Spirakis 2006).
     """
-    products = EXACT_PASSES * float(n) ** 2 * (d + FLOPS_PER_KERNEL_VALUE)
-    most = run.limits.max_exact_flops
-    needed = n * (d + EXACT_COLUMNS * outputs) * (4 if run.precision == "float32" else 8)
-    if products > most:
-        return f"exact conjugate gradients would need {products:.1e} multiply-adds; the maximum is {most:g}"
-    if needed > run.memory:
-        return (
-            f"exact conjugate gradients would need {needed / GIB:.1f} GiB, and --memory allows {run.memory / GIB:.1f}"
+    scores = np.maximum(_residuals(kernel, x, x[:LANDMARK_REFERENCE_ROWS], (lambda_,))[0], np.finfo(float).tiny)
+    keys = run.rng(RandomStream.LANDMARKS, 1).exponential(size=len(x)) / scores
+    return x[np.argsort(keys, kind="stable")[:count]]
+
+
+def weighted_leverage_sample(
+    kernel: Kernel,
+    x: Floats,
+    landmarks: Floats,
+    size: int,
+    lambda_: float,
+    run: Run,
+) -> tuple[Indices, Values]:
+    """Return a sample of (n, d) inputs with unequal inclusion probabilities, and its weights.
+
+    The inclusion probability of an input is proportional to the sum of three terms: its approximate leverage score, its
+    Nyström residual (both scaled to mean 1), and 1. Inputs far from all others are therefore always included, as are
+    inputs near an isolated landmark, and no input has less than a third of the uniform probability. The sample has a
+    fixed size; it is drawn by Pareto order sampling (Rosen 1997).
+    """
+    if size >= len(x):
+        return np.arange(len(x)), np.ones(len(x))
+    residuals = _residuals(kernel, x, landmarks[:VALIDATION_REFERENCE_ROWS], (lambda_, 0.0))
+    probabilities = _inclusion_probabilities(1 + sum(each / (each.mean() or 1.0) for each in residuals), size)
+    odds = run.rng(RandomStream.RESIDUAL).random(len(x))
+    odds /= 1 - odds
+    chosen = np.sort(np.argsort(odds * (1 - probabilities) / probabilities, kind="stable")[:size])
+    weights, certain = 1 / probabilities[chosen], probabilities[chosen] == 1
+    weights[~certain] *= (len(x) - certain.sum()) / weights[~certain].sum()
+    return chosen, weights
+
+
+def _residuals(kernel: Kernel, x: Floats, some: Floats, lambdas: tuple[float, ...]) -> Values:
+    """Return the residuals k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x) of (n, d) inputs, (l, n).
+
+    The residual is k(x, x) for an input far from all M inputs s. It is proportional to the approximate ridge leverage
+    score (Musco, Musco 2017) if the M inputs are a uniform sample. With lambda = 0, it is the squared distance of
+    k(x, .) to the span of the k(s, .).
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    some = some.astype(np.float64)
+    gram = kernel.gram(some, some)
+    if not np.isfinite(gram).all():
+        raise NumericalError(OVERFLOW_MESSAGE)
+    least = ROUNDING * float(np.diag(gram).max())
+    n_lambdas = [len(some) * max(lambda_, least) for lambda_ in lambdas]
+    factors = [cholesky(gram + n_lambda * np.eye(len(some)), lower=True) for n_lambda in n_lambdas]
+    found = np.empty((len(factors), len(x)))
+    for start in range(0, len(x), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        block = x[rows].astype(np.float64)
+        near, whole = kernel.gram(some, block), kernel.diagonal(block)  # (M, b)
+        for each, factor in zip(found, factors, strict=True):
+            seen = solve_triangular(factor, near, lower=True, check_finite=False)
+            each[rows] = whole - np.einsum("ij,ij->j", seen, seen)
+    if not np.isfinite(found).all():
+        raise NumericalError(OVERFLOW_MESSAGE)
+    return np.maximum(found, 0)
+
+
+def _inclusion_probabilities(sizes: Values, count: int) -> Values:
+    """Return inclusion probabilities (n,) proportional to positive sizes and at most 1, with a sum of count < n."""
+    certain = np.zeros(len(sizes), dtype=bool)
+    while True:
+        left = count - certain.sum()
+        probabilities = np.where(certain, 1.0, left * sizes / sizes[~certain].sum())
+        if (probabilities <= 1).all():
+            return probabilities
+        certain |= probabilities >= 1
+
+
+def nystroem_details(
+    measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, run: Run, reason: str
+) -> dict[str, Any]:
+    """Return dof and solver of a Nyström approximation."""
+    n, d = landmarks.rows, landmarks.landmarks.shape[1]
+    count, columns = measured.coefficients.shape
+    return {
+        "dof": measured.dof,
+        "dof_error": measured.dof_error,
+        "solver": {
+            "name": "nystroem",
+            "reason": reason,
+            "landmarks": count,
+            "landmark_sampling": options.by,
+            "error": float(measured.errors[0]),
+            "tolerance": options.tolerance,
+            "bias_correction": float(measured.corrections[0]),
+            "mean_rows": len(landmarks.evaluated),
+            "validation_rows": len(landmarks.validation),
+            "flops": flops(n, d, count, columns, run.limits),
+            "precision": run.precision,
+            "device": run.device or "numpy",
+        },
+    }
+
+
+def nystroem_warnings(
+    measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, features: Sequence[Message]
+) -> tuple[Message, ...]:
+    """Return the warnings for a value computed with the Nyström approximation, after those about its features."""
+    value, error, correction = (float(each[0]) for each in (measured.means, measured.errors, measured.corrections))
+    share = f" ({100 * error / value:.2g} % of the value)" if value else ""
+    message = f"approximation with {len(landmarks.landmarks):,} landmarks: the error may be {error:.2g}{share}"
+    if not options.is_accurate(measured):
+        message += (
+            f", which is above --tolerance {options.tolerance:g}. Pass more --landmarks, or a larger --max-flops or"
+            " --memory. The verdict is still valid"
         )
-    return ""
+    if correction > options.tolerance * value:
+        message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"
+    return (*few_dof(measured.dof), *features, Message("approximation", message))

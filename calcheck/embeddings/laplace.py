@@ -1,16 +1,15 @@
-"""Features of the Laplace kernel on targets: factors of the Gram matrix of all targets and distributions."""
+"""Laplace kernel on targets: features are factors of the Gram matrix of all targets and distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
-from calcheck.embeddings.exact_features import FeatureBounds
 from calcheck.embeddings.laplace_embeddings import (
     LaplaceEmbeddings,
     ScalarEmbeddings,
@@ -18,17 +17,25 @@ from calcheck.embeddings.laplace_embeddings import (
     norms_of_points,
     point_embeddings,
 )
-from calcheck.embeddings.rescaled_features import DataSet, OfDistributions, SwappedDraw, by_row
-from calcheck.embeddings.smoother import SmootherMatrix, row_forms
+from calcheck.embeddings.ridge import SmootherMatrix, row_forms
+from calcheck.embeddings.target_kernels import (
+    DataSet,
+    FeatureBounds,
+    OfDistributions,
+    SharedOutputs,
+    SwappedDraw,
+    TargetFeatures,
+    TargetKernel,
+    by_row,
+)
+from calcheck.errors import DataError
+from calcheck.execution.run import Run
 from calcheck.kernels.functions import Laplace
 from calcheck.linalg.gram import gram_factor
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.typing import Values
+from calcheck.typing import Values
 
 TOLERANCE = 1e-12  # Largest residual of a squared norm
-ERROR = 1e-11  # Error of the mean embeddings
+EMBEDDING_ERROR = 1e-11  # Error of the mean embeddings
 BLOCKS = 8  # Blocks of rows of a form whose embeddings are in memory at a time
 COPIES = 3  # Copies of the Gram matrix in memory
 
@@ -59,7 +66,7 @@ class LaplaceFeatures:
         embeddings = laplace_embeddings(every, tuple(self.gamma))
         features = gram_factor(_gram(self.gram(points), embeddings.means(points), embeddings.products()), TOLERANCE)
         predicted = features[len(points) :].reshape(1 + len(others), len(first), -1)
-        error = FeatureBounds(features.shape[1], TOLERANCE, TOLERANCE, ERROR)
+        error = FeatureBounds(features.shape[1], TOLERANCE, TOLERANCE, EMBEDDING_ERROR)
         return features[: len(points)], iter(predicted), error
 
     def gram(self, points: Values) -> Values:
@@ -254,3 +261,47 @@ def _draws(predictive: Predictive) -> Values:
 def _gram(observed: Values, between: Values, predicted: Values) -> Values:
     """Return the Gram matrix of targets and distributions."""
     return np.block([[observed, between], [between.T, predicted]])
+
+
+class LaplaceTargets(TargetKernel):
+    """Laplace kernel exp(-sum_c gamma_c |u_c - v_c|).
+
+    Its scale is the deviation of the predictions, so that it does not change if targets are drawn from them. For
+    samples, it is the deviation of targets and draws together, which does not change if they are exchanged.
+    """
+
+    replicates_share_scale: ClassVar[bool] = True
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"kernel": "laplace"}
+
+    def default_gamma(self, y: Values, predictive: Predictive) -> Values:
+        return np.asarray(self.unit_gamma(y, predictive) / y.shape[-1])
+
+    def unit_gamma(self, y: Values, predictive: Predictive) -> Values:
+        try:
+            deviation = np.sqrt(_variances(y, predictive.load()))
+        except DataError as error:
+            msg = f"--kernel-y laplace is scaled by the deviation of the predictions, but {error}. Pass --kernel-y rbf"
+            raise DataError(msg) from error
+        if not (np.isfinite(deviation) & (deviation > 0)).all():
+            msg = "the predictions have no finite positive deviation, which is the scale of --kernel-y laplace"
+            raise DataError(msg)
+        return np.asarray(1 / deviation)
+
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
+        return LaplaceFeatures(gamma, run)
+
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
+        return SharedLaplace(data, LaplaceFeatures(np.asarray(data.gamma), run), differences=differences)
+
+
+def _variances(y: Values, predictive: Predictive) -> Values:
+    """Return the variance of the predictions of all rows together, (t,); for samples, with the targets."""
+    columns = y.shape[-1]
+    if isinstance(predictive, Samples):
+        pooled = np.concatenate([y.reshape(-1, columns), predictive.draws.reshape(-1, columns)])
+        return np.asarray(pooled.var(axis=0, ddof=1))
+    mean, std = (each.reshape(-1, columns) for each in (predictive.mean(), predictive.std()))
+    return np.asarray(mean.var(axis=0) + (std**2).mean(axis=0))

@@ -1,6 +1,6 @@
 """Conditional mean embeddings of replicates of the targets: one smoother and few columns per replicate.
 
-Tens of thousands of columns are smoothed with one factor; see :mod:`calcheck.embeddings.smoother`.
+Tens of thousands of columns are smoothed with one factor; see :class:`calcheck.embeddings.ridge.Smoother`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.laplace_features import SharedLaplace
-from calcheck.embeddings.permutation_null import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
-from calcheck.embeddings.smoother import Smoother, SmootherMatrix, smoother
+from calcheck.embeddings.laplace import SharedLaplace
+from calcheck.embeddings.permutations import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
+from calcheck.embeddings.ridge import Smoother, SmootherMatrix, smoother
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.rescaled_features import DataSet
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.embeddings.target_kernels import SharedOutputs
+    from calcheck.embeddings.target_kernels import DataSet, SharedOutputs
     from calcheck.typing import Values
+
 
 BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
 COPIES = 8  # Arrays of the size of a whole smoother matrix in memory
