@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.backend import namespace
@@ -10,9 +10,7 @@ from calcheck.kernels import Estimator
 from calcheck.kernels.functions import Rbf
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.mmd.quadratic_forms import of_different, pair_sum, row_products
-
-if TYPE_CHECKING:
-    from calcheck.typing import Array
+from calcheck.typing import Array
 
 AXES = 3  # axes of targets and draws: rows, repeats or draws, columns
 

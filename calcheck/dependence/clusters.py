@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from calcheck.errors import Message
-    from calcheck.typing import Indices, Values
+from calcheck.errors import Message
+from calcheck.typing import Indices, Values
 
 FEWEST = 5  # Minimum number of clusters
 FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large kurtosis

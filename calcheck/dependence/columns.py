@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.dependence.clusters import FEW, FEWEST, MOST, Clusters, degrees_of_freedom
 from calcheck.errors import DataError, Message, OptionError, listed_columns
+from calcheck.execution.run import RowDependence
 from calcheck.io.times import parse_times
+from calcheck.predictions import Predictions
 from calcheck.statistics.moments import central_interval, targets
 from calcheck.statistics.pit import mean_component, pit
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import RowDependence
-    from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Indices, Values
-
+from calcheck.typing import AnyArray, Indices, Values
 
 MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
 

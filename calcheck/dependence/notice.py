@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from calcheck.dependence.columns import (
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, Message
 from calcheck.io.infer import Grouping, grouping_of, only_increases
+from calcheck.predictions import Predictions
 from calcheck.statistics.moments import errors, uncertainties
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Values
+from calcheck.typing import AnyArray, Values
 
 NOTABLE = 1.5  # Design effects above this are warned of
 FEWEST_GROUPS, FEWEST_ROWS = 10, 30  # Minimum number of keys or times, and of rows

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calcheck.embeddings.ridge import CholeskySmoother, NystroemSmoother, smoother
-from calcheck.embeddings.target_kernels import feature_details, residual_warnings
+from calcheck.embeddings.ridge import CholeskySmoother, Dof, KernelRidge, NystroemSmoother, Regression, smoother
+from calcheck.embeddings.target_kernels import FeatureBounds, feature_details, residual_warnings
 from calcheck.errors import Message
-from calcheck.execution.run import RandomStream
+from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.linalg.gram import truncated_eigenbasis
-
-if TYPE_CHECKING:
-    from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
-    from calcheck.embeddings.target_kernels import FeatureBounds
-    from calcheck.execution.run import Run
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.input_kernel import Scaling
-    from calcheck.typing import Floats, Values
-
+from calcheck.typing import Floats, Values
 
 MAX_COLUMNS = 256  # Maximum right-hand sides per solve
 SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean

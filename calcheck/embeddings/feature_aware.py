@@ -10,12 +10,7 @@ import numpy as np
 
 from calcheck.distributions import Predictive
 from calcheck.embeddings.rbf import RbfTargets
-from calcheck.embeddings.target_kernels import (
-    DataSet,
-    FeatureBounds,
-    SharedOutputs,
-    TargetFeatures,
-)
+from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOutputs, TargetFeatures
 from calcheck.execution.run import Run
 from calcheck.typing import Values
 
@@ -71,7 +66,12 @@ class SharedWeighted:
         found = [shared.rescaled(_with_gamma(each, of)) for _, of, shared in self._parts]
         observed = np.concatenate([part[0] for part in found], axis=1)
         model = [np.concatenate(parts, axis=1) for parts in zip(*(part[1] for part in found), strict=True)]
-        return observed, model, self._blocks([part[2] for part in found]), self._blocks([part[3] for part in found])
+        return (
+            observed,
+            model,
+            self._blocks([np.asarray(part[2]) for part in found]),
+            self._blocks([np.asarray(part[3]) for part in found]),
+        )
 
     def _blocks(self, matrices: list[Values]) -> Values:
         """Return a block diagonal matrix of the matrices of the parts, times the roots of their weights."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +22,16 @@ from calcheck.embeddings.nystroem import (
     rbf_features,
 )
 from calcheck.embeddings.rbf import FeatureError
+from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import reduce_batches
 from calcheck.execution.run import Limits, RandomStream, Run
+from calcheck.kernels import LandmarkSampling
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
-
-if TYPE_CHECKING:
-    from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.kernels import LandmarkSampling
-    from calcheck.typing import Floats, Indices, Values
-
+from calcheck.typing import Floats, Indices, Values
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %

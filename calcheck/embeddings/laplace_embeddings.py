@@ -20,11 +20,10 @@ from calcheck.core.memory import cached
 from calcheck.distributions import Independent, Predictive, Samples
 from calcheck.errors import DataError
 from calcheck.kernels.functions import Laplace
+from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from calcheck.typing import Indices, Values
 
 
 TAIL = 1e-12  # Probability neglected on each side

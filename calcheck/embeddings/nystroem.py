@@ -21,28 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.embeddings.rbf import OutputFeatures
+from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import NumericalError
-from calcheck.execution.backend import backend
+from calcheck.execution.backend import Backend, backend
 from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
 from calcheck.execution.reduce import one_blas_thread
+from calcheck.execution.run import Run
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.linalg.gram import RESIDUAL_TOLERANCE, Nystroem, eigenvectors, leading
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.execution.backend import Backend
-    from calcheck.execution.run import Run
-    from calcheck.kernels.input_kernel import Scaling
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Array, Floats, Values
-
+from calcheck.predictions import Predictions
+from calcheck.typing import Array, Floats, Values
 
 Groups = tuple[int, int]
 MIN_EIGENVALUE = {"float64": 1e-13, "float32": 1e-9}  # Eigenvalues of K_MM below this share of the largest are dropped

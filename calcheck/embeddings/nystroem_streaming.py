@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,14 @@ from calcheck.embeddings.nystroem import (
     rbf_features,
 )
 from calcheck.embeddings.rbf import ROUNDING, OutputFeatures
-from calcheck.embeddings.target_kernels import feature_warnings
+from calcheck.embeddings.target_kernels import KernelSettings, feature_warnings
 from calcheck.errors import Message
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.execution.run import Run
 from calcheck.kernels.functions import Kernel
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.predictions import InMemory, Predictions, concat
-
-if TYPE_CHECKING:
-    from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.kernels.input_kernel import Scaling
-    from calcheck.typing import AnyArray, Floats, Precision, Values
-
+from calcheck.typing import AnyArray, Floats, Precision, Values
 
 SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -17,12 +17,9 @@ from calcheck.embeddings.target_kernels import DataSet, FeatureBounds
 from calcheck.errors import Message
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels.functions import Kernel
 from calcheck.linalg.gram import PivotedCholesky
 from calcheck.typing import Indices, Mask, Values
-
-if TYPE_CHECKING:
-    from calcheck.kernels.functions import Kernel
-
 
 GROUP = 6  # Rows per group: larger groups reject too often for strongly shifted inputs, smaller groups lose power
 MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning

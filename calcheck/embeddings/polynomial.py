@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,7 @@ from calcheck.embeddings.target_kernels import (
 )
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
-from calcheck.typing import Values
-
-if TYPE_CHECKING:
-    from calcheck.typing import Indices
-
+from calcheck.typing import Indices, Values
 
 MAX_FEATURES = 1500  # Maximum number of monomials
 

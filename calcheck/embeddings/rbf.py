@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import rbf
@@ -35,13 +36,7 @@ from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
 from calcheck.linalg.gram import PivotedCholesky, psd_root
-from calcheck.typing import Values
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from calcheck.typing import Indices
-
+from calcheck.typing import Indices, Values
 
 TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # Tail mass outside the pool on each side; the first that fits is used

@@ -9,21 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.embeddings.laplace import SharedLaplace
 from calcheck.embeddings.permutations import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
-from calcheck.embeddings.ridge import Smoother, SmootherMatrix, smoother
+from calcheck.embeddings.ridge import KernelRidge, Smoother, SmootherMatrix, smoother
+from calcheck.embeddings.target_kernels import DataSet, SharedOutputs
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
-
-if TYPE_CHECKING:
-    from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.embeddings.target_kernels import DataSet, SharedOutputs
-    from calcheck.typing import Values
-
+from calcheck.typing import Values
 
 BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
 COPIES = 8  # Arrays of the size of a whole smoother matrix in memory

@@ -7,13 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import GIB, RandomStream, Run
+from calcheck.kernels import Solver
+from calcheck.kernels.functions import Kernel
 from calcheck.linalg.gram import Gram, Nystroem, evaluate, first_sufficient
 from calcheck.linalg.solvers import (
     TRIAL_ITERATIONS,
@@ -24,12 +26,7 @@ from calcheck.linalg.solvers import (
     n_landmarks,
     pays_off,
 )
-
-if TYPE_CHECKING:
-    from calcheck.kernels import Solver
-    from calcheck.kernels.functions import Kernel
-    from calcheck.typing import Array, Floats, Values
-
+from calcheck.typing import Array, Floats, Values
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error

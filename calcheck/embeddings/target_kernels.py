@@ -6,19 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.run import RandomStream, Run
+from calcheck.kernels import KernelName
+from calcheck.kernels.functions import Kernel
+from calcheck.kernels.input_kernel import Scaling
 from calcheck.typing import Values
-
-if TYPE_CHECKING:
-    from calcheck.kernels import KernelName
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.input_kernel import Scaling
 
 
 class TargetFeatures(Protocol):

@@ -9,14 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.execution.backend import namespace
-
-if TYPE_CHECKING:
-    from calcheck.typing import Array
+from calcheck.typing import Array
 
 CACHE_BYTES = 1 << 19  # Bytes per chunk: half of a typical level 2 cache
 MAX_SCALED_NORM = 300.0  # Limit on gamma |x|^2; above it, |x|^2 - 2 x.x' + |x'|^2 is too inaccurate for small distances

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.core.memory import Inputs, LazyInputs
 from calcheck.core.validation import require
+from calcheck.details import InputKernel
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import GIB, Run
+from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Normalization
 from calcheck.kernels.functions import KERNELS, Kernel
-from calcheck.typing import Floats, Mask, Values
-
-if TYPE_CHECKING:
-    from calcheck.details import InputKernel
-    from calcheck.distributions import Predictive
-    from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Normalization
-    from calcheck.predictions import Predictions, Source
-    from calcheck.typing import Precision
-
+from calcheck.predictions import Predictions, Source
+from calcheck.typing import Floats, Mask, Precision, Values
 
 Bandwidths = Callable[[Values, Any], Values]
 BLOCK_VALUES = 1 << 20  # Values per block: 8 MiB in float64

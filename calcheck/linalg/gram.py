@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from calcheck.core.memory import Inputs, blocks
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend, is_cpu, namespace
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import Progress, RandomStream, Run
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Progress
-    from calcheck.typing import Array, Mask, Values
-
+from calcheck.typing import Array, Mask, Values
 
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
 LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, namespace
+from calcheck.execution.run import Progress
 from calcheck.linalg.gram import Gram, Nystroem, RowBlocks, tile_shape
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Progress
-    from calcheck.typing import Array, Indices
-
+from calcheck.typing import Array, Indices
 
 INVERSE_COLUMNS = 256  # Columns of the inverse factor per block
 MAX_ITERATIONS = 1000

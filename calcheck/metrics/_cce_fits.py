@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,20 +29,16 @@ from calcheck.embeddings.landmarks import (
 )
 from calcheck.embeddings.replicates import embed_replicates
 from calcheck.embeddings.ridge import KernelRidge
-from calcheck.embeddings.target_kernels import DataSet, SwappedDraw, feature_details, residual_warnings
+from calcheck.embeddings.target_kernels import DataSet, KernelSettings, SwappedDraw, feature_details, residual_warnings
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
+from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
-from calcheck.predictions import InMemory
-
-if TYPE_CHECKING:
-    from calcheck.embeddings.target_kernels import KernelSettings
-    from calcheck.execution.run import Run
-    from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.metrics._cce_options import CceOptions
-    from calcheck.predictions import Predictions, Source
-    from calcheck.typing import Values
+from calcheck.metrics._cce_options import CceOptions
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,8 +149,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
 
     def settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data: kernels, scaling and features."""
-        from calcheck.embeddings.target_kernels import KernelSettings
-        from calcheck.embeddings.target_kernels import representation
+        from calcheck.embeddings.target_kernels import KernelSettings, representation
         from calcheck.kernels.input_kernel import conditioning, require_inputs
 
         y, predictive = require_inputs(rows)

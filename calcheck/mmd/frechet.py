@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.core.validation import require_finite
+from calcheck.distributions import Predictive
 from calcheck.distributions.joint import JointGaussian
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.backend import namespace
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.typing import Array, Values
+from calcheck.typing import Array, Values
 
 
 def covariances_within_targets(y: Values) -> tuple[Values, Values]:

@@ -6,25 +6,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
 from calcheck.embeddings.laplace import PairForm, SharedLaplace
-from calcheck.embeddings.target_kernels import DataSet, SwappedDraw, TargetKernel
+from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
 from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import Run
+from calcheck.execution.run import Progress, Run
+from calcheck.kernels import Estimator
 from calcheck.linalg.gram import truncated_eigenbasis
 from calcheck.mmd.quadratic_forms import QuadraticForm, of_different
 from calcheck.predictions import Predictions
 from calcheck.typing import Values
-
-if TYPE_CHECKING:
-    from calcheck.embeddings.target_kernels import FeatureBounds, TargetFeatures
-    from calcheck.execution.run import Progress
-    from calcheck.kernels import Estimator
-
 
 BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
 TRUNCATION = 1e-10  # maximum share of |a - b|^2 lost when the directions of a replicate are truncated

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.distributions.special import normal_kernel_mean
 from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings, PairEmbeddings, laplace_embeddings
 from calcheck.kernels.functions import Laplace
 from calcheck.mmd.quadratic_forms import of_different, row_products
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.typing import Values
+from calcheck.typing import Values
 
 ROWS = 1024  # Rows per batch of Laplace embeddings
 

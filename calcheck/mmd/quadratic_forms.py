@@ -7,21 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.details import Pairs as PairsDetails
 from calcheck.embeddings.laplace import PairForm
 from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.functions import Kernel, Rbf
 from calcheck.linalg.gram import Gram, LandmarkSamples, Nystroem, RowBlocks, first_sufficient, gram_factor
-
-if TYPE_CHECKING:
-    from calcheck.details import Pairs as PairsDetails
-    from calcheck.typing import Array, Indices, Values
-
+from calcheck.typing import Array, Indices, Values
 
 BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger blocks are not faster
 

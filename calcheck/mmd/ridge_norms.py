@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from calcheck.details import CmmdDetails
+from calcheck.details import Solver as SolverDetails
 from calcheck.embeddings.laplace import PairForm
 from calcheck.embeddings.ridge import KernelRidge, Smoother, smoother
 from calcheck.errors import Message
+from calcheck.execution.run import Run
+from calcheck.kernels import Solver
+from calcheck.kernels.functions import Kernel
 from calcheck.linalg.gram import LandmarkSamples, Nystroem, first_sufficient, gram_factor
 from calcheck.mmd.quadratic_forms import RESIDUAL, VALUE_TOLERANCE, LowRankGram
-
-if TYPE_CHECKING:
-    from calcheck.details import CmmdDetails
-    from calcheck.details import Solver as SolverDetails
-    from calcheck.execution.run import Run
-    from calcheck.kernels import Solver
-    from calcheck.kernels.functions import Kernel
-    from calcheck.typing import Values
+from calcheck.typing import Values
 
 
 @dataclass(frozen=True, eq=False)

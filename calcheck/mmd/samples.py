@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from calcheck.errors import DataError
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Mask
+from calcheck.predictions import Predictions
+from calcheck.typing import Mask
 
 SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
 MIN_ROWS = 2  # minimum rows per sample

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from calcheck.embeddings.distance import Distances
 from calcheck.embeddings.permutations import PooledOutputs
 from calcheck.embeddings.ridge import Dof, KernelRidge
+from calcheck.execution.run import Run
+from calcheck.kernels import Estimator, Solver
 from calcheck.kernels.functions import Kernel, Polynomial
 from calcheck.kernels.input_kernel import neighbors
 from calcheck.mmd.frechet import frechet, moments
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.kernels import Estimator, Solver
-    from calcheck.kernels.functions import Kernel
-    from calcheck.typing import Mask, Values
+from calcheck.typing import Mask, Values
 
 
 class TwoSamples:
