@@ -38,7 +38,7 @@ from calcheck.cli.typer_bridge import argument, build, make_command, metric_para
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS
-from calcheck.metrics.nll import Nll
+from calcheck.metrics.scores import Nll
 from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.render.cells import skip_reasons
 from calcheck.studies.options import DiffReportOptions, PlotOptions, ReportOptions

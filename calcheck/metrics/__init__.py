@@ -63,20 +63,16 @@ PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
 DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 METRICS = Registry(
     {
-        **dict.fromkeys(("zms", "rce"), "spread"),  # on average, and by bins
-        **dict.fromkeys(("lzms", "lrce"), "local_spread"),
+        **dict.fromkeys(("zms", "rce", "lzms", "lrce"), "spread"),  # on average, by bins, and tested bin by bin
         "ece": "ece",  # marginal calibration
-        "pit": "pit",
-        **dict.fromkeys((*PIT_COMPONENTS, "pit-independence"), "pit_components"),
+        **dict.fromkeys(("pit", *PIT_COMPONENTS, "pit-independence"), "pit"),
         "tail": "tail",
         **dict.fromkeys(("coverage", "stratified-coverage"), "coverage"),  # of intervals, and by bins
         **dict.fromkeys(("ence", "uce"), "spread"),
         "cce": "cce",  # conditional calibration
         **dict.fromkeys(("jmmd", "ammd"), "jmmd"),
         **dict.fromkeys(("cmmd", "fid"), "cmmd"),
-        "nll": "nll",  # proper scores
-        "crps": "crps",
-        **dict.fromkeys(("interval-score", "wis", "pinball"), "quantile_scores"),
+        **dict.fromkeys(("nll", "crps", "interval-score", "wis", "pinball"), "scores"),  # proper scores
         **dict.fromkeys(DECOMPOSITIONS, "decompositions"),  # of proper scores
         **dict.fromkeys(("mae", "rmse", "bias"), "accuracy"),
         "confidence-curve": "confidence_curve",

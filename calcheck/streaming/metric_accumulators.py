@@ -40,8 +40,8 @@ from calcheck.inference.verdicts import with_zeta_verdict, zeta
 from calcheck.kernels import EXACT
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
-from calcheck.metrics.local_spread import ValidBinsMetric
 from calcheck.metrics.sharpness import Cv
+from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import uncertainties

@@ -15,7 +15,7 @@ from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 from calcheck.metrics.accuracy import Mae
-from calcheck.metrics.quantile_scores import Pinball
+from calcheck.metrics.scores import Pinball
 from calcheck.options import option, options_of
 from calcheck.studies.sweep.study import parse
 from calcheck.studies.validity.options import ValidityOptions

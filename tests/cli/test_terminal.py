@@ -98,8 +98,8 @@ def test_stages_of_a_prefixed_run_start_with_its_name():
 
 def test_metrics_and_models_are_named_in_their_stages(preds):
     import calcheck as package
-    from calcheck.metrics.crps import Crps
-    from calcheck.metrics.local_spread import Lzms
+    from calcheck.metrics.scores import Crps
+    from calcheck.metrics.spread import Lzms
     from calcheck.models.comparison import Model, compare
 
     stages = []

@@ -12,8 +12,8 @@ from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.metrics.nll import Nll
 from calcheck.metrics.pit import Pit
+from calcheck.metrics.scores import Nll
 from calcheck.mmd.frechet import covariances_within_rows
 from calcheck.predictions import InMemory, Predictions
 

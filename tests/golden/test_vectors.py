@@ -9,8 +9,8 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.joint import Independent
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.metrics.crps import Crps
 from calcheck.metrics.pit import Pit
+from calcheck.metrics.scores import Crps
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.moments import average_rank, band_depth, multivariate_rank, rank_pit, variogram
 from tests.simulations import sets

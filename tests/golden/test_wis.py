@@ -10,7 +10,7 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.metrics.quantile_scores import HUB_LEVELS, Wis
+from calcheck.metrics.scores import HUB_LEVELS, Wis
 from calcheck.predictions import InMemory, Predictions
 from calcheck.streaming.metric_accumulators import MeanAccumulator
 from tests.families import calibrated

@@ -13,7 +13,7 @@ from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.coverage import Coverage
-from calcheck.metrics.quantile_scores import Wis
+from calcheck.metrics.scores import Wis
 from calcheck.metrics.spread import Zms
 from tests.shorthand import rows_of, texts
 

@@ -1,13 +1,13 @@
-"""Proper scores of quantiles and intervals."""
+"""Proper scores: of distributions, of intervals and of quantiles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import LevelScore, PinballDetails, WisDetails
+from calcheck.details import CrpsDetails, LevelScore, NllDetails, PinballDetails, WisDetails
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
@@ -18,6 +18,186 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
+
+
+@dataclass(frozen=True)
+class Nll(MeanMetric):
+    r"""Negative log-likelihood of the targets under the predicted distributions.
+
+    .. math:: \mathrm{NLL} = \frac1n \sum_i -\log f_i(y_i)
+
+    with the natural logarithm; f_i is a density for continuous distributions and a probability mass for discrete ones.
+    With ``--discretise``, continuous distributions have masses too, F_i(k + 1/2) - F_i(k - 1/2) for the integer k
+    nearest to y_i, which can be compared with those of distributions of counts. For several targets, f_i is the density
+    of the target vector: that of joint normal distributions, or a product if the targets are predicted independently.
+
+    Value
+    -----
+    Any sign, smaller is better. Dimensionless, but for densities a change of the unit of y by a factor c adds log c.
+    Infinite, and null in JSON, if a target has probability 0. The report counts these rows, and the verdict is fail
+    with the smallest possible p-value, also without replicates.
+
+    Notes
+    -----
+    For Gaussians the NLL is (ZMS + mean log std^2 + log 2 pi) / 2. ``details`` show both terms, because a small NLL may
+    come from sharp predictions or from calibrated ones. A mean over rows; unbiased. Time O(n).
+
+    References
+    ----------
+    Pernot (2024), Eq. 12, arXiv 2402.10043. Gneiting, Raftery (2007), doi:10.1198/016214506000001437.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="nll",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
+        source="Pernot, Eq. 12 (arXiv 2402.10043)",
+        interpretation=(
+            "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
+        ),
+        details=NllDetails,
+        several_targets=True,
+        infinite_if_impossible=True,
+        exempt_laws={"unit": "log of densities in 1/y: a change of the unit of y adds a constant"},
+    )
+    column: ClassVar[str] = "nll"
+
+    discretise: bool = option(
+        default=False, text="For targets that are counts, give continuous distributions the masses of whole numbers."
+    )
+
+    def measure(self, predictive: Predictive) -> Literal["densities", "masses"]:
+        """Return what the likelihoods of distributions are."""
+        return "masses" if predictive.is_discrete or self.discretise else "densities"
+
+    def compute(self, rows: Predictions) -> RowResults:
+        import numpy as np
+
+        from calcheck.statistics.moments import uncertainties, z_scores
+        from calcheck.statistics.scores import describe_impossible, log_likelihoods
+
+        predictive = rows.distributions()
+        discretised = self.discretise and not predictive.is_discrete
+        loss = -log_likelihoods(rows, discretised=discretised)
+        details: NllDetails = {}
+        if predictive.targets == 1 and predictive.normal() is not None and not discretised:
+            log_variance = 2 * np.log(uncertainties(rows))
+            details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
+        impossible = int(np.isposinf(loss).sum())
+        if impossible:
+            loss[np.isneginf(loss)] = 0.0  # an infinite density makes no target with probability 0 possible
+        warning = f"{describe_impossible(impossible)}, so the log-likelihood is infinite"
+        return RowResults(
+            {"nll": loss}, details=details, warnings=(Message("impossible-targets", warning),) if impossible else ()
+        )
+
+
+DESCRIPTIONS = {
+    "energy": "Energy score: distances of several targets to the predictions, less half of those between predictions.",
+    "variogram": "Variogram score of order 1/2: squared errors of the predicted differences between several targets.",
+}
+
+BIASED: CrpsDetails = {"estimator": "biased"}
+FAIR: CrpsDetails = {"estimator": "fair"}
+
+
+@dataclass(frozen=True)
+class Crps(MeanMetric):
+    r"""Continuous ranked probability score: calibration and sharpness combined, in the unit of the target.
+
+    .. math:: \mathrm{CRPS} = \frac1n \sum_i \int (F_i(u) - 1\{u \ge y_i\})^2 \, du
+
+    For several targets it is the energy score, or the variogram score of order 1/2, which sees how the targets depend
+    on each other:
+
+    .. math:: \mathrm{ES} = \frac1n \sum_i \mathrm{E} \lVert X_i - y_i \rVert
+              - \tfrac12 \mathrm{E} \lVert X_i - X_i' \rVert, \qquad
+              \mathrm{VS} = \frac1n \sum_i \sum_{j, k} (|y_{ij} - y_{ik}|^{1/2} - \mathrm{E} |X_{ij} - X_{ik}|^{1/2})^2
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better. The fair estimate may be negative for a good ensemble.
+
+    Notes
+    -----
+    A mean over rows; unbiased. For m draws, ``fair`` is an unbiased estimate for the distribution that the draws come
+    from; ``biased`` scores the empirical distribution of the draws, which favors narrow ensembles. scoringrules
+    computes the score of normal and Laplace distributions and of draws; other closed forms are arranged to be accurate
+    for extreme parameters; for counts the score is a sum over the support. Time O(n), or O(n m log m) for samples.
+
+    The energy score is ruled by the targets with the largest unit. It takes 50 draws of distributions that are not
+    given by draws. Time O(n m^2 t) for t targets.
+
+    References
+    ----------
+    Gneiting, Raftery (2007), doi:10.1198/016214506000001437. Ferro (2014). Scheuerer, Hamill (2015).
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="crps",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        above="worse-than-promised",
+        below="better-than-promised",
+        source="Gneiting, Raftery 2007; Ferro 2014",
+        interpretation="Smaller is better; for a point forecast it is the absolute error.",
+        details=CrpsDetails,
+        several_targets=True,
+    )
+    column: ClassVar[str] = "crps"
+
+    ensemble: Literal["fair", "biased"] = option(
+        "fair", "Score of samples: unbiased for the sampled distribution (fair), or of the draws themselves (biased)."
+    )
+    vector_score: Literal["energy", "variogram"] | None = option(
+        None, "Score of several targets: of their distances, or of their differences (variogram). Default: energy."
+    )
+
+    def with_defaults(self, rows: Predictions) -> Self:
+        if self.vector_score is None and rows.predictive is not None and rows.predictive.targets > 1:
+            return replace(self, vector_score="energy")
+        return self
+
+    def description(self) -> str:
+        if self.vector_score is None:
+            return super().description()
+        return f"{DESCRIPTIONS[self.vector_score]} Smaller is better."
+
+    def compute(self, rows: Predictions) -> RowResults:
+        from calcheck.statistics.moments import targets
+
+        if rows.distributions().targets > 1:
+            return self._of_vectors(rows)
+        if self.vector_score is not None:
+            msg = "--vector-score is for several targets, and there is one: omit it"
+            raise DataError(msg)
+        predictive, y = rows.distributions(), targets(rows)
+        if predictive.n_draws is None:
+            return RowResults({"crps": predictive.crps(y)})
+        if self.ensemble == "biased":
+            return RowResults({"crps": predictive.crps(y)}, details=BIASED)
+        if predictive.n_draws == 1:
+            warning = "the fair CRPS needs at least 2 draws per row, got 1; this is the biased CRPS (absolute error)"
+            return RowResults(
+                {"crps": predictive.crps(y)},
+                details=BIASED,
+                warnings=(Message("biased-estimator", warning),),
+            )
+        return RowResults({"crps": predictive.fair_crps(y)}, details=FAIR)
+
+    def _of_vectors(self, rows: Predictions) -> RowResults:
+        """Return the scores of rows with several targets."""
+        from calcheck.statistics.moments import energy_scores, variogram_scores
+
+        score = variogram_scores if self.vector_score == "variogram" else energy_scores
+        details: CrpsDetails = {"estimator": self.ensemble}
+        return RowResults({"crps": score(rows, fair=self.ensemble == "fair")}, details=details)
 
 
 @dataclass(frozen=True)
