@@ -100,6 +100,7 @@ Code = Literal[
     "coverage-outcome",
     "grouped-rows",
     "impossible-targets",
+    "equal-draws",
     "weighted",
     "biased-estimator",
     # studies

@@ -21,7 +21,7 @@ from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, Message
 from calcheck.io.infer import Grouping, grouping_of, only_increases
 from calcheck.predictions import Predictions
-from calcheck.statistics.moments import errors, uncertainties
+from calcheck.statistics.moments import errors, spreads
 from calcheck.typing import AnyArray, Values
 
 NOTABLE = 1.5  # Design effects above this are warned of
@@ -168,7 +168,7 @@ def _sorting_values(rows: Predictions) -> Iterator[Values]:
         yield rows.y
     try:
         found = errors(rows)
-        yield from (found, np.abs(found), rows.targets() - found, uncertainties(rows))
+        yield from (found, np.abs(found), rows.targets() - found, spreads(rows.distributions()))
     except CalcheckError:  # the distributions have no moments
         return
 

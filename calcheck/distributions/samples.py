@@ -17,7 +17,7 @@ from calcheck.distributions.special import describe_parameters, monomials, rbf
 from calcheck.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Indices, Values
+    from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Places = NDArray[np.integer[Any]]
 
@@ -58,8 +58,17 @@ class Samples(Predictive):
     def n_draws(self) -> int:
         return int(self.draws.shape[1])
 
+    def are_equal(self) -> Mask:
+        """Return whether all draws of each row are equal, (n,)."""
+        equal = self.draws[:, 0] == self.draws[:, -1]
+        equal[equal] = (self.draws[equal] == self.draws[equal, :1]).all(axis=1)
+        return np.asarray(equal)
+
     def mean(self) -> Values:
-        return np.asarray(self.draws.mean(axis=1))
+        mean = np.asarray(self.draws.mean(axis=1))
+        if self.targets == 1 and (equal := self.are_equal()).any():
+            mean[equal] = self.draws[equal, 0].reshape(mean[equal].shape)  # without rounding
+        return mean
 
     def std(self) -> Values:
         """Return the standard deviations of the draws, with denominator m - 1.
@@ -346,7 +355,8 @@ class ExchangedSamples(Predictive):
         return self.load().describe()
 
     def mean(self) -> Values:
-        return self.pooled.centered[0] - self._moved
+        first = self._ranked(0)
+        return np.where(first == self._ranked(self.n_draws - 1), first, self.pooled.centered[0] - self._moved)
 
     def std(self) -> Values:
         m = self.n_draws

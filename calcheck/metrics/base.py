@@ -405,14 +405,14 @@ class BinnedMetric(Metric["Bins"]):
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
         from calcheck.statistics.bins import root_means, sums_by_bin
         from calcheck.statistics.curves import curve_of, spread_histogram
-        from calcheck.statistics.moments import uncertainties
+        from calcheck.statistics.moments import spreads
 
         data = shown.source.predictions()
         sums = sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
         rmv, rmse = root_means(sums)
         spread = curve_of("spread", rmv, rmse, rows=sums["rows"])
         intervals = () if shown.rows is None else (self._intervals(shown.fit, data, shown.run.confidence, spread),)
-        return spread, *intervals, spread_histogram(uncertainties(data))
+        return spread, *intervals, spread_histogram(spreads(data.distributions()))
 
     @staticmethod
     def _intervals(fit: Bins, rows: Predictions, confidence: float, spread: Curve) -> Curve:

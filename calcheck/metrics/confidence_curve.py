@@ -70,9 +70,9 @@ class ConfidenceCurve(OrderedMetric):
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         import numpy as np
 
-        from calcheck.statistics.moments import errors, uncertainties
+        from calcheck.statistics.moments import errors, spreads
 
-        return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
+        return {"absolute_error": np.abs(errors(rows)), "std": spreads(rows.distributions())}
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.bins import cut_spreads

@@ -50,14 +50,14 @@ class Sharpness(RowMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
         from calcheck.statistics.curves import spread_histogram
-        from calcheck.statistics.moments import uncertainties
+        from calcheck.statistics.moments import spreads
 
-        return (spread_histogram(uncertainties(shown.source.predictions())),)
+        return (spread_histogram(spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import uncertainties
+        from calcheck.statistics.moments import spreads
 
-        return RowResults({"variance": uncertainties(rows) ** 2})
+        return RowResults({"variance": spreads(rows.distributions()) ** 2})
 
     def value(self, means: Means) -> Values:
         import numpy as np
@@ -137,15 +137,15 @@ class Cv(RowMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
         from calcheck.statistics.curves import spread_histogram
-        from calcheck.statistics.moments import uncertainties
+        from calcheck.statistics.moments import spreads
 
-        return (spread_histogram(uncertainties(shown.source.predictions())),)
+        return (spread_histogram(spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import uncertainties
+        from calcheck.statistics.moments import spreads
 
-        std = uncertainties(rows)
+        std = spreads(rows.distributions())
         if len(std) == 1:
             msg = "cv needs at least 2 rows, got 1"
             raise DataError(msg)
@@ -154,9 +154,9 @@ class Cv(RowMetric):
     @staticmethod
     def rows_around(center: float, rows: Predictions) -> RowResults:
         """Return the columns of each row, with standard deviations relative to a center that only affects rounding."""
-        from calcheck.statistics.moments import uncertainties
+        from calcheck.statistics.moments import spreads
 
-        std = uncertainties(rows)
+        std = spreads(rows.distributions())
         away = std - center
         return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
 

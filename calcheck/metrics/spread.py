@@ -39,7 +39,9 @@ class Zms(MeanMetric):
     -----
     A mean over rows; unbiased. Time O(n). All rows have equal weight, whereas RCE is dominated by rows with large
     uncertainties. If z^2 has a heavy tail, few rows determine the value, and there is a warning. ``details`` have the
-    mean and the variance of z: ZMS = mean(z)^2 + (n - 1) / n Var(z), so a bias is told from a wrong spread.
+    mean and the variance of z: ZMS = mean(z)^2 + (n - 1) / n Var(z), so a bias is told from a wrong spread. If all m
+    draws of a row are equal, z is 0 for a target that is equal, too, and ±sqrt(m + 1) for another: the standard
+    deviation is then that of the draws and the target together, also in ``rce``, ``ence`` and ``uce``.
 
     References
     ----------
@@ -62,7 +64,7 @@ class Zms(MeanMetric):
     column: ClassVar[str] = "z2"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import heavy_tails, missing_reference_reason, z_scores
+        from calcheck.statistics.moments import equal_draws_warning, heavy_tails, missing_reference_reason, z_scores
 
         z = z_scores(rows)
         squared = z**2
@@ -72,6 +74,7 @@ class Zms(MeanMetric):
             details["variance_z"] = float(z.var(ddof=1))
         if unknown := missing_reference_reason(rows):
             warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
+        warnings += equal_draws_warning(rows)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, details=details, warnings=warnings)
 
 
@@ -115,6 +118,7 @@ class Rce(LocalMetric):
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import (
+            equal_draws_warning,
             errors,
             heavy_tails,
             missing_moments_reason,
@@ -134,6 +138,7 @@ class Rce(LocalMetric):
         }
         if unknown := missing_moments_reason(rows):
             warnings += (Message("no-reference", f"no exact reference: {unknown}"),)
+        warnings += equal_draws_warning(rows)
         reference = None if unknown else reference_rce(rows)
         return RowResults(columns, reference=reference, details=details, warnings=warnings)
 
@@ -196,7 +201,7 @@ class Ence(BinnedMetric):
 
         # With dependent rows, draws of the null distribution can have means of squares below 0
         rmv, rmse = (np.sqrt(np.maximum(means[name], 0) / means["rows"]) for name in ("variance", "squared_error"))
-        gaps = np.abs(rmv - rmse) / rmv
+        gaps = np.divide(np.abs(rmv - rmse), rmv, out=np.zeros_like(rmv), where=(rmv != 0) | (rmse != 0))
         return np.asarray(gaps.max(axis=-1) if self.norm == "max" else gaps.mean(axis=-1))
 
 

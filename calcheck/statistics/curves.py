@@ -167,8 +167,9 @@ def curve_at_quantiles(name: CurveName, x: Values, y: Values) -> Curve:
 
 
 def spread_histogram(values: Values) -> Curve:
-    """Return the counts of predicted standard deviations, (n,), in bins whose edges have equal ratios."""
-    return histogram("spread-histogram", values, SPREAD, ratios=True)
+    """Return the counts of positive standard deviations, (n,), in bins whose edges have equal ratios."""
+    positive = values[values > 0]
+    return histogram("spread-histogram", positive if len(positive) else values, SPREAD, ratios=bool(len(positive)))
 
 
 def histogram(name: CurveName, values: Values, x_name: str, *, ratios: bool = False) -> Curve:

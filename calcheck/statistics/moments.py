@@ -172,27 +172,52 @@ def errors(rows: Predictions) -> Values:
     return error
 
 
+@cached
 def uncertainties(rows: Predictions) -> Values:
-    """Return the predicted standard deviations, (n,), unit of y."""
-    return spreads(rows.distributions())
+    """Return the standard deviations that errors are compared with, (n,), unit of y: those predicted.
+
+    Where all m draws of a row are equal, it is that of the draws and the target together: an error of sqrt(m + 1)
+    standard deviations, or 0 if the target is equal, too. The mean squared z-score of such rows is 1 + 1 / (m + 1) if
+    target and draws are exchangeable.
+    """
+    predictive = rows.distributions()
+    std = spreads(predictive)
+    if std.all() or predictive.n_draws is None:
+        return std
+    return np.where(std > 0, std, np.abs(errors(rows)) / np.sqrt(predictive.n_draws + 1))
 
 
 @cached
 def spreads(predictive: Predictive) -> Values:
-    """Return the standard deviations, (n,); raises the same errors as :func:`uncertainties`."""
+    """Return the predicted standard deviations, (n,), unit of y; 0 only where all draws of a row are equal."""
     if predictive.targets > 1:
         raise DataError(_several(predictive.targets))
     std = predictive.std()
-    require("std", std > 0, "must be positive", "A z-score needs a positive standard deviation.")
-    square = (std >= LEAST) & (std <= LARGEST)
+    equal = std == 0 if predictive.n_draws is not None else False
+    require("std", (std > 0) | equal, "must be positive", "A z-score needs a positive standard deviation.")
+    square = ((std >= LEAST) & (std <= LARGEST)) | equal
     require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", UNIT, ExtremeValuesError)
     return std
 
 
+def equal_draws_warning(rows: Predictions) -> tuple[Message, ...]:
+    """Return the warning about rows whose draws are all equal."""
+    predictive = rows.distributions()
+    if not isinstance(predictive, Samples) or predictive.targets > 1 or not (equal := predictive.are_equal()).any():
+        return ()
+    differ, z = np.count_nonzero(errors(rows)[equal]), np.sqrt(predictive.n_draws + 1)
+    text = (
+        f"all draws are equal in {equal.sum():,} of {len(rows):,} rows. In {differ:,} of these, the target differs: its"
+        f" standard deviation is that of draws and target together, and its z-score ±{z:.3g}; in the others, z is 0"
+    )
+    return (Message("equal-draws", text),)
+
+
 @cached
 def z_scores(rows: Predictions) -> Values:
-    """Return (y - mean) / std, (n,), dimensionless."""
-    z = errors(rows) / uncertainties(rows)
+    """Return (y - mean) / std, (n,), dimensionless; 0 where neither the draws nor the target differ."""
+    error, std = errors(rows), uncertainties(rows)
+    z: Values = np.divide(error, std, out=np.zeros_like(error), where=std > 0)
     rule = f"must be at most {FARTHEST:.0e} in size to be averaged"
     require("(y - mean) / std", np.abs(z) <= FARTHEST, rule, UNIT, ExtremeValuesError)
     return z

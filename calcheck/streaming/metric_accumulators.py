@@ -44,7 +44,7 @@ from calcheck.metrics.sharpness import Cv
 from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.statistics.moments import uncertainties
+from calcheck.statistics.moments import spreads
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums, from_arrays, to_arrays
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
 
@@ -247,7 +247,7 @@ class ShiftedMeanAccumulator(MetricAccumulator[Center, MomentSums]):
     row_results: Callable[[float, Predictions], RowResults]  # Returns the results of rows for a given shift
 
     def fit(self, stream: BatchedSource) -> Center:
-        return Center(float(uncertainties(stream.first).mean()))
+        return Center(float(spreads(stream.first.distributions()).mean()))
 
     def sum_batch(self, settings: Center, batch: Predictions) -> MomentSums:
         return sum_rows(self.row_results(settings.center, batch))

@@ -86,6 +86,13 @@ def members(number, rng, n, factor):
     return Predictions(y=mean + std * rng.normal(size=n), predictive=Samples(draws))
 
 
+def rain_members(number, rng, n, factor):
+    """Draws of rain, which is zero with probability 0.4 on average: in many rows, all draws are zero."""
+    dry, scale = rng.beta(0.5, 0.75, n)[:, None], np.exp(0.5 * rng.normal(size=n))[:, None]
+    values = np.where(rng.random((n, number + 1)) < dry, 0.0, scale * rng.exponential(size=(n, number + 1)))
+    return Predictions(y=values[:, 0], predictive=Samples(factor * values[:, 1:]))
+
+
 def at_levels(levels, quantile):
     return Quantiles(levels, np.stack([quantile(level) for level in levels], axis=1))
 
@@ -183,6 +190,7 @@ DISTRIBUTIONS = {
     "negative binomial": nbinom,
     "11 members": partial(members, 11),
     "5 members": partial(members, 5),
+    "rain, 11 members": partial(rain_members, 11),
     "two outputs": partial(two_outputs, 0.0),
 }
 QUANTILES = {
@@ -310,10 +318,10 @@ def one_pair(name, n, seed):
     return [found.get(each, 1.0) for each in COMPARED]
 
 
-def compared(sets, first, n, pool):
+def compared(names, sets, first, n, pool):
     """Print the table of pairs."""
     print(f"| pair, n {n} | {' | '.join(COMPARED)} |\n| --- |{' ---: |' * len(COMPARED)}")
-    for name in PAIRS:
+    for name in names:
         shares = np.mean(np.array(pool(partial(one_pair, name, n), range(first, first + sets))) <= LEVEL, axis=0)
         print(f"| {name} | {' | '.join(f'{share:.3f}' for share in shares)} |", flush=True)
 
@@ -322,6 +330,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["evaluate", "pairs"], default="evaluate")
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS))
+    parser.add_argument("--pairs", nargs="*", default=list(PAIRS))
     parser.add_argument("--sets", type=int, default=400)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--rows", type=int, default=300, help="of the pairs")
@@ -337,7 +346,7 @@ def main():
             return list(executor.map(function, seeds, chunksize=5))
 
         if given.what == "pairs":
-            compared(given.sets, given.first, given.rows, pool)
+            compared(given.pairs, given.sets, given.first, given.rows, pool)
         else:
             settings = given.metrics, given.replicates, 0.75 if given.wrong else 1.0
             evaluated(given.designs, given.sets, given.first, settings, pool)

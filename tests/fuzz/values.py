@@ -127,7 +127,7 @@ class Change:
 
     def columns(self):
         changed = self.start.columns[self.column].copy()
-        if changed.ndim > 1 and not (self.whole and self.column != "samples"):  # equal draws have no z-scores
+        if changed.ndim > 1 and not self.whole:
             changed[self.rows, 0] = self.value
         else:
             changed[list(self.rows)] = self.value

@@ -665,8 +665,18 @@ def test_equal_draws_have_no_spread():
     """Seven times 0.1: rounding alone would give a standard deviation of 1e-17, and a huge z-score."""
     assert Samples(np.full((1, 7), 0.1)).std().tolist() == [0.0]
     rows = Predictions(y=np.zeros(2), predictive=Samples(np.stack([np.full(7, 0.1), np.arange(7.0)])))
-    report = evaluate(InMemory(rows), [METRICS["zms"]()])
-    assert "std must be positive, but 1 of 2 rows is not (row 0" in report.skipped[0].reason
+    assert Samples(np.full((1, 7), 0.1)).mean().tolist() == [0.1]
+    (found,) = evaluate(InMemory(rows), [METRICS["zms"]()]).results
+    assert_allclose(found.value, (8 + 9 / (14 / 3)) / 2, rtol=1e-14)  # sqrt(8) for a target unlike 7 equal draws
+    assert "equal-draws" in [each.code for each in found.warnings]
+
+
+def test_ence_of_equal_draws():
+    """Bins of equal draws: all targets are equal to them (no gap), or some are not (RMSE / RMV = sqrt(m + 1) = 2)."""
+    draws = np.array([[1.0, 1, 1], [1, 1, 1], [2, 4, 6], [2, 4, 6]])
+    gap = 1 - 0.5**0.5  # RMV 2, RMSE sqrt(2)
+    assert_allclose(value("ence", [1, 1, 6, 4], Samples(draws), bins=2), gap / 2, rtol=1e-14)
+    assert_allclose(value("ence", [1, 3, 6, 4], Samples(draws), bins=2), (1 + gap) / 2, rtol=1e-14)
 
 
 def test_coverage_of_all_or_no_rows_is_tested_by_its_probability():

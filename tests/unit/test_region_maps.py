@@ -167,9 +167,9 @@ def test_without_replicates_what_needs_them_is_absent():
     assert sums_of(right_model("gaussian", 50), run=NO_NULL).pit.variance is not None
 
 
-def test_draws_that_are_all_equal_have_no_squares():
+def test_an_error_of_draws_that_are_all_equal_has_the_spread_of_draws_and_target():
     rows = Predictions(y=np.array([0.0, 1]), predictive=Samples(np.array([[1.0, 1.0], [0.0, 2.0]])))
-    assert sums_of(rows).squares is None
+    assert_allclose(sums_of(rows).squares.total, [3])  # m + 1 of two draws, and 0
     assert sums_of(rows).pit is not None
 
 

@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose
 
 from calcheck.core import memory as cache_module
 from calcheck.core.memory import cached
-from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.samples import PooledDraws
 from calcheck.errors import DataError
 from calcheck.execution.reduce import map_ahead
 from calcheck.metrics.ece import Ece
@@ -38,7 +39,15 @@ from calcheck.statistics.groups import (
     digitize,
     resampled_weights,
 )
-from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
+from calcheck.statistics.moments import (
+    equal_draws_warning,
+    errors,
+    heavy_tails,
+    skewness,
+    spreads,
+    uncertainties,
+    z_scores,
+)
 from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
 from tests.shorthand import rows_of, texts
 
@@ -226,10 +235,33 @@ def test_row_quantities_by_hand():
     assert_allclose(np.concatenate(pit(counts)), [0.0, np.exp(-1)])
 
 
-def test_standard_deviations_of_0_are_refused():
-    rows = Predictions(y=np.zeros(2), predictive=Samples(np.array([[1.0, 1.0], [1.0, 2.0]])))
+def test_standard_deviations_of_0_are_refused_unless_draws_are_equal():
+    steps = Predictions(y=np.zeros(2), predictive=Quantiles(np.array([0.05, 0.95]), np.array([[1.0, 1.0], [1.0, 2.0]])))
     with pytest.raises(DataError, match="std must be positive, but 1 of 2 rows is not"):
-        uncertainties(rows)
+        uncertainties(steps)
+
+
+def test_errors_of_equal_draws_are_compared_with_the_spread_of_draws_and_target():
+    """Of 0, 0, 0 and 4, the standard deviation is 2. A target that is equal, too, has no error."""
+    draws = np.array([[0.0, 0.0, 0.0], [0.1, 0.1, 0.1], [1.0, 2.0, 3.0]])
+    rows = Predictions(y=np.array([4.0, 0.1, 2.0]), predictive=Samples(draws))
+    assert spreads(rows.distributions()).tolist() == [0, 0, 1]
+    assert uncertainties(rows).tolist() == [2, 0, 1]
+    assert z_scores(rows).tolist() == [2, 0, 0]
+    (warning,) = equal_draws_warning(rows)
+    assert "in 2 of 3 rows. In 1 of these" in warning.text
+    assert "±2" in warning.text
+    assert equal_draws_warning(rows.take(np.array([2]))) == ()
+
+
+def test_exchanges_of_a_target_that_alone_differs_have_squares_of_nearly_1():
+    """With m = 4 draws: 1 / 4 if the target is one of the equal values, 5 if it is the other; 6 / 5 on average."""
+    samples, y = Samples(np.array([[0.0, 0.0, 7.0, 0.0]])), np.zeros(1)
+    exchanges = [PooledDraws(y, samples).exchange(np.array([chosen])) for chosen in range(5)]
+    squares = [float(z_scores(Predictions(y=target, predictive=draws))[0] ** 2) for target, draws in exchanges]
+    assert_allclose(squares, [0.25, 0.25, 0.25, 5, 0.25])
+    plain = [z_scores(Predictions(y=target, predictive=draws.load())) ** 2 for target, draws in exchanges]
+    assert_allclose(np.concatenate(plain), squares)
 
 
 def test_rows_are_binned_by_other_columns():

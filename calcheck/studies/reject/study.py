@@ -25,7 +25,7 @@ from calcheck.options import share_suggestion
 from calcheck.predictions import InMemory, Source
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
-from calcheck.statistics.moments import uncertainties
+from calcheck.statistics.moments import spreads
 from calcheck.studies.reject.options import PruneOptions, RejectOptions
 from calcheck.typing import Indices, Values
 
@@ -180,7 +180,7 @@ def _column(rows: Predictions, name: str) -> Values:
     if name == RANDOM:
         return np.zeros(len(rows))
     if name == STD:
-        return uncertainties(rows)
+        return spreads(rows.distributions())
     if name not in rows.columns:
         available = f"Available criteria: {', '.join(WORDS)}, and numeric columns {listed_columns(rows.columns, name)}"
         msg = f"there is no column {name!r} to reject by. {available}"
@@ -476,7 +476,7 @@ def prune(
     run = run or Run()
     rows = source.predictions()
     with source.error_context():
-        kept = list(_kept(uncertainties(rows), shares))
+        kept = list(_kept(spreads(rows.distributions()), shares))
     reports = []
     for done, left in enumerate(kept):
         run.progress("removed rows", done / len(kept))

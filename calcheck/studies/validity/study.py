@@ -55,14 +55,17 @@ class Tails:
 
 def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
     """Return the tails of simulated data sets: those of a file, or else one for each number of degrees of freedom."""
-    from calcheck.statistics.moments import uncertainties
+    from calcheck.core.validation import require
+    from calcheck.statistics.moments import spreads
 
     if source is not None and nu is not None:
         msg = "--nu and FILE contradict each other: the uncertainties are simulated, or those of the file"
         raise OptionError(msg)
     if source is not None:
         with source.error_context():
-            return [Tails({"uncertainties": "of the file"}, observed=uncertainties(source.predictions()))]
+            observed = spreads(source.predictions().distributions())
+            require("std", observed > 0, "must be positive")
+            return [Tails({"uncertainties": "of the file"}, observed=observed)]
     nu = NU if nu is None else nu
     for each in nu:
         if not 0 < each < np.inf:
