@@ -1,4 +1,4 @@
-"""Clusters of rows that depend on each other, and the corrections of inference from few of them."""
+"""Clusters of rows that depend on each other: by keys, or blocks of a series with its autoregressive model."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from calcheck.errors import Message
-from calcheck.typing import Indices, Values
+from calcheck.errors import DataError, Message, OptionError, listed_columns
+from calcheck.execution.run import RowDependence
+from calcheck.io.times import parse_times
+from calcheck.predictions import Predictions
+from calcheck.statistics.moments import central_interval, targets
+from calcheck.statistics.pit import mean_component, pit
+from calcheck.typing import AnyArray, Indices, Values
 
 FEWEST = 5  # Minimum number of clusters
 FEWEST_FREEDOM = 2.0  # Minimum degrees of freedom of influences with a large kurtosis
@@ -92,3 +97,241 @@ def t_scales(uniform: Values, freedom: Values | float) -> Values:
     from scipy.special import chdtri
 
     return np.asarray(np.sqrt(freedom / chdtri(freedom, uniform)))
+
+
+MOST_LAGS = 5_000  # Autocorrelations of a fitted model that are summed
+
+
+@dataclass(frozen=True)
+class Autoregression:
+    """The sums of the autocorrelations of a stationary series."""
+
+    # Long-run variance relative to the variance: the sum of the autocorrelations at all lags, 1 for independence
+    variance_ratio: float
+    # Mean absolute lag, weighted by autocorrelations, >= 0. The variance of the mean of a block of b times is too small
+    # by the factor 1 - memory / b, to first order in 1 / b.
+    memory: float
+    # Upper limit of the probability that a series of independent numbers fits as well, by its likelihood ratio,
+    # multiplied by the number of orders that are tried
+    chance: float = 1.0
+
+    @classmethod
+    def fit(cls, series: Values) -> Autoregression:
+        """Return the sums of the autocorrelations of the autoregression that fits a series (t,) best.
+
+        Coefficients solve the Yule-Walker equations, and the order, up to 10 log10(t), minimizes the corrected Akaike
+        criterion: a daily cycle of hourly rows is found, too.
+
+        Source: Hurvich, Tsai (1989), Biometrika 76, 297-307. Den Haan, Levin (1997), Handbook of Statistics 15,
+        299-342.
+        """
+        coefficients, chance = _coefficients(series)
+        if not len(coefficients):
+            return cls(1.0, 0.0)
+        correlations = _correlations(coefficients, min(MOST_LAGS, 5 * len(series)))
+        ratio = 1 + 2 * float(correlations.sum())
+        lags = np.arange(1, len(correlations) + 1)
+        return cls(ratio, max(0.0, 2 * float(lags @ correlations) / ratio), chance)
+
+
+def autocovariances(series: Values) -> Values:
+    """Return the autocovariances of a series (t,) at the lags 0 to t - 1, with the divisor t."""
+    away = series - series.mean()
+    spectrum = np.abs(np.fft.rfft(away, 2 * len(away))) ** 2
+    return np.asarray(np.fft.irfft(spectrum)[: len(away)] / len(away))
+
+
+def _coefficients(series: Values) -> tuple[Values, float]:
+    """Return the coefficients of the autoregression with the smallest criterion, (p,), and the chance of its fit.
+
+    Orders are fitted by Levinson's recursion.
+    """
+    from scipy.special import chdtrc
+
+    n = len(series)
+    covariances = autocovariances(series)
+    best = coefficients = np.zeros(0)
+    variance, chance = covariances[0], 1.0
+    if not variance > 0:
+        return best, chance
+    smallest, orders = n * np.log(variance), min(int(10 * np.log10(n)), n - 3)
+    for order in range(1, orders + 1):
+        expected = coefficients @ covariances[order - 1 : 0 : -1]
+        partial = (covariances[order] - expected) / variance
+        coefficients = np.append(coefficients - partial * coefficients[::-1], partial)
+        variance *= 1 - partial**2
+        if not variance > 0:
+            break
+        criterion = n * np.log(variance) + 2 * order * n / (n - order - 2)
+        if criterion < smallest:
+            smallest, best = criterion, coefficients
+            chance = min(1.0, orders * float(chdtrc(order, n * np.log(covariances[0] / variance))))
+    return best, chance
+
+
+def _correlations(coefficients: Values, lags: int) -> Values:
+    """Return the autocorrelations of an autoregression at the lags 1 to ``lags``."""
+    from scipy.signal import lfilter
+
+    impulse = np.zeros(lags + 1)
+    impulse[0] = 1
+    response = lfilter([1.0], np.append(1.0, -coefficients), impulse)
+    spectrum = np.abs(np.fft.rfft(response, 2 * len(response))) ** 2
+    covariances = np.fft.irfft(spectrum)[: len(response)]
+    return np.asarray(covariances[1:] / covariances[0])
+
+
+def dependence_scores(rows: Predictions) -> Values:
+    """Return the first two components of the PIT, centered, (n, 2); see :func:`.component`.
+
+    For files of intervals, these are the side on which a target misses its widest interval, and whether it does.
+    """
+    predictive = rows.distributions()
+    if predictive.interval_levels is None:
+        limits = pit(rows) if predictive.targets == 1 else predictive.cdf_limits(rows.targets())
+        scores = np.stack([_by_row(mean_component(*limits, degree)) for degree in (1, 2)], axis=1)
+    else:
+        y, (low, high) = targets(rows), central_interval(predictive, float(predictive.interval_levels.max()))
+        above, below = (y > high).astype(np.float64), (y < low).astype(np.float64)
+        scores = np.stack([_by_row(above - below), _by_row(above + below)], axis=1)
+    return np.asarray(scores - scores.mean(axis=0))
+
+
+def _by_row(values: Values) -> Values:
+    """Return the mean over the targets of each row, (n,)."""
+    return np.asarray(values.reshape(len(values), -1).mean(axis=1))
+
+
+MOST_INFLATION = 2.0  # Maximum correction for the dependence of neighboring blocks
+FEWEST_BLOCKS = 6  # Minimum number of blocks whose length is chosen from the data
+
+
+def find_clusters(rows: Predictions, stated: RowDependence) -> Clusters | None:
+    """Return the clusters that the options state; None if rows are independent."""
+    if not stated.is_stated:
+        return None
+    if stated.cluster is not None:
+        return _by_column(rows, stated.cluster)
+    return _blocks(rows, stated.time, stated.block)
+
+
+def column_labels(rows: Predictions, column: str) -> Indices:
+    """Return the number of each row's value of a column, in the order of the values, (n,)."""
+    values = _values(rows, column)
+    missing = values != values  # noqa: PLR0124 - NaN and NaT differ from themselves
+    if values.dtype.kind == "O":
+        missing, values = np.array([each is None for each in values]) | missing, values.astype(str)
+    if missing.any():
+        row = int(rows.row_numbers()[np.argmax(missing)])
+        msg = f"column {column!r} has no value in row {row:,}. Fill it, or remove such rows (--filter)"
+        raise DataError(msg)
+    return np.unique(values, return_inverse=True)[1].reshape(len(values))
+
+
+def time_labels(rows: Predictions, column: str | None) -> Indices:
+    """Return the number of each row's time, in ascending order, (n,); without a column, the order of the file."""
+    if column is None:
+        return np.argsort(np.argsort(rows.row_numbers(), kind="stable"), kind="stable")
+    times = parse_times(column, _values(rows, column), rows.row_numbers())
+    return np.unique(times, return_inverse=True)[1].reshape(len(rows))
+
+
+def _values(rows: Predictions, column: str) -> AnyArray:
+    if column in rows.columns:
+        return np.asarray(rows.columns[column])
+    if rows.id is not None and column == rows.id_name:
+        return np.asarray(rows.id)
+    msg = f"there is no column {column!r} {listed_columns(list(rows.columns), column)}"
+    raise DataError(msg)
+
+
+def _by_column(rows: Predictions, column: str) -> Clusters:
+    label = column_labels(rows, column)
+    count = int(label.max()) + 1
+    if count < FEWEST:
+        msg = f"column {column!r} has {count} clusters: at least {FEWEST} are needed to measure their variance"
+        raise DataError(msg)
+    note = f"rows of the same {column!r} may depend on each other: {count:,} clusters"
+    return Clusters(
+        label % MOST, details={"cluster": column, "clusters": count}, messages=_messages(note, count, "clusters")
+    )
+
+
+def _messages(note: str, count: int, what: str) -> tuple[Message, ...]:
+    """Return what the clusters are, with a warning if they are few."""
+    told = Message("dependence", note)
+    if count >= FEW:
+        return (told,)
+    text = f"{count} {what} are few: with fewer than {FEW}, intervals and p-values are unreliable"
+    return told, Message("few-clusters", text)
+
+
+def _blocks(rows: Predictions, time: str | None, length: int | None) -> Clusters:
+    """Return blocks of a series, as equal in length as possible.
+
+    The bias of the variance between blocks of length b is -memory / b, and its relative variance about b / t. Without a
+    given length, both are equal: b = sqrt(memory * t), so that tests with Student's t have their size.
+
+    Source: Sun, Phillips, Jin (2008), Econometrica 76, 175-194. Flegal, Jones (2010), Annals of Statistics 38,
+    1034-1070.
+    """
+    place = time_labels(rows, time)
+    count = int(place.max()) + 1
+    memory = series_dependence(dependence_scores(rows), place).memory
+    wanted = max(1.0, np.sqrt(memory * count)) if length is None else float(length)
+    blocks = min(max(round(count / wanted), FEWEST_BLOCKS if length is None else 0), MOST)
+    if not FEWEST <= blocks <= count:
+        _raise_too_few(time, length, count)
+    label = place * blocks // count
+    used = count / blocks
+    unit = "rows" if time is None else f"times of {time!r}"
+    origin = "chosen from the data" if length is None else "--block"
+    note = f"the {count:,} {unit} are a series: {blocks:,} blocks of about {used:,.3g} ({origin})"
+    return Clusters(
+        label,
+        inflation=min(MOST_INFLATION, 1 / max(1 - memory / used, 1 / MOST_INFLATION)),
+        details={"time": time, "block": used, "clusters": blocks},
+        messages=_messages(note, blocks, "blocks"),
+    )
+
+
+def _raise_too_few(time: str | None, length: int | None, count: int) -> None:
+    """Raise the error that blocks are too few."""
+    if length is not None and count >= FEWEST:
+        msg = f"--block {length} leaves fewer than {FEWEST} blocks of {count:,}: pass at most {count // FEWEST}"
+        raise OptionError(msg)
+    where = "the file has" if time is None else f"column {time!r} has"
+    unit = "rows" if time is None else "different times"
+    msg = f"{where} {count} {unit}: at least {FEWEST_BLOCKS} are needed to measure their dependence"
+    raise DataError(msg)
+
+
+def series_dependence(scores: Values, place: Indices) -> Autoregression:
+    """Return the strongest dependence of the totals by time of scores (n, k), relative to independent rows.
+
+    Shapes: place (n,).
+    """
+    freedom = float(degrees_of_freedom(np.bincount(place)))
+    found = [_of_totals(column, np.bincount(place, column).astype(np.float64), freedom) for column in scores.T]
+    return Autoregression(
+        max(each.variance_ratio for each in found),
+        max(each.memory for each in found),
+        min(1.0, len(found) * min(each.chance for each in found)),
+    )
+
+
+def _of_totals(scores: Values, totals: Values, freedom: float) -> Autoregression:
+    """Return the dependence of totals by time, (t,); rows of one time depend on each other, too."""
+    squares, between = float(np.sum(scores**2)), float(np.sum(totals**2))
+    if not squares > 0 or not between > 0:
+        return Autoregression(1.0, 0.0)
+    fitted = Autoregression.fit(totals)
+    chance = min(1.0, 2 * min(fitted.chance, chance_of_ratio(between / squares, freedom)))
+    return Autoregression(fitted.variance_ratio * between / squares, fitted.memory, chance)
+
+
+def chance_of_ratio(ratio: float, freedom: float) -> float:
+    """Return the probability that the variance of sums of independent rows is at least as large, relative to theirs."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(freedom, freedom * ratio))

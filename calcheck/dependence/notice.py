@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from calcheck.dependence.clusters import degrees_of_freedom
-from calcheck.dependence.columns import (
+from calcheck.dependence.clusters import (
     chance_of_ratio,
     column_labels,
+    degrees_of_freedom,
     dependence_scores,
     series_dependence,
     time_labels,

@@ -13,6 +13,7 @@ from calcheck.embeddings.distance import (
     difference_influences,
     distances,
     effective_neighbors,
+    embed_replicates,
     kernel_warnings,
     noise,
     quantiles,
@@ -27,7 +28,6 @@ from calcheck.embeddings.landmarks import (
     nystroem_details,
     nystroem_warnings,
 )
-from calcheck.embeddings.replicates import embed_replicates
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.target_kernels import DataSet, KernelSettings, SwappedDraw, feature_details, residual_warnings
 from calcheck.errors import NumericalError, OptionError

@@ -10,8 +10,14 @@ from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CmmdDetails, FidDetails
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.kernels import KernelOptions, Solver
-from calcheck.metrics._joint_mmd import GenerativeMetric, JointMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
+from calcheck.metrics._joint_mmd import (
+    GenerativeMetric,
+    JointMetric,
+    OfSamples,
+    info_of_samples,
+    sample_kernel,
+    with_options_of,
+)
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.functions import Kernel
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
-    from calcheck.mmd.ridge_norms import RidgeNorms
+    from calcheck.mmd.quadratic_forms import RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
     from calcheck.typing import Floats, Values
@@ -93,7 +99,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         require_positive_option("lambda_", self.lambda_)
 
     def _sums(self, settings: KernelSettings, x: Floats, run: Run) -> RidgeNorms:
-        from calcheck.mmd.ridge_norms import RidgeNorms
+        from calcheck.mmd.quadratic_forms import RidgeNorms
 
         x = settings.scaling(x)
         return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)

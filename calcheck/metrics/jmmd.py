@@ -11,8 +11,14 @@ from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Estimator
-from calcheck.metrics._joint_mmd import JointMetric, KernelMetric
-from calcheck.metrics._of_samples import OfSamples, info_of_samples, sample_kernel, with_options_of
+from calcheck.metrics._joint_mmd import (
+    JointMetric,
+    KernelMetric,
+    OfSamples,
+    info_of_samples,
+    sample_kernel,
+    with_options_of,
+)
 from calcheck.options import option
 from calcheck.typing import Floats, Values
 
@@ -27,8 +33,6 @@ if TYPE_CHECKING:
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative
-
-Bandwidths = Values
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than f
 
 
 @dataclass(frozen=True)
-class Ammd(KernelMetric["Bandwidths"]):
+class Ammd(KernelMetric["Values"]):
     r"""Average squared maximum mean discrepancy between each row's prediction and its targets.
 
     .. math:: \mathrm{AMMD}^2 = \frac1n \sum_i \Big[ \frac{1}{\ell(\ell-1)} \sum_{j \ne j'} k_Y(y'_{ij}, y'_{ij'})
@@ -235,17 +239,16 @@ class Ammd(KernelMetric["Bandwidths"]):
     def alternative(self) -> Alternative:
         return "greater" if self.constant else "two-sided"
 
-    def fit(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - not random
+    def fit(self, source: Source, run: Run) -> Values:  # noqa: ARG002 - not random
         """Return the scale of the kernel on targets, (t,)."""
         from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
         return self.bandwidths(repeated_targets(rows), rows.distributions())
 
-    def evaluate(self, fit: Bandwidths, source: Source, run: Run) -> RowResults:
+    def evaluate(self, fit: Values, source: Source, run: Run) -> RowResults:
         from calcheck.embeddings.target_kernels import feature_details, residual_warnings
-        from calcheck.mmd.joint import embed, repeated_targets
-        from calcheck.mmd.kernel_scores import direct_scores, laplace_scores
+        from calcheck.mmd.joint import direct_scores, embed, laplace_scores, repeated_targets
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
@@ -281,7 +284,7 @@ class Ammd(KernelMetric["Bandwidths"]):
 
     def null_distribution(
         self,
-        fit: Bandwidths,
+        fit: Values,
         simulation: NullSimulator,
         run: Run,
     ) -> NullDistribution | None:

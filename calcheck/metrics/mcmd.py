@@ -11,8 +11,8 @@ from calcheck.errors import NumericalError
 from calcheck.execution.run import RandomStream
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Solver
+from calcheck.metrics._joint_mmd import SAMPLE, first_sample
 from calcheck.metrics.base import Metric
-from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:

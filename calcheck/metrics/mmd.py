@@ -10,8 +10,8 @@ from calcheck.details import MmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import KernelName, Standardize
+from calcheck.metrics._joint_mmd import SAMPLE, first_sample
 from calcheck.metrics.base import Metric
-from calcheck.mmd.samples import SAMPLE, first_sample
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:

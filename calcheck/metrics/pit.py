@@ -405,7 +405,7 @@ class PitIndependence(Metric[None]):
     def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - nothing is fitted
         import numpy as np
 
-        from calcheck.dependence.columns import time_labels
+        from calcheck.dependence.clusters import time_labels
         from calcheck.statistics.pit import mean_distance, pit
 
         rows = source.predictions()
@@ -424,7 +424,7 @@ class PitIndependence(Metric[None]):
         """Return the autocorrelations at the first lags, (L,); 0 for a constant series."""
         import numpy as np
 
-        from calcheck.dependence.columns import autocovariances
+        from calcheck.dependence.clusters import autocovariances
 
         covariances = autocovariances(series)
         return covariances[1 : self.lags + 1] / covariances[0] if covariances[0] > 0 else np.zeros(self.lags)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.core.memory import same_inputs
-from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.clusters import find_clusters
 from calcheck.errors import SHOWN, DataError, Message, OptionError, message_prefix
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

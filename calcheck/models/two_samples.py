@@ -16,7 +16,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import REPLICATES
 from calcheck.io.source import grid_of, require_grid
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.mmd.samples import SAMPLE
+from calcheck.metrics._joint_mmd import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:

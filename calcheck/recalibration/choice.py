@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.clusters import find_clusters
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from calcheck.dependence.columns import column_labels, time_labels
+from calcheck.dependence.clusters import column_labels, time_labels
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate

@@ -11,8 +11,8 @@ from calcheck.distributions import Samples
 from calcheck.embeddings.permutations import input_kernel_of, strata
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
+from calcheck.metrics._joint_mmd import SAMPLE
 from calcheck.metrics.mcmd import Mcmd
-from calcheck.mmd.samples import SAMPLE
 from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import form, input_kernel, target_kernel, weights

@@ -9,10 +9,10 @@ from scipy import linalg, stats
 
 import calcheck
 from calcheck.conclusion import conclude
-from calcheck.dependence.clusters import Clusters
-from calcheck.dependence.columns import (
+from calcheck.dependence.clusters import (
     MOST_INFLATION,
     Autoregression,
+    Clusters,
     _coefficients,
     autocovariances,
     dependence_scores,

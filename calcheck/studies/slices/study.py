@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
-from calcheck.dependence.clusters import FEWEST, Clusters
-from calcheck.dependence.columns import find_clusters
+from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.evaluation import (
     adapt_metric,
