@@ -59,6 +59,7 @@ CurveName = Literal[
 ]
 """What a curve shows."""
 
+TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 SPREAD, WIDTH = "predicted standard deviation", "interval width"
 """Names of the positions of curves along the size of the uncertainty, which is in the unit of y."""
 
@@ -87,6 +88,11 @@ def loss(
             return None
         return max(reference - value, 0.0) if alternative == "less" else abs(value - reference)
     return {"smaller": value, "larger": -value, "zero": abs(value)}[orientation]
+
+
+def rejects(p: float, confidence: float) -> bool:
+    """Return whether a p-value is at most 1 - confidence, up to rounding."""
+    return p <= (1 - confidence) * (1 + TIED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -162,8 +162,8 @@ def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None
 def _draw(path: str, source: FileSource, by: str) -> None:
     """Draw intervals of rows with their targets."""
     from calcheck.metrics.coverage import Coverage
-    from calcheck.render.pictures import predictions_picture
     from calcheck.statistics.curves import row_intervals
+    from calcheck.studies.page.picture import predictions_picture
 
     rows = source.predictions()
     if rows.predictive is None and (problems := source.missing()):

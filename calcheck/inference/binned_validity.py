@@ -31,8 +31,8 @@ from calcheck.inference.intervals import (
     too_few_effective_rows,
 )
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import zeta
+from calcheck.report import rejects
 from calcheck.statistics.groups import MeanTerm
 from calcheck.typing import Indices, Values
 

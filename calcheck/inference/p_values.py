@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.report import TIED, rejects
+
 if TYPE_CHECKING:
     from calcheck.report import Alternative
     from calcheck.typing import AnyArray, Mask, Values
 
 
-TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
 
@@ -58,11 +59,6 @@ def is_at_atom(values: Values, own: float, alternative: Alternative) -> bool:
     above, below = np.sum(~(values < own - slack)), np.sum(~(values > own + slack))
     tied = np.sum(np.abs(values - own) <= slack)
     return bool(tied >= ATOM * {"greater": above, "less": below, "two-sided": min(above, below)}[alternative])
-
-
-def rejects(p: float, confidence: float) -> bool:
-    """Return whether a p-value is at most 1 - confidence, up to rounding."""
-    return p <= (1 - confidence) * (1 + TIED)
 
 
 def cannot_reject(replicates: int, alternative: Alternative, confidence: float) -> bool:

@@ -25,11 +25,10 @@ from calcheck.inference.p_values import (
     is_open,
     p_value,
     p_value_error,
-    rejects,
     relative_to_limits,
     step_down_p_values,
 )
-from calcheck.report import Alternative, Inference, Overall, Verdict
+from calcheck.report import Alternative, Inference, Overall, Verdict, rejects
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Limits = tuple[Values, Values]
 
 
+ROUNDING = 1e-6  # Of counts, relative to the number of rows
 BINS = 20  # Number of bins of a PIT histogram
 DRAWS = 400_000  # Number of targets to draw for all replicates together
 MIN_REPLICATES, MAX_REPLICATES = 2, 39
@@ -102,6 +103,27 @@ class GroupSums:
             and SquareSums(*_totals(self.squares.total, self.squares.expected, self.squares.variance)),
             pit=self.pit and PitSums(*_totals(self.pit.counts, self.pit.variance)),
         )
+
+    def deviations(self) -> tuple[Values, str]:
+        """Return how far errors are above those of a right model, in standard errors, (g,), and what they are.
+
+        Errors are squared z-scores, by their cube roots, which are nearly normal (Wilson, Hilferty 1931); of intervals,
+        the shares of targets outside. Where the expected errors are unknown, the deviations are NaN.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):  # Nothing is expected to vary
+            return self._deviations()
+
+    def _deviations(self) -> tuple[Values, str]:
+        if self.squares is not None:
+            total, expected, variance = self.squares.total, self.squares.expected, self.squares.variance
+            if expected is None or variance is None:
+                return np.full(len(self.n), np.nan), "squared errors"
+            spread = variance / (9 * expected**2)
+            return ((total / expected) ** (1 / 3) - 1 + spread) / np.sqrt(spread), "squared errors"
+        if self.coverage is None or self.coverage.expected is None:
+            return np.full(len(self.n), np.nan), "targets outside"
+        expected = self.coverage.expected
+        return (expected - self.coverage.covered) / np.sqrt(expected * (1 - expected / self.n)), "targets outside"
 
 
 def _totals(*sums: Values | None) -> Iterator[Any]:
@@ -230,6 +252,62 @@ def histogram_limits(n: Indices, variance: Values, confidence: float) -> Limits:
     return low * size, high * size
 
 
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A quantity of g groups, with its limits for right models."""
+
+    key: str  # Its name in the data of a map
+    name: str
+    values: Values  # (g,)
+    limits: tuple[Values, Values] | None  # (g,) each, lower and upper limits; None if they are not known
+    # below, above: how a model is wrong if the value is below, or above its limits
+    below: str
+    above: str
+
+    def limits_of(self, group: int) -> tuple[float, ...]:
+        """Return the limits of a group; none if they are not known."""
+        found = tuple(float(side[group]) for side in self.limits or ())
+        return found if np.isfinite(found).all() else ()
+
+    def fault(self, group: int) -> str | None:
+        """Return how the model is wrong in a group; "" if its value is inside its limits, None without limits."""
+        if not (limits := self.limits_of(group)):
+            return None
+        if self.values[group] < limits[0]:
+            return self.below
+        return self.above if self.values[group] > limits[1] else ""
+
+
+def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:
+    """Return coverage and mean squared z-score of groups, as far as the predictions state them."""
+    found, n = [], sums.n
+    if (coverage := sums.coverage) is not None:
+        limits = None if coverage.expected is None else coverage_limits(n, coverage.expected, confidence)
+        name = f"coverage of {100 * sums.level:.4g} % intervals"
+        found.append(Quantity("coverage", name, coverage.covered / n, limits, "too narrow", "too wide"))
+    if (squares := sums.squares) is not None:
+        limits = _square_limits(squares, n, confidence)
+        name = "mean squared z-score"
+        found.append(Quantity("squares", name, squares.total / n, limits, "too wide", "too narrow"))
+    return found
+
+
+def _square_limits(squares: SquareSums, n: Indices, confidence: float) -> tuple[Values, Values] | None:
+    if squares.expected is None or squares.variance is None:
+        return None
+    return mean_square_limits(n, squares.expected, squares.variance, confidence)
+
+
+def bins_outside(sums: GroupSums, confidence: float) -> Indices | None:
+    """Return the number of bins of the PIT histogram beyond their limits, (g,); None without limits."""
+    if sums.pit is None or sums.pit.variance is None:
+        return None
+    low, high = histogram_limits(sums.n, sums.pit.variance, confidence)
+    room = ROUNDING * sums.n[:, None]
+    outside = (sums.pit.counts < low - room) | (sums.pit.counts > high + room)
+    return np.asarray(outside.sum(axis=1))
+
+
 def _binomial_limits(n: Indices, share: Values, excess: float) -> Limits:
     """Return the quantiles that leave half of an excess probability on each side."""
     low, high = (binomial_quantiles(level, n, share) for level in (excess / 2, 1 - excess / 2))
@@ -248,6 +326,7 @@ def binomial_quantiles(level: float, n: Indices, share: Values) -> Values:
 
 ROWS_PER_CELL = 10  # Mean number of rows per cell below which cells become larger
 MIN_BINS, MAX_BINS = 4, 24  # Number of bins per axis
+WORST_CELLS = 5  # Number of cells to choose by their deviation
 TAIL = 0.005  # Share of rows beyond the outermost edges on each side, which belong to the outer bins
 LONG_RANGE = 100.0  # Ratio of the edges from which a positive variable may have a logarithmic axis
 HALF = 0.5  # Level of intervals of distributions without moments
@@ -298,6 +377,26 @@ class RegionMap:
     def limited(self) -> GroupSums:
         """The sums, with what limits need only if rows are independent."""
         return self.sums if self.independent else self.sums.without_limits()
+
+    def regions(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield regions by their first and last bins along x and y: all, halves, and deviating cells."""
+        x_last, y_last = self.x.bins - 1, self.y.bins - 1
+        x_half, y_half = self.x.bins // 2, self.y.bins // 2
+        yield 0, x_last, 0, y_last
+        if x_half:
+            yield from ((0, x_half - 1, 0, y_last), (x_half, x_last, 0, y_last))
+        if y_half:
+            yield from ((0, x_last, 0, y_half - 1), (0, x_last, y_half, y_last))
+        for cell in _most_deviating(self.sums.deviations()[0]):
+            x, y = int(self.x_bin[cell]), int(self.y_bin[cell])
+            yield x, x, y, y
+
+
+def _most_deviating(deviation: Values) -> Sequence[int]:
+    """Return the cells with the largest deviations, the largest first."""
+    size = np.nan_to_num(np.abs(deviation))
+    order = np.argsort(-size, kind="stable")[:WORST_CELLS]
+    return [int(cell) for cell in order if size[cell] > 0]
 
 
 def named_variables(rows: Predictions, names: Sequence[str]) -> tuple[Variable, Variable]:

@@ -1,13 +1,10 @@
-"""Pictures of metrics and of predictions."""
+"""Pictures of metrics, and marks that pictures of several studies share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from calcheck.charts.picture import (
     EQUAL,
@@ -25,18 +22,11 @@ from calcheck.charts.picture import (
     Rule,
 )
 from calcheck.errors import DataError
-from calcheck.metrics import TWO_SAMPLE_METRICS
-from calcheck.regions.maps import BINS, GroupSums, RegionMap, histogram_limits
 from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
 
-if TYPE_CHECKING:
-    from calcheck.regions import maps
-    from calcheck.statistics.curves import RowIntervals
-    from calcheck.typing import Values
-
-
 NAN = float("nan")
+CLEAR = 4.0  # Deviation in standard errors that has the darkest color
 
 
 def numbers(values: Iterable[float | None]) -> list[float]:
@@ -65,132 +55,6 @@ def expected_marks(results: Sequence[Result], x: Sequence[float]) -> list[Mark]:
     if all(result.reference_low is None or result.reference_high is None for result in results):
         return line
     return [Band(x, low, high, f"limits of {PERFECT}"), *line]
-
-
-OBSERVED_TARGETS = "target"
-Y = Axis("y")
-
-
-def predictions_picture(shown: RowIntervals) -> Picture:
-    """Return the picture of intervals by prediction, by target, along a column, and of errors by width.
-
-    Panels that compare with targets are absent if there are none.
-    """
-    count, percent = len(shown.center), f"{100 * shown.level:.4g} %"
-    chosen = f"all {count:,} rows" if count == shown.total else f"{count:,} of {shown.total:,} rows"
-    expected = (
-        f"A right model has about {percent} of the targets inside their intervals at all predictions and widths, but"
-        " fewer of the smallest and of the largest targets."
-    )
-    title = f"{percent} intervals of {chosen}"
-    return Picture(tuple(_panels(shown, percent)), title, expected, f"{title}. {expected}")
-
-
-def _panels(shown: RowIntervals, percent: str) -> Iterator[Panel]:
-    name = f"prediction, {percent} interval"
-    yield _intervals(shown, shown.center, Axis("prediction [y]"), name, "by prediction")
-    if shown.along is not None:
-        yield _intervals(shown, shown.along, Axis(shown.along_name), name, f"along {shown.along_name}")
-    if shown.y is not None:
-        place = np.argsort(np.argsort(shown.y, kind="stable"))
-        yield _intervals(
-            shown, place.astype(np.float64) + 1, Axis("rank of the target"), name, "in order of the targets"
-        )
-        yield _errors(shown, shown.y - shown.center, percent)
-
-
-def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str) -> Panel:
-    """Return a panel of intervals at positions, with the targets if there are any."""
-    predicted = Points(x.tolist(), shown.center.tolist(), name, shown.low.tolist(), shown.high.tolist())
-    observed = () if shown.y is None else (Points(x.tolist(), shown.y.tolist(), OBSERVED_TARGETS),)
-    return Panel((predicted, *observed), axis, Y, title)
-
-
-def _errors(shown: RowIntervals, errors: Values, percent: str) -> Panel:
-    """Return a panel of errors against half the widths, with the limits of the intervals as lines."""
-    width = shown.half_width
-    ends = [0.0, float(width.max())]
-    limits = (Line(ends, [0.0, sign * ends[1]], dashed=True) for sign in (1, -1))
-    return Panel(
-        (*limits, Points(width.tolist(), errors.tolist(), OBSERVED_TARGETS)),
-        Axis(f"half the width of the {percent} interval [y]"),
-        Axis("target − prediction [y]"),
-        "errors by width",
-    )
-
-
-CLEAR = 4.0  # Deviation in standard errors that has the darkest color
-
-
-def map_picture(found: RegionMap) -> Picture:
-    """Return the map: each cell is colored by how far its errors are from those that a right model predicts."""
-    x, y = found.x, found.y
-    expected = "1 in 20 is beyond 2" if found.independent else "standard errors are those of independent rows"
-    deviation, quantity = deviations(found.sums)
-    cells = Cells(
-        x.edges[found.x_bin].tolist(),
-        x.edges[found.x_bin + 1].tolist(),
-        y.edges[found.y_bin].tolist(),
-        y.edges[found.y_bin + 1].tolist(),
-        deviation.tolist(),
-        f"{quantity}, standard errors",
-        middle=0.0,
-        low=-CLEAR,
-        high=CLEAR,
-    )
-    return Picture(
-        (Panel((cells,), _axis(x), _axis(y)),),
-        f"Where: {x.name} and {y.name}",
-        f"A right model: pale cells without a pattern; {expected}.",
-        f"Map of {x.name} and {y.name}. Positive cells have larger errors than predicted.",
-    )
-
-
-def _axis(axis: maps.Axis) -> Axis:
-    return Axis(axis.name, log=axis.is_log, low=float(axis.edges[0]), high=float(axis.edges[-1]))
-
-
-def deviations(sums: GroupSums) -> tuple[Values, str]:
-    """Return how far errors are above those of a right model, in standard errors, (g,), and what they are.
-
-    Errors are squared z-scores, by their cube roots, which are nearly normal (Wilson, Hilferty 1931); of intervals,
-    the shares of targets outside. Where the expected errors are unknown, the deviations are NaN.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):  # Nothing is expected to vary
-        return _deviations(sums)
-
-
-def _deviations(sums: GroupSums) -> tuple[Values, str]:
-    if sums.squares is not None:
-        total, expected, variance = sums.squares.total, sums.squares.expected, sums.squares.variance
-        if expected is None or variance is None:
-            return np.full(len(sums.n), np.nan), "squared errors"
-        spread = variance / (9 * expected**2)
-        return ((total / expected) ** (1 / 3) - 1 + spread) / np.sqrt(spread), "squared errors"
-    if sums.coverage is None or sums.coverage.expected is None:
-        return np.full(len(sums.n), np.nan), "targets outside"
-    expected = sums.coverage.expected
-    return (expected - sums.coverage.covered) / np.sqrt(expected * (1 - expected / sums.n)), "targets outside"
-
-
-def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
-    """Return the PIT histogram of one group with the limits of right models; None if there is no PIT."""
-    if total.pit is None:
-        return None
-    edges = np.linspace(0, 1, BINS + 1)
-    start, stop = edges[:-1].tolist(), edges[1:].tolist()
-    bars = Bars(start, stop, [0.0] * BINS, total.pit.counts[0].tolist(), "rows")
-    mean = Rule(y=float(total.n[0]) / BINS)
-    bands: list[Bars] = []
-    if total.pit.variance is not None:
-        low, high = histogram_limits(total.n, total.pit.variance, confidence)
-        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{100 * confidence:.4g} % of {PERFECT}")]
-    return Picture(
-        (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
-        "PIT of the region",
-        "A right model: every bar ends in the band." if bands else "A right model: bars of equal heights, up to noise.",
-        "Histogram of the PIT of the rows in the selected region.",
-    )
 
 
 OBSERVED = "observed"
@@ -224,7 +88,7 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     """Return the picture of a result of a report; None if it has no curves."""
     if not result.curves:
         return None
-    band = f"{100 * report.settings['confidence']:.4g} % of {_compared(result)}"
+    band = f"{100 * report.settings['confidence']:.4g} % of {_compared(report)}"
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
     if is_withheld(result):
         curves = tuple(replace(curve, p_value=None) for curve in curves)
@@ -262,7 +126,7 @@ def _expected(report: Report, result: Result) -> str:
     """Return what a right model would look like, or why that is not shown."""
     if result.alternative == "none":
         return NO_EVIDENCE
-    compared = _compared(result)
+    compared = _compared(report)
     expected = EXPECTED[result.curves[0].name] if compared == PERFECT else EXPECTED_OF_SAMPLES
     if any(curve.low for curve in result.curves):
         return expected
@@ -271,9 +135,9 @@ def _expected(report: Report, result: Result) -> str:
     return f"{expected} There is no band of {compared}, as there are no or too few replicates."
 
 
-def _compared(result: Result) -> str:
-    """Return what the band is made of: perfect models, or samples of equal distributions."""
-    return EQUAL if result.metric in TWO_SAMPLE_METRICS else PERFECT
+def _compared(report: Report) -> str:
+    """Return what the band is made of: perfect models, or samples of equal distributions if nothing is predicted."""
+    return EQUAL if report.input.predictive is None else PERFECT
 
 
 def _with_input_names(curve: Curve, read: Input) -> Curve:
@@ -410,7 +274,7 @@ def _map(result: Result, curve: Curve, band: str) -> list[Panel]:
     marked = ", points: largest values" if worst else ""
     maps = [_cells(result, curve, values, worst, _titled(f"{result.metric}{marked}", curve))]
     if len(set(expected)) > 1:
-        maps.append(_cells(result, curve, expected, [], _compared(result)))
+        maps.append(_cells(result, curve, expected, [], EQUAL if band.endswith(EQUAL) else PERFECT))
     outside = _outside(curve)
     if any(isfinite(value) for value in outside):
         maps.append(_cells(result, curve, outside, [], f"outside {band}"))

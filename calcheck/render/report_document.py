@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from calcheck.inference.p_values import rejects
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
     ADJUSTED_LEGEND,
@@ -24,6 +23,7 @@ from calcheck.render.document import (
     row_of,
     source,
 )
+from calcheck.report import rejects
 
 if TYPE_CHECKING:
     from calcheck.report import Conclusion, Gate, Overall, Report, Result

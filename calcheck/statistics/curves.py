@@ -227,6 +227,17 @@ class RowIntervals:
         """Halves of the widths, (k,), unit of y."""
         return (self.high - self.low) / 2
 
+    @property
+    def errors(self) -> Values:
+        """Targets minus centers, (k,), unit of y; none without targets."""
+        return np.empty(0) if self.y is None else self.y - self.center
+
+    @property
+    def ranks(self) -> Values:
+        """Ranks of the targets, (k,), from 1; none without targets."""
+        order = np.argsort(np.empty(0) if self.y is None else self.y, kind="stable")
+        return np.argsort(order).astype(np.float64) + 1
+
 
 def row_intervals(
     rows: Predictions, level: float, by: str = "", inputs: Sequence[str] = (), size: int = MAX_ROWS

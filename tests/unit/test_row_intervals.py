@@ -8,8 +8,8 @@ from calcheck.charts.picture import Line, Points
 from calcheck.distributions import Gaussian, Intervals, Samples
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
-from calcheck.render.pictures import predictions_picture
 from calcheck.statistics.curves import row_intervals
+from calcheck.studies.page.picture import predictions_picture
 
 HALF_WIDTH = 1.6448536269514722  # of the 90 % interval of the standard normal distribution
 

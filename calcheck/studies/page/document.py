@@ -10,102 +10,43 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from calcheck.charts.picture import PERFECT, Axis, Intervals, Mark, Panel, Picture, Points
+from calcheck.charts.picture import PERFECT
 from calcheck.metrics import METRICS
 from calcheck.regions.maps import (
     ColumnGroups,
     GroupSums,
+    Quantity,
     RegionMap,
-    SquareSums,
-    coverage_limits,
-    histogram_limits,
-    mean_square_limits,
+    bins_outside,
+    quantities,
 )
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.data import fields_of
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
 from calcheck.render.page import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section, figure
-from calcheck.render.pictures import deviations, histogram_picture, map_picture, metric_picture, predictions_picture
+from calcheck.render.pictures import metric_picture
 from calcheck.render.report_document import answer, legend_lines, listed, overview
+from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
 
 if TYPE_CHECKING:
     from calcheck.regions import maps
     from calcheck.report import Report, Result
     from calcheck.statistics.curves import RowIntervals
-    from calcheck.typing import Indices, Values
+    from calcheck.typing import Values
 
 Part = Callable[["ModelReport"], Iterator[PageBlock]]
 
 
 INSIDE = Cell("inside", "pass")
 UNKNOWN = Cell(ABSENT, "none")
-WORST_CELLS = 5  # Number of cells to choose by their deviation
-ROUNDING = 1e-6  # of counts, relative to the number of rows
 DIGITS = 7  # Significant digits of sums in the data of a map
 
 
-@dataclass(frozen=True, eq=False)
-class Quantity:
-    """A quantity of g groups, with its limits for right models."""
-
-    key: str  # Its name in the data of a map
-    name: str
-    values: Values  # (g,)
-    limits: tuple[Values, Values] | None  # (g,) each, lower and upper limits; None if they are not known
-    # below, above: how a model is wrong if the value is below, or above its limits
-    below: str
-    above: str
-
-    def cells(self, group: int) -> tuple[Cell, Cell, Cell]:
-        """Return the value of a group, its limits, and the judgement."""
-        return Cell(number(self.values[group])), Cell(self._range(group)), self._judgement(group)
-
-    def _range(self, group: int) -> str:
-        limits = self._limits(group)
-        return " to ".join(map(number, limits)) or ABSENT
-
-    def _limits(self, group: int) -> tuple[float, ...]:
-        """Return the limits of a group; none if they are not known."""
-        found = tuple(float(side[group]) for side in self.limits or ())
-        return found if np.isfinite(found).all() else ()
-
-    def _judgement(self, group: int) -> Cell:
-        """Return whether the value of a group is inside its limits, and how the model is wrong if it is not."""
-        if not (limits := self._limits(group)):
-            return UNKNOWN
-        if self.values[group] < limits[0]:
-            return Cell(self.below, "fail")
-        return Cell(self.above, "fail") if self.values[group] > limits[1] else INSIDE
-
-
-def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:
-    """Return coverage and mean squared z-score of groups, as far as the predictions state them."""
-    found, n = [], sums.n
-    if (coverage := sums.coverage) is not None:
-        limits = None if coverage.expected is None else coverage_limits(n, coverage.expected, confidence)
-        name = f"coverage of {100 * sums.level:.4g} % intervals"
-        found.append(Quantity("coverage", name, coverage.covered / n, limits, "too narrow", "too wide"))
-    if (squares := sums.squares) is not None:
-        limits = _square_limits(squares, n, confidence)
-        name = "mean squared z-score"
-        found.append(Quantity("squares", name, squares.total / n, limits, "too wide", "too narrow"))
-    return found
-
-
-def _square_limits(squares: SquareSums, n: Indices, confidence: float) -> tuple[Values, Values] | None:
-    if squares.expected is None or squares.variance is None:
-        return None
-    return mean_square_limits(n, squares.expected, squares.variance, confidence)
-
-
-def bins_outside(sums: GroupSums, confidence: float) -> Indices | None:
-    """Return the number of bins of the PIT histogram beyond their limits, (g,); None without limits."""
-    if sums.pit is None or sums.pit.variance is None:
-        return None
-    low, high = histogram_limits(sums.n, sums.pit.variance, confidence)
-    room = ROUNDING * sums.n[:, None]
-    outside = (sums.pit.counts < low - room) | (sums.pit.counts > high + room)
-    return np.asarray(outside.sum(axis=1))
+def _cells(quantity: Quantity, group: int) -> tuple[Cell, Cell, Cell]:
+    """Return the value of a group, its limits, and the judgement."""
+    limits, fault = quantity.limits_of(group), quantity.fault(group)
+    judged = UNKNOWN if fault is None else Cell(fault, "fail") if fault else INSIDE
+    return Cell(number(quantity.values[group])), Cell(" to ".join(map(number, limits)) or ABSENT), judged
 
 
 def linked_map(found: RegionMap) -> LinkedMap:
@@ -126,30 +67,10 @@ def group_table(groups: ColumnGroups) -> Table:
     heads = [(Column(each.name, "right"), Column(limits, "right"), Column("")) for each in found]
     columns = (Column(groups.column), Column("rows", "right"), *(column for head in heads for column in head))
     rows = tuple(
-        (*row_of(name, f"{groups.sums.n[place]:,}"), *(cell for each in found for cell in each.cells(place)))
+        (*row_of(name, f"{groups.sums.n[place]:,}"), *(cell for each in found for cell in _cells(each, place)))
         for place, name in enumerate(groups.names)
     )
     return Table(columns, rows, sortable=True)
-
-
-def group_picture(groups: ColumnGroups) -> Picture:
-    """Return the picture of a table about groups: their values, with the limits of right models."""
-    panels = tuple(_group_panel(each, groups) for each in quantities(groups.sums, groups.confidence))
-    title = f"Groups by {groups.column}"
-    if any(isinstance(mark, Intervals) for panel in panels for mark in panel.marks):
-        return Picture(panels, title, "A right model: the points are inside the bars.", f"{title}, with their limits.")
-    return Picture(panels, title, "There are no limits of right models.", f"{title}, without limits.")
-
-
-def _group_panel(quantity: Quantity, groups: ColumnGroups) -> Panel:
-    place = [float(number) for number in range(len(groups.names))]
-    name = f"{100 * groups.confidence:.4g} % of {PERFECT}"
-    marks: list[Mark] = []
-    if quantity.limits is not None:
-        low, high = quantity.limits
-        marks.append(Intervals(place, low.tolist(), high.tolist(), name))
-    marks.append(Points(place, quantity.values.tolist(), "observed"))
-    return Panel(tuple(marks), Axis(groups.column, names=groups.names), Axis(quantity.name))
 
 
 def _region_table(total: GroupSums, confidence: float) -> Table:
@@ -161,7 +82,7 @@ def _region_table(total: GroupSums, confidence: float) -> Table:
         Column(""),
     )
     rows = [(*row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
-    rows += [(Cell(each.name), *each.cells(0)) for each in quantities(total, confidence)]
+    rows += [(Cell(each.name), *_cells(each, 0)) for each in quantities(total, confidence)]
     outside = bins_outside(total, confidence)
     if outside is not None:
         count = int(outside[0])
@@ -190,13 +111,13 @@ def _data(found: RegionMap) -> dict[str, Any]:
     return {
         "x": _map_axis(found.x),
         "y": _map_axis(found.y),
-        "cells": cells | _rounded({"deviation": deviations(found.sums)[0]}),
+        "cells": cells | _rounded({"deviation": found.sums.deviations()[0]}),
         "quantities": [
             {"key": each.key, "below": each.below, "above": each.above} for each in quantities(sums, confidence)
         ],
         "confidence": confidence,
         "normal_quantile": float(ndtri((1 + confidence) / 2)),
-        "regions": [list(region) for region in _regions(found)],
+        "regions": [list(region) for region in found.regions()],
     }
 
 
@@ -219,27 +140,6 @@ def _numbers(values: Values) -> list[Any]:
         return [_numbers(row) for row in values]
     shown = (float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in values.tolist())
     return [int(value) if value is not None and value.is_integer() else value for value in shown]
-
-
-def _regions(found: RegionMap) -> Iterator[tuple[int, int, int, int]]:
-    """Yield regions to choose from, by their first and last bins along x and y: all, halves, and deviating cells."""
-    x_last, y_last = found.x.bins - 1, found.y.bins - 1
-    x_half, y_half = found.x.bins // 2, found.y.bins // 2
-    yield 0, x_last, 0, y_last
-    if x_half:
-        yield from ((0, x_half - 1, 0, y_last), (x_half, x_last, 0, y_last))
-    if y_half:
-        yield from ((0, x_last, 0, y_half - 1), (0, x_last, y_half, y_last))
-    for cell in _most_deviating(deviations(found.sums)[0]):
-        x, y = int(found.x_bin[cell]), int(found.y_bin[cell])
-        yield x, x, y, y
-
-
-def _most_deviating(deviation: Values) -> Sequence[int]:
-    """Return the cells with the largest deviations, the largest first."""
-    size = np.nan_to_num(np.abs(deviation))
-    order = np.argsort(-size, kind="stable")[:WORST_CELLS]
-    return [int(cell) for cell in order if size[cell] > 0]
 
 
 HOW = ("pit", "ece", "coverage", "ence", "zms", "stratified-coverage", "confidence-curve")

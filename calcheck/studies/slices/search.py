@@ -18,7 +18,7 @@ from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis, IntervalInference
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.p_values import cannot_reject, rejects
+from calcheck.inference.p_values import cannot_reject
 from calcheck.inference.verdicts import without_verdict
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
@@ -48,7 +48,7 @@ from calcheck.regions.scan import (
     p_values_of,
     row_scores,
 )
-from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped
+from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, rejects
 from calcheck.studies.slices.study import by_group, fault_findings, group_metrics
 from calcheck.typing import Indices, Values
 

@@ -32,7 +32,6 @@ from calcheck.inference.metric_protocol import (
     RowResults,
 )
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
-from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import (
     StatedShape,
     adjusted_by_family,
@@ -56,7 +55,7 @@ from calcheck.regions.binning import (
     sentence,
 )
 from calcheck.regions.clusters import EMBEDDING
-from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict
+from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict, rejects
 from calcheck.statistics.groups import Means
 from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values

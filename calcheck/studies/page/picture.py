@@ -1,0 +1,133 @@
+"""Pictures of a page: intervals of rows, maps and groups with the limits of right models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, Quantity, RegionMap, histogram_limits, quantities
+from calcheck.render.pictures import CLEAR
+
+if TYPE_CHECKING:
+    from calcheck.regions import maps
+    from calcheck.statistics.curves import RowIntervals
+    from calcheck.typing import Values
+
+OBSERVED_TARGETS = "target"
+Y = Axis("y")
+
+
+def predictions_picture(shown: RowIntervals) -> Picture:
+    """Return the picture of intervals by prediction, by target, along a column, and of errors by width.
+
+    Panels that compare with targets are absent if there are none.
+    """
+    count, percent = len(shown.center), f"{100 * shown.level:.4g} %"
+    chosen = f"all {count:,} rows" if count == shown.total else f"{count:,} of {shown.total:,} rows"
+    expected = (
+        f"A right model has about {percent} of the targets inside their intervals at all predictions and widths, but"
+        " fewer of the smallest and of the largest targets."
+    )
+    title = f"{percent} intervals of {chosen}"
+    return Picture(tuple(_panels(shown, percent)), title, expected, f"{title}. {expected}")
+
+
+def _panels(shown: RowIntervals, percent: str) -> Iterator[Panel]:
+    name = f"prediction, {percent} interval"
+    yield _intervals(shown, shown.center, Axis("prediction [y]"), name, "by prediction")
+    if shown.along is not None:
+        yield _intervals(shown, shown.along, Axis(shown.along_name), name, f"along {shown.along_name}")
+    if shown.y is not None:
+        yield _intervals(shown, shown.ranks, Axis("rank of the target"), name, "in order of the targets")
+        yield _errors(shown, percent)
+
+
+def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str) -> Panel:
+    """Return a panel of intervals at positions, with the targets if there are any."""
+    predicted = Points(x.tolist(), shown.center.tolist(), name, shown.low.tolist(), shown.high.tolist())
+    observed = () if shown.y is None else (Points(x.tolist(), shown.y.tolist(), OBSERVED_TARGETS),)
+    return Panel((predicted, *observed), axis, Y, title)
+
+
+def _errors(shown: RowIntervals, percent: str) -> Panel:
+    """Return a panel of errors against half the widths, with the limits of the intervals as lines."""
+    width = shown.half_width
+    ends = [0.0, float(width.max())]
+    limits = (Line(ends, [0.0, sign * ends[1]], dashed=True) for sign in (1, -1))
+    return Panel(
+        (*limits, Points(width.tolist(), shown.errors.tolist(), OBSERVED_TARGETS)),
+        Axis(f"half the width of the {percent} interval [y]"),
+        Axis("target − prediction [y]"),
+        "errors by width",
+    )
+
+
+def map_picture(found: RegionMap) -> Picture:
+    """Return the map: each cell is colored by how far its errors are from those that a right model predicts."""
+    x, y = found.x, found.y
+    expected = "1 in 20 is beyond 2" if found.independent else "standard errors are those of independent rows"
+    deviation, quantity = found.sums.deviations()
+    cells = Cells(
+        x.edges[found.x_bin].tolist(),
+        x.edges[found.x_bin + 1].tolist(),
+        y.edges[found.y_bin].tolist(),
+        y.edges[found.y_bin + 1].tolist(),
+        deviation.tolist(),
+        f"{quantity}, standard errors",
+        middle=0.0,
+        low=-CLEAR,
+        high=CLEAR,
+    )
+    return Picture(
+        (Panel((cells,), _axis(x), _axis(y)),),
+        f"Where: {x.name} and {y.name}",
+        f"A right model: pale cells without a pattern; {expected}.",
+        f"Map of {x.name} and {y.name}. Positive cells have larger errors than predicted.",
+    )
+
+
+def _axis(axis: maps.Axis) -> Axis:
+    return Axis(axis.name, log=axis.is_log, low=float(axis.edges[0]), high=float(axis.edges[-1]))
+
+
+def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
+    """Return the PIT histogram of one group with the limits of right models; None if there is no PIT."""
+    if total.pit is None:
+        return None
+    edges = np.linspace(0, 1, BINS + 1).tolist()
+    start, stop = edges[:-1], edges[1:]
+    bars = Bars(start, stop, [0.0] * BINS, total.pit.counts[0].tolist(), "rows")
+    mean = Rule(y=float(total.n[0]) / BINS)
+    bands: list[Bars] = []
+    if total.pit.variance is not None:
+        low, high = histogram_limits(total.n, total.pit.variance, confidence)
+        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{100 * confidence:.4g} % of {PERFECT}")]
+    return Picture(
+        (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
+        "PIT of the region",
+        "A right model: every bar ends in the band." if bands else "A right model: bars of equal heights, up to noise.",
+        "Histogram of the PIT of the rows in the selected region.",
+    )
+
+
+def group_picture(groups: ColumnGroups) -> Picture:
+    """Return the picture of a table about groups: their values, with the limits of right models."""
+    panels = tuple(_group_panel(each, groups) for each in quantities(groups.sums, groups.confidence))
+    title = f"Groups by {groups.column}"
+    if any(isinstance(mark, Intervals) for panel in panels for mark in panel.marks):
+        return Picture(panels, title, "A right model: the points are inside the bars.", f"{title}, with their limits.")
+    return Picture(panels, title, "There are no limits of right models.", f"{title}, without limits.")
+
+
+def _group_panel(quantity: Quantity, groups: ColumnGroups) -> Panel:
+    place = [float(number) for number in range(len(groups.names))]
+    name = f"{100 * groups.confidence:.4g} % of {PERFECT}"
+    marks: list[Mark] = []
+    if quantity.limits is not None:
+        low, high = quantity.limits
+        marks.append(Intervals(place, low.tolist(), high.tolist(), name))
+    marks.append(Points(place, quantity.values.tolist(), "observed"))
+    return Panel(tuple(marks), Axis(groups.column, names=groups.names), Axis(quantity.name))
