@@ -36,7 +36,7 @@ from calcheck.api.arguments import (
     without_options,
 )
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
-from calcheck.api.requests import answer
+from calcheck.api.requests import report_of
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages, message_prefix
 from calcheck.io.source import FileSource
@@ -413,7 +413,7 @@ def reject(
     if cce is not None and not isinstance(cce, METRICS[CCE]):
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
-    return answer(
+    return report_of(
         "reject",
         {"file": data, "metrics": metrics, "cce": cce, "new": new},
         options,

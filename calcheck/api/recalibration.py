@@ -10,14 +10,9 @@ from calcheck.api.arguments import (
     Data,
     Metrics,
     RecalibrationArguments,
-    new_rows,
-    open_source,
-    options_from,
-    parsed,
-    require_known,
-    without_options,
 )
 from calcheck.api.interactive import InteractiveReport
+from calcheck.api.requests import ask
 from calcheck.errors import keyword_messages
 from calcheck.io import read
 from calcheck.io.source import FileSource
@@ -25,15 +20,13 @@ from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO
 from calcheck.storage.report_json import write_map
 from calcheck.storage.writers import canonical_columns
-from calcheck.studies.recalibrate import study as recalibration
 from calcheck.studies.recalibrate.document import recalibration_document
-from calcheck.studies.recalibrate.study import RecalibrationOptions, judges
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from calcheck.recalibration.methods import RecalibrationMap
-    from calcheck.report import Report
+    from calcheck.studies.base import Answer
 
 
 class Recalibration(InteractiveReport):
@@ -49,11 +42,11 @@ class Recalibration(InteractiveReport):
     _source: ClassVar[Source]
 
     @classmethod
-    def from_study(cls, report: Report, found: RecalibrationMap, source: Source) -> Self:
+    def from_answer(cls, answer: Answer) -> Self:
         """Return the result of a study, with the source to whose rows the correction was fitted."""
-        own = cls.from_report(report, build=recalibration_document)
-        object.__setattr__(own, "map", found)
-        object.__setattr__(own, "_source", source)
+        own = cls.from_report(answer.report, build=recalibration_document)
+        object.__setattr__(own, "map", *answer.found)
+        object.__setattr__(own, "_source", answer.source)
         return own
 
     @property
@@ -174,13 +167,6 @@ def recalibrate(
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
     (('uncertainties × 0.9923',), [0.985, 1.002])
     """
-    require_known(options, RecalibrationArguments)
-    settings = options_from(RecalibrationOptions, {**options, "method": method})
-    further = without_options(RecalibrationOptions, options)
-    chosen, run, columns = parsed(judges() if metrics is None else metrics, further)  # type: ignore[arg-type]
-    run = replace(run, dependence=settings.dependence)
-    source = open_source(data, columns, chosen, also=settings.columns, dependence=settings.dependence.columns)
-    other = None if to is None else new_rows(to, source, settings.columns)
-    with source.error_names():
-        report, found = recalibration.recalibrate(source, options=settings, other=other, metrics=chosen, run=run)
-    return Recalibration.from_study(report, found, source)
+    given = {"file": data, "metrics": metrics, "to": to}
+    found, _ = ask("recalibrate", given, options, RecalibrationArguments, method=method)
+    return Recalibration.from_answer(found)

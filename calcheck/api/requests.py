@@ -30,6 +30,7 @@ from calcheck.studies import STUDIES
 if TYPE_CHECKING:
     from calcheck.predictions import Source
     from calcheck.report import Report
+    from calcheck.studies.base import Answer
 
 
 class KeywordRequest:
@@ -62,22 +63,25 @@ class KeywordRequest:
         """Return a metric by its name or with options."""
         return named_metric(named)
 
-    def metrics(self, default: Sequence[str] | None = None) -> list[AnyMetric]:
+    def metrics(self, default: Sequence[Any] | None = None) -> list[AnyMetric]:
         """Return the given metrics, by default the named ones; or all, if none are named."""
         metrics = self.data("metrics")
         levels = levels_of(self._columns.get("level"))
         return [with_level(each, levels) for each in selected(default if metrics is None else metrics)]
 
     def open(
-        self, data: Any, metrics: Sequence[AnyMetric], *, narrow: bool = False, also: Sequence[str] = ()
+        self, data: Any, metrics: Sequence[AnyMetric] | None, *, narrow: bool = False, also: Sequence[str] = ()
     ) -> Source:
         """Return the source of data, with the columns that metrics need and further ones."""
         named = self._run.dependence.columns
-        return open_source(data, self._columns, metrics, (*also, *named), dependence=named, narrow=narrow)
+        return open_source(data, self._columns, metrics or (), (*also, *named), dependence=named, narrow=narrow)
 
-    def open_like(self, data: Any, source: Source, also: tuple[str, ...]) -> Source:
+    def open_other(self, data: Any, first: Source, also: Sequence[str], *_: Any) -> Source:
         """Return the source of other data, which are in the columns of the first source."""
-        return new_rows(data, source, also)
+        return new_rows(data, first, tuple(also))
+
+    def require_outputs(self, *_: Any, **__: Any) -> None:
+        """Do nothing: functions return what they find."""
 
     @contextmanager
     def run(self, *sources: Source | None) -> Iterator[Run]:
@@ -89,17 +93,27 @@ class KeywordRequest:
     def refuse(self, *_: Any) -> None:
         """Do nothing: the keywords of a function are those that apply."""
 
+    def tell(self, text: str) -> None:
+        """Do nothing: functions return what they find."""
+
     def require_results(self, report: Report, *_: Source, **__: Any) -> Report:
         """Return a report that has results."""
         return require_results(report)
 
 
-def answer(
+def ask(
+    name: str, data: Mapping[str, Any], options: Mapping[str, Any], keywords: type[Any], **own: Any
+) -> tuple[Answer, KeywordRequest]:
+    """Return what a study finds; ``own`` are its options that are parameters of the function."""
+    request = KeywordRequest(data, {**options, **own}, keywords, tuple(own))
+    return STUDIES[name].answer(request), request
+
+
+def report_of(
     name: str, data: Mapping[str, Any], options: Mapping[str, Any], keywords: type[Any], **own: Any
 ) -> InteractiveReport:
-    """Return the report of a study; ``own`` are its options that are parameters of the function."""
-    study, request = STUDIES[name], KeywordRequest(data, {**options, **own}, keywords, tuple(own))
-    report = study.function(study.run)(request)
+    """Return the report of a study, as notebooks show it; see :func:`ask`."""
+    study, (found, request) = STUDIES[name], ask(name, data, options, keywords, **own)
     return InteractiveReport.from_report(
-        report, request.rows, build=study.document_of, draw=lambda report: [study.picture_of(report)]
+        found.report, request.rows, build=study.document_of, draw=lambda report: [study.picture_of(report)]
     )

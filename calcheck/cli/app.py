@@ -62,7 +62,7 @@ PANELS: dict[str, dict[str, str]] = {
         "compare": "compare",
         "slices": "slices",
         "monitor": "monitor",
-        "recalibrate": "recalibrate",
+        "recalibrate": "study_commands",
         "reject": "study_commands",
         "sweep": "sweep",
         "validity": "study_commands",

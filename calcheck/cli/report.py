@@ -103,13 +103,13 @@ def _model(
 
 def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
     """Return what the page shows of a model, with a correction that is fitted to validation rows."""
-    from calcheck.cli.recalibrate import recalibration_options
     from calcheck.render.page import Row, figure
     from calcheck.studies.recalibrate.document import recalibration_tables
+    from calcheck.studies.recalibrate.options import RecalibrationOptions
     from calcheck.studies.recalibrate.picture import recalibration_picture
-    from calcheck.studies.recalibrate.study import judges, recalibrate
+    from calcheck.studies.recalibrate.study import judges, recalibrate, with_inputs
 
-    options = recalibration_options(given)
+    options = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
     fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)
     other = replace(source, also=options.columns)
     with run_context(given, fitted) as run:

@@ -6,49 +6,12 @@ from dataclasses import dataclass
 
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, option, require_count_option
-from calcheck.studies.options import DISCRETISE, MAX_SUBSETS, OVERWRITTEN
+from calcheck.studies.options import DISCRETISE, MAX_SUBSETS
 
 POSITIONS = (
     "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"
     " how metrics change."
 )
-
-
-@dataclass(frozen=True)
-class CorrectionOptions:
-    """Options for the files of ``calcheck recalibrate``."""
-
-    to: str | None = option(
-        None,
-        "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
-        "judged before and after.",
-        metavar="FILE",
-    )
-    corrected: str | None = option(
-        None,
-        "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
-        metavar="PATH",
-        short="-o",
-        by_hand=OVERWRITTEN,
-    )
-    save_map: str | None = option(
-        None, "Write the fitted correction, to be applied later with --map.", metavar="MAP.json", by_hand=OVERWRITTEN
-    )
-    map: str | None = option(
-        None, "Apply a stored correction to FILE, instead of fitting one.", metavar="MAP.json", by_hand="a fitted file"
-    )
-
-    def __post_init__(self) -> None:
-        if self.map is not None and (self.to is not None or self.save_map is not None):
-            other = "--to" if self.to is not None else "--save-map"
-            msg = f"--map applies a stored correction, and {other} needs a new one: pass only one of them"
-            raise OptionError(msg)
-        if self.corrected is not None and self.map is None and self.to is None:
-            msg = (
-                "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
-                " correction with --save-map and apply it with --map"
-            )
-            raise OptionError(msg)
 
 
 @dataclass(frozen=True)

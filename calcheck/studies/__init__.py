@@ -29,6 +29,7 @@ class Registry(Mapping[str, "Study"]):
 
 STUDIES = Registry(
     {
+        "recalibrate": "recalibrate",
         "reject": "reject",
         "validity": "validity",
         "prune": "reject",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from calcheck.studies import STUDIES
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
     from calcheck.execution.run import Run
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
     from calcheck.render.document import Document
     from calcheck.report import Report
 
 OptionsT = TypeVar("OptionsT")
+AnySource: TypeAlias = Any
+"""A source of predictions or None; on the command line, that of a file."""
 
 
 @dataclass(frozen=True)
@@ -72,25 +73,45 @@ class Request(Protocol):
     def metric(self, named: Any) -> Metric[Any]:
         """Return a metric with its given options."""
 
-    def metrics(self, default: Sequence[str] | None = None) -> list[Metric[Any]]:
-        """Return the given metrics, by default the named ones; or all, if none are named."""
+    def metrics(self, default: Sequence[Any] | None = None) -> list[Metric[Any]]:
+        """Return the given metrics, else the default ones; or all, if there are none either."""
 
     def open(
-        self, data: Any, metrics: Sequence[Metric[Any]], *, narrow: bool = False, also: Sequence[str] = ()
-    ) -> Source:
-        """Return the source of data, with the columns that metrics need and further ones."""
+        self, data: Any, metrics: Sequence[Metric[Any]] | None, *, narrow: bool = False, also: Sequence[str] = ()
+    ) -> AnySource:
+        """Return the source of data, with the columns that metrics need (all for None) and further ones."""
 
-    def open_like(self, data: Any, source: Source, also: tuple[str, ...]) -> Source:
-        """Return the source of other data, which are in the columns of the first source."""
+    def open_other(
+        self, data: Any, first: AnySource, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
+    ) -> AnySource:
+        """Return the source of other rows.
 
-    def run(self, *sources: Source | None) -> AbstractContextManager[Run]:
-        """Return the context of the computation; raise before it if an output cannot be written."""
+        They are in the columns of the first source; with metrics, a file has its own, and its targets may be absent.
+        """
+
+    def require_outputs(self, *sources: AnySource, reads: Sequence[str] = ()) -> None:
+        """Raise if an output cannot be written, or would replace what is read."""
+
+    def run(self, *sources: AnySource) -> AbstractContextManager[Run]:
+        """Return the context of a computation about a source; outputs are checked before it."""
 
     def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str) -> None:
         """Raise if an option was given that a class declares, and that does not apply to what is computed."""
 
-    def require_results(self, report: Report, *sources: Source, every: bool = False) -> Report:
+    def require_results(self, report: Report, *sources: AnySource, every: bool = False) -> Report:
         """Return a report; raise if it has no results, or a metric was skipped that was given, or any of ``every``."""
+
+    def tell(self, text: str) -> None:
+        """Write a line to the user, beside the report."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a study found: its report, and what its picture needs besides."""
+
+    report: Any  # None if there is nothing to report
+    found: tuple[Any, ...] = ()
+    source: AnySource = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +128,8 @@ class Study:
 
     name: str
     help: str  # What it does: one sentence, and further paragraphs
-    run: str  # Function of a request, which returns a report: `study.run` is `run` in `study.py` of its folder
+    # Function of a request, which returns a report or an answer: `study.run` is `run` in `study.py` of the folder
+    run: str
     groups: tuple[Group, ...]  # Options, in the order of the help
     example: str
     document: str = ""  # Function that returns the document of a report; by default a table of results
@@ -124,6 +146,11 @@ class Study:
         )
         return found
 
+    def answer(self, request: Request) -> Answer:
+        """Return what the study finds."""
+        found = self.function(self.run)(request)
+        return found if isinstance(found, Answer) else Answer(found)
+
     def document_of(self, report: Report) -> Document:
         """Return the document of a report of this study."""
         from calcheck.render.report_document import report_document
@@ -131,7 +158,7 @@ class Study:
         document: Document = (self.function(self.document) if self.document else report_document)(report)
         return document
 
-    def picture_of(self, report: Report) -> Picture:
+    def picture_of(self, report: Report, *found: Any) -> Picture:
         """Return the picture of a report of this study."""
-        picture: Picture = self.function(self.picture)(report)
+        picture: Picture = self.function(self.picture)(report, *found)
         return picture

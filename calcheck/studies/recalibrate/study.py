@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import DataError, Message, OptionError
+from calcheck.errors import DataError, FileError, Message
 from calcheck.evaluation import data_warnings, evaluate, run_settings
-from calcheck.execution.run import RowDependence, Run
+from calcheck.execution.run import Run
+from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
-from calcheck.options import option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration.choice import (
     Candidate,
     CrossValidation,
-    Score,
     cross_validate,
     require_other_rows,
 )
-from calcheck.recalibration.features import STD, require_single_target
+from calcheck.recalibration.features import require_single_target
 from calcheck.recalibration.methods import (
     AUTO,
     NONE,
-    STEPS,
     Choice,
-    FitOptions,
     FittedFile,
     Method,
     MethodScore,
@@ -35,84 +32,102 @@ from calcheck.recalibration.methods import (
     fitted_map,
 )
 from calcheck.report import Inference, Report, Result, Skipped
+from calcheck.storage.report_json import read_map, write_map
+from calcheck.storage.writers import suffix_of, write_canonical
+from calcheck.studies.base import Answer
+from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
+    from calcheck.studies.base import Request
 
 BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"
 JUDGES = ("zms", "ence", "cv", "ece", "coverage", "nll", "crps", "cce", "sharpness")
 """The metrics before and after."""
 OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
-MIN_FOLDS, MOST_FOLDS = 2, 100
 OF_DEPENDENCE = ("dependent-rows", "ordered-rows")  # Codes of warnings that name a column and a size
 NORMAL_LIMIT = 1.959963984540054  # Limit of a 95 % interval in standard errors
 
 
-@dataclass(frozen=True)
-class RecalibrationOptions:
-    """Options of a recalibration study."""
+def run(request: Request) -> Answer:
+    """Return the report of a correction that is fitted, or of a stored one; write what was asked for."""
+    files = request.options(CorrectionOptions)
+    if files.map is not None:
+        return _apply(request, files, read_map(files.map))
+    options = with_inputs(request.options(RecalibrationOptions), request.data("inputs"), request.data("by"))
+    metrics, to = request.metrics(judges()), request.data("to")
+    source = request.open(request.data("file"), metrics, also=options.columns)
+    other = None if to is None else request.open_other(to, source, options.columns, metrics)
+    _require_outputs(request, files, source, other)
+    with request.run(source) as run:
+        report, found = recalibrate(source, options=options, other=_with_targets(other), metrics=metrics, run=run)
+    if files.save_map is not None:
+        write_map(found, files.save_map)
+    if files.corrected is not None:
+        _write(request, to, found, files.corrected)
+    return Answer(report, (found,), source)
 
-    method: str = option(
-        AUTO,
-        f"Method: {', '.join((AUTO, NONE, *STEPS))}, or steps in order, joined by +, such as bias+local+pit. auto "
-        "chooses by cross-validation.",
-        metavar="NAME",
-    )
-    by: tuple[str, ...] = option(
-        (STD,),
-        "What bias and local depend on: columns of the file, and std for the predicted uncertainty. Text is a group; "
-        "numbers have a spline. With --inputs, also these by default.",
-        metavar="COLUMNS",
-    )
-    folds: int = option(5, "Number of folds of the cross-validation.")
-    cluster: str | None = option(None, "Column whose groups stay in one fold, such as patients.", metavar="COLUMN")
-    block: int | None = option(
-        None,
-        "Rows are a series: number of consecutive rows that depend on each other, or of times with --time. Folds are"
-        " blocks of rows in their order.",
-        metavar="LENGTH",
-    )
-    time: str | None = option(None, "Column of times: folds are blocks of time.", metavar="COLUMN")
-    score: Score = option("crps", "Score by which methods are compared.")
-    bins: int = option(20, "Number of bins of bvs.")
-    levels: tuple[float, ...] = option(
-        (0.5, 0.8, 0.9, 0.95), "Levels of the intervals that conformal makes of distributions.", metavar="SHARES"
-    )
-    relative: bool = option(
-        default=False, text="Move the limits of conformal intervals by shares of their widths, not by one amount."
-    )
 
-    def __post_init__(self) -> None:
-        if not MIN_FOLDS <= self.folds <= MOST_FOLDS:
-            msg = f"--folds must be between {MIN_FOLDS} and {MOST_FOLDS}, got {self.folds}"
-            raise OptionError(msg)
-        self.dependence  # noqa: B018 - raises
-        if self.bins < 1:
-            msg = f"--bins must be at least 1, got {self.bins}"
-            raise OptionError(msg)
-        if not self.by:
-            msg = "--by needs at least one column"
-            raise OptionError(msg)
-        if not self.levels or not all(0 < level < 1 for level in self.levels):
-            msg = "--levels must lie strictly between 0 and 1"
-            raise OptionError(msg)
-        if self.method != AUTO:
-            Method.parse(self.method)
+def with_inputs(options: RecalibrationOptions, inputs: str | None, by: Sequence[str] | None) -> RecalibrationOptions:
+    """Return options of a correction that depends on the columns of ``--inputs``, unless it names others."""
+    if inputs is None or by:
+        return options
+    return replace(options, by=(*options.by, *(name.strip() for name in inputs.split(","))))
 
-    @property
-    def dependence(self) -> RowDependence:
-        """Which rows depend on each other."""
-        return RowDependence(cluster=self.cluster, block=self.block, time=self.time)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns to read, besides targets and predictions."""
-        return tuple(dict.fromkeys((*(name for name in self.by if name != STD), *self.dependence.columns)))
+def _apply(request: Request, files: CorrectionOptions, found: RecalibrationMap) -> Answer:
+    """Apply a stored correction, and return what it changes if there are targets."""
+    file = request.data("file")
+    source = request.open_other(file, None, found.columns, judges())
+    _require_outputs(request, files, source)
+    judged = _with_targets(source)
+    if judged is None and files.corrected is None:
+        msg = f"{source.name}: {source.missing()[0]}"
+        raise FileError(msg)
+    report = None
+    if judged is not None:
+        with request.run(source) as run:
+            report = judge_map(source, found, run=run)
+    if files.corrected is not None:
+        _write(request, file, found, files.corrected)
+    return Answer(report, (found,), source)
 
-    def fit_options(self, seed: int) -> FitOptions:
-        """Return the options of the fits."""
-        return FitOptions(by=self.by, bins=self.bins, levels=self.levels, relative=self.relative, seed=seed)
+
+def _with_targets(source: Source | None) -> Source | None:
+    """Return a source; None for a file without targets."""
+    return None if isinstance(source, FileSource) and source.contents == "any" and source.missing() else source
+
+
+def _require_outputs(request: Request, files: CorrectionOptions, *sources: Source | None) -> None:
+    """Raise, before computing, if the predictions are of no kind that is corrected, or an output cannot be written."""
+    for source in sources:
+        if isinstance(source, FileSource) and source.contents == "any" and source.roles.predictive is None:
+            msg = f"{source.name}: {source.missing()[0]}"
+            raise FileError(msg)
+    if files.corrected is not None:
+        suffix_of(files.corrected)
+    request.require_outputs(*sources, reads=[] if files.map is None else [files.map])
+
+
+def _write(request: Request, file: Any, found: RecalibrationMap, path: str) -> None:
+    """Write the corrected predictions of a file with all their other columns, in batches."""
+    source = replace(request.open(file, None, narrow=True, also=found.columns), contents="any")
+    counts = {"rows": 0, "outside": 0}
+
+    def corrected() -> Iterator[Predictions]:
+        for batch in source.batches():
+            rows, outside = found.apply_counted(batch)
+            counts["rows"] += len(rows)
+            counts["outside"] += outside
+            yield rows
+
+    with source.error_names():
+        write_canonical(path, corrected())
+    steps = "; ".join(found.texts) or "left as they are"
+    request.tell(f"{path}: {counts['rows']:,} rows, {steps}")
+    if counts["outside"]:
+        request.tell(f"note {outside_message(counts['outside'], counts['rows']).text}")
 
 
 def recalibrate(

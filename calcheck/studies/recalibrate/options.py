@@ -1,0 +1,144 @@
+"""Options of `calcheck recalibrate`: how a correction is fitted, and the files that it reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calcheck.errors import OptionError
+from calcheck.execution.run import RowDependence
+from calcheck.options import option
+from calcheck.recalibration.choice import Score
+from calcheck.recalibration.features import STD
+from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
+from calcheck.studies.base import Study, group
+from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, SEED, PrintedReportOptions
+
+MIN_FOLDS, MOST_FOLDS = 2, 100
+
+
+@dataclass(frozen=True)
+class RecalibrationOptions:
+    """Options of a recalibration study."""
+
+    method: str = option(
+        AUTO,
+        f"Method: {', '.join((AUTO, NONE, *STEPS))}, or steps in order, joined by +, such as bias+local+pit. auto "
+        "chooses by cross-validation.",
+        metavar="NAME",
+    )
+    by: tuple[str, ...] = option(
+        (STD,),
+        "What bias and local depend on: columns of the file, and std for the predicted uncertainty. Text is a group; "
+        "numbers have a spline. With --inputs, also these by default.",
+        metavar="COLUMNS",
+    )
+    folds: int = option(5, "Number of folds of the cross-validation.")
+    cluster: str | None = option(None, "Column whose groups stay in one fold, such as patients.", metavar="COLUMN")
+    block: int | None = option(
+        None,
+        "Rows are a series: number of consecutive rows that depend on each other, or of times with --time. Folds are"
+        " blocks of rows in their order.",
+        metavar="LENGTH",
+    )
+    time: str | None = option(None, "Column of times: folds are blocks of time.", metavar="COLUMN")
+    score: Score = option("crps", "Score by which methods are compared.")
+    bins: int = option(20, "Number of bins of bvs.")
+    levels: tuple[float, ...] = option(
+        (0.5, 0.8, 0.9, 0.95), "Levels of the intervals that conformal makes of distributions.", metavar="SHARES"
+    )
+    relative: bool = option(
+        default=False, text="Move the limits of conformal intervals by shares of their widths, not by one amount."
+    )
+
+    def __post_init__(self) -> None:
+        if not MIN_FOLDS <= self.folds <= MOST_FOLDS:
+            msg = f"--folds must be between {MIN_FOLDS} and {MOST_FOLDS}, got {self.folds}"
+            raise OptionError(msg)
+        self.dependence  # noqa: B018 - raises
+        if self.bins < 1:
+            msg = f"--bins must be at least 1, got {self.bins}"
+            raise OptionError(msg)
+        if not self.by:
+            msg = "--by needs at least one column"
+            raise OptionError(msg)
+        if not self.levels or not all(0 < level < 1 for level in self.levels):
+            msg = "--levels must lie strictly between 0 and 1"
+            raise OptionError(msg)
+        if self.method != AUTO:
+            Method.parse(self.method)
+
+    @property
+    def dependence(self) -> RowDependence:
+        """Which rows depend on each other."""
+        return RowDependence(cluster=self.cluster, block=self.block, time=self.time)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns to read, besides targets and predictions."""
+        return tuple(dict.fromkeys((*(name for name in self.by if name != STD), *self.dependence.columns)))
+
+    def fit_options(self, seed: int) -> FitOptions:
+        """Return the options of the fits."""
+        return FitOptions(by=self.by, bins=self.bins, levels=self.levels, relative=self.relative, seed=seed)
+
+
+@dataclass(frozen=True)
+class CorrectionOptions:
+    """Options for the files of ``calcheck recalibrate``."""
+
+    to: str | None = option(
+        None,
+        "Predictions to correct, other rows than those of FILE: a file with the same columns. With targets, they are "
+        "judged before and after.",
+        metavar="FILE",
+    )
+    corrected: str | None = option(
+        None,
+        "Write the corrected predictions of --to, or of FILE with --map: .parquet, .csv, .feather or .arrow.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
+    )
+    save_map: str | None = option(
+        None, "Write the fitted correction, to be applied later with --map.", metavar="MAP.json", by_hand=OVERWRITTEN
+    )
+    map: str | None = option(
+        None, "Apply a stored correction to FILE, instead of fitting one.", metavar="MAP.json", by_hand="a fitted file"
+    )
+
+    def __post_init__(self) -> None:
+        if self.map is not None and (self.to is not None or self.save_map is not None):
+            other = "--to" if self.to is not None else "--save-map"
+            msg = f"--map applies a stored correction, and {other} needs a new one: pass only one of them"
+            raise OptionError(msg)
+        if self.corrected is not None and self.map is None and self.to is None:
+            msg = (
+                "-o writes corrected predictions of rows that were not used to fit: also pass --to FILE, or save the"
+                " correction with --save-map and apply it with --map"
+            )
+            raise OptionError(msg)
+
+
+RECALIBRATE = Study(
+    "recalibrate",
+    """Find which correction of the uncertainties helps, and apply it to other predictions.
+
+    Corrections are compared by cross-validation on FILE: each row is scored after a fit to the other folds. "none",
+    leaving the predictions as they are, wins where nothing helps. Before and after are shown on rows that were not
+    used to fit.
+    """,
+    "study.run",
+    arguments=(FILE,),
+    groups=(
+        group("Correction", RecalibrationOptions, CorrectionOptions),
+        COLUMNS,
+        INFERENCE,
+        group("Output", PrintedReportOptions),
+        PLOT,
+        SEED,
+        ENGINE,
+    ),
+    document="document.recalibration_document",
+    picture="picture.recalibration_picture",
+    example="calcheck recalibrate val.parquet --to test.parquet -o corrected.parquet",
+)
