@@ -1,8 +1,21 @@
-"""A neutral environment: no forced color, 80 columns, no settings; and `--all`, for full simulations and slow tests."""
+"""A neutral environment, files, runners of the program, and `--all`, for full simulations and slow tests.
+
+The environment has no forced color, 80 columns and no settings.
+"""
 
 import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
 
-from tests import simulations
+import numpy as np
+import pytest
+
+from calcheck.execution import run as context
+from calcheck.execution.run import Limits, Run
+from tests.helpers import simulations
+from tests.helpers.files import columns, write
 
 for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "NO_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(name, None)
@@ -25,3 +38,102 @@ def pytest_collection_modifyitems(config, items):
     slow = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in set(slow)]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def refused(self):
+        """Return the one line that says why; fail if there is more than that."""
+        assert self.code == 2, self
+        assert self.out == ""
+        assert self.err.startswith("calcheck: ")
+        assert self.err.count("\n") == 1
+        return self.err
+
+
+@pytest.fixture
+def calcheck(monkeypatch, capfd):
+    """Run the program in this process, as its entry point does."""
+    from calcheck.cli import main
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["calcheck", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capfd.readouterr()
+        return Ended(ended.value.code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def process():
+    """Run the program as a separate process."""
+
+    def run(*arguments, **options):
+        options = {"capture_output": True, "text": True, "timeout": 60} | options
+        return subprocess.run([sys.executable, "-m", "calcheck", *map(str, arguments)], check=False, **options)
+
+    return run
+
+
+@pytest.fixture
+def preds(tmp_path):
+    """Return the path of a small file of predictions with an embedding and a narrow column."""
+    parts = columns(n=40) | {"topic": np.array(["news", "prose"] * 20)}
+    return write(tmp_path / "preds.parquet", parts)
+
+
+@pytest.fixture
+def few_replicates(limits):
+    """Use 199 replicates at inputs too, in this process: for tests that do not depend on their number."""
+    limits(pointwise_replicates=199)
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Change the limits of runs of the command line, which has no options for them."""
+    changed = {}
+
+    def change(**sizes):
+        changed.update(sizes)
+        monkeypatch.setattr(context, "Run", partial(Run, limits=Limits(**changed)))
+
+    return change
+
+
+@pytest.fixture
+def terminal():
+    """Run the program in a terminal, and return what it shows; its exit code must be 0.
+
+    With ``progress=False``, standard error is not shown.
+    """
+    pty = pytest.importorskip("pty")
+
+    def run(*arguments, progress=True, **variables):
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", **variables}
+        command = [sys.executable, "-m", "calcheck", *map(str, arguments)]
+        errors = theirs if progress else subprocess.DEVNULL
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=errors, env=environment) as program:
+            os.close(theirs)
+            shown = b"".join(iter(lambda: read_terminal(ours), b""))
+        os.close(ours)
+        assert program.returncode == 0
+        return shown.decode()
+
+    return run
+
+
+def read_terminal(descriptor):
+    """Read what a terminal shows; empty after the program has exited."""
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return b""

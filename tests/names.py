@@ -20,9 +20,6 @@ EXCEPTIONS: dict[str, str] = {
 }
 """Qualified names that are such a word, and the reason why each is the right name."""
 
-TEST_FOLDERS = ("unit", "property", "fuzz", "cli", "golden", "real")
-"""Folders of tests whose test functions are checked."""
-
 TEST_WORDS = frozenset(
     """
     told tells said says held hang hangs luck had centre centres whatever looked asked met seen sees parted anew afresh
@@ -102,7 +99,7 @@ def _defined(statement, owner):
 def main():
     """Print what is wrong; fail if anything is."""
     lines = problems(refused_names(ROOT / "calcheck"), EXCEPTIONS)
-    lines += [line for folder in TEST_FOLDERS for line in problems_of_tests(ROOT / "tests" / folder)]
+    lines += problems_of_tests(ROOT / "tests")
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return bool(lines)
 

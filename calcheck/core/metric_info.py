@@ -83,7 +83,7 @@ class MetricInfo:
     below: Direction | None = None
     uses: Part = "distribution"  # The part of the predictive distributions that the metric uses
     details: type[Details] = Details  # Type of the details in results
-    # Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons
+    # Laws in tests/metrics/test_every_metric.py that do not apply to the metric, with the reasons
     exempt_laws: dict[str, str] = field(default_factory=dict)
 
     def result_fields(self) -> FieldTree:

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 
-from tests.naive import cce_squared, input_kernel
+from tests.helpers.naive import cce_squared, input_kernel
 
 
 def cce_of_file(path):

@@ -27,7 +27,7 @@ from calcheck.inference import null_distribution
 from calcheck.metrics import METRICS
 from calcheck.models.comparison import Model, compare
 from calcheck.predictions import InMemory, Predictions
-from tests.simulations import autoregressive
+from tests.helpers.simulations import autoregressive
 
 LEVEL = 0.05
 NAMES = ("zms", "rce", "ece", "pit", "coverage", "crps")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.files import write
+from tests.helpers.files import write
 
 RUNS = 200
 ROWS = 400

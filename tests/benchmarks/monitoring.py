@@ -21,7 +21,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.execution.run import Run
 from calcheck.predictions import Predictions
 from calcheck.studies.monitor.e_process import log_product, summarize
-from tests.simulations import band
+from tests.helpers.simulations import band
 
 ALARM = np.log(20)
 LEVELS = np.array([0.01, 0.025, *np.arange(0.05, 0.96, 0.05), 0.975, 0.99])

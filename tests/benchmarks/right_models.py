@@ -26,7 +26,7 @@ from calcheck.distributions.count_families import NegativeBinomial, Poisson
 from calcheck.distributions.positive import LogNormal
 from calcheck.models.comparison import Model, compare
 from calcheck.predictions import InMemory, Predictions
-from tests.simulations import autoregressive
+from tests.helpers.simulations import autoregressive
 
 LEVEL, MARK = 0.05, 0.075
 NINE = np.arange(1, 10) / 10

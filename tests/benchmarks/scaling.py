@@ -37,7 +37,7 @@ def clustered(folder, n, percent=100):
 
 def naive(path):
     """Return mean CCE by explicit inverses and all Gram matrices, with one draw per row, like the published code."""
-    from tests.naive import cce_squared, input_kernel
+    from tests.helpers.naive import cce_squared, input_kernel
 
     table = pq.read_table(path)
     y, mean, std = (table[name].to_numpy() for name in ("y", "mean", "std"))

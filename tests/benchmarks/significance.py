@@ -29,7 +29,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import BY_QUANTILES, EQUAL, RIGHT, WRONG, equal_pair, rows_of
-from tests.shorthand import compare_models
+from tests.helpers.shorthand import compare_models
 
 LEVEL, MOST = 0.05, 0.075
 JUDGED = [name for name, metric in METRICS.items() if metric.info.alternative != "none"]

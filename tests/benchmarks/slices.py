@@ -32,7 +32,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.binning import Cut
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
-from tests.simulations import band
+from tests.helpers.simulations import band
 
 LEVEL = 0.05
 FAMILIES = ("gaussian", "student-t", "counts", "ensemble")

@@ -10,7 +10,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.models.comparison import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.sweep.study import parse, points, sweep
-from tests.shorthand import gaussian_case, rows_of
+from tests.helpers.shorthand import gaussian_case, rows_of
 
 SIZES, SWEPT = (
     ((2000, 512), (4000, 512)),

@@ -17,7 +17,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from tests.simulations import band
+from tests.helpers.simulations import band
 
 ROWS, TARGETS, DRAWS = 500, 2, 20
 JOINT = {

@@ -9,7 +9,7 @@ from scipy.stats import norm
 import calcheck
 from calcheck.errors import OptionError
 from calcheck.metrics import ALIASES, METRICS, canonical_name
-from tests.files import write
+from tests.helpers.files import write
 
 N = 100  # one row per percent, so that the sparsification curve needs no part of a row
 QUICK = {"resamples": 0, "replicates": 0}

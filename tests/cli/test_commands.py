@@ -24,9 +24,9 @@ from calcheck.metrics import METRICS
 from calcheck.options import option, options_of
 from calcheck.render import format_names
 from calcheck.storage.schema import report_schema
-from tests.files import columns, write
-from tests.schemas import validate
-from tests.shorthand import texts
+from tests.helpers.files import columns, write
+from tests.helpers.schemas import validate
+from tests.helpers.shorthand import texts
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 NULL_COLUMNS = [

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.files import write
 from tests.fuzz.program import READ, REFUSED
 from tests.fuzz.values import Change, changes, starts
+from tests.helpers.files import write
 
 N = 60
 COMMANDS = {

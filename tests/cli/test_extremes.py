@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.files import write
+from tests.helpers.files import write
 
 X = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 CONSTANT = np.ones(5)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.files import columns, write
+from tests.helpers.files import columns, write
 
 
 @pytest.mark.parametrize(

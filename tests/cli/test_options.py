@@ -1,6 +1,6 @@
 """Options of commands change what is computed: none is read and then ignored.
 
-Options that describe the file are in tests/unit/test_reading.py, and those that must not change a number, as --memory,
+Options that describe the file are in tests/io/test_reading.py, and those that must not change a number, as --memory,
 are where these are tested.
 """
 
@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.files import write
+from tests.helpers.files import write
 
 N = 80
 SHOWN = ("results", "overall", "conclusion", "gates", "skipped", "monitor", "points")

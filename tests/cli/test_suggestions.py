@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calcheck.errors import OptionError
-from tests.files import columns, write
+from tests.helpers.files import columns, write
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from calcheck.cli.common import progress_bar
 from calcheck.execution.run import Run
-from tests.files import columns, write
+from tests.helpers.files import columns, write
 
 FAST = ("--metrics", "zms,ece,confidence-curve", "--resamples", 200, "--replicates", 19)
 

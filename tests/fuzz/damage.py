@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from calcheck.metrics import METRICS
 from tests.fuzz.seeds import DAMAGED, ROW_METRICS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
-from tests.malicious_files import as_big_endian, write_encrypted
+from tests.helpers.malicious_files import as_big_endian, write_encrypted
 
 FLOATS = (
     3.0,

@@ -27,8 +27,8 @@ from pyarrow import feather
 
 from calcheck import read
 from calcheck.errors import CalcheckError
-from tests.files import columns, table, wide
 from tests.fuzz.seeds import WRITERS, lines, to_bytes_by
+from tests.helpers.files import columns, table, wide
 
 N, OTHER, GROUP = 24, 17, 5  # rows of a file and of the one that is appended; rows of a batch or row group
 REFUSED, RIGHT = "refused", "right"

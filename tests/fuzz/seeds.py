@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from calcheck.metrics import METRICS
-from tests.files import columns, table, wide
+from tests.helpers.files import columns, table, wide
 
 N, LEVELS = 30, (0.1, 0.5, 0.9)
 DAMAGED, WHOLE = "DAMAGED", "whole.parquet"  # in arguments: the damaged file, and an intact second one

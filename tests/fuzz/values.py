@@ -18,8 +18,8 @@ import calcheck
 from calcheck.distributions import CONVENTIONS
 from calcheck.render import render
 from calcheck.render.report_document import report_document
-from tests.files import table
 from tests.fuzz.program import READ, REFUSED
+from tests.helpers.files import table
 
 ROWS, REPLICATES, WRONG = 60, 199, 10.0
 LARGE = (1e160, -1e160, 1e308, -1e308, math.inf, -math.inf, math.nan)

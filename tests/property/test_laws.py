@@ -23,11 +23,11 @@ from calcheck import InMemory, Predictions, read, write
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.embeddings.rbf import output_features, residual_of_points
 from calcheck.execution.run import Run, parse_memory
-from tests.families import FAMILIES
-from tests.files import wide
-from tests.files import write as write_columns
-from tests.shorthand import cce
-from tests.simulations import examples
+from tests.helpers.families import FAMILIES
+from tests.helpers.files import wide
+from tests.helpers.files import write as write_columns
+from tests.helpers.shorthand import cce
+from tests.helpers.simulations import examples
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)

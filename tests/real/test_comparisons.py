@@ -5,8 +5,6 @@ import json
 import pytest
 from numpy.testing import assert_allclose
 
-from tests.cli.conftest import calcheck as calcheck  # noqa: PLC0414 - a fixture
-
 QUICK = ("--resamples", 300, "--permutations", 199, "--format", "json")
 
 

@@ -15,7 +15,7 @@ from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.shorthand import rows_of, texts
+from tests.helpers.shorthand import rows_of, texts
 
 FEW = ("--replicates", "39")
 EMBEDDINGS = [

@@ -15,7 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.scores import Wis
 from calcheck.metrics.spread import Zms
-from tests.shorthand import rows_of, texts
+from tests.helpers.shorthand import rows_of, texts
 
 # file, options, units, family, and values of the first unit: its target, or None, and a number of its prediction
 EMBEDDED = (20, "gaussian", 0.08905603873921995, lambda one: one.std(), 1.080532978717757)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.tables import generator_table
+from tests.helpers.tables import generator_table
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "generators.py"
 
 
-@pytest.mark.slow  # tests/golden/test_examples.py trains on few simulated rows
+@pytest.mark.slow  # tests/project/test_examples.py trains on few simulated rows
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,0 +1,154 @@
+"""`calcheck report`: the page as a file, the report inside it, and what is refused."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from calcheck.core.text import extract
+from tests.helpers.files import columns, write
+
+FAST = ("--metrics", "zms,coverage", "--no-bootstrap", "--replicates", "39")
+INTERVALS = ("--metrics", "coverage,interval-score", "--no-bootstrap", "--replicates", "39")
+
+
+@pytest.fixture
+def preds(tmp_path):
+    """Return the path of a file with two inputs and a group."""
+    rng = np.random.default_rng(5)
+    parts = {name: values for name, values in columns(n=80).items() if name != "embedding"}
+    return write(tmp_path / "preds.parquet", parts | extra(rng, 80))
+
+
+def extra(rng, n):
+    return {"a": rng.normal(size=n), "b": rng.uniform(size=n), "site": np.array(["north", "south"] * (n // 2))}
+
+
+@pytest.fixture
+def page(calcheck, tmp_path):
+    """Write a page, and return its text."""
+
+    def written(*arguments, options=FAST):
+        path = tmp_path / "page.html"
+        ended = calcheck("report", *arguments, *options, "-o", path)
+        assert (ended.code, ended.out, ended.err) == (0, "", f"wrote {path}\n")
+        return path.read_text(encoding="utf-8")
+
+    return written
+
+
+def headings(text):
+    """Return the headings of sections, which stand before the scripts."""
+    return re.findall(r"<h2>(.*?)</h2>", text[: text.index("<script>")])
+
+
+def test_the_page_answers_in_order_and_holds_the_report_of_evaluate(calcheck, page, preds):
+    text = page(preds)
+    inside = json.loads(extract(text, "report")[0])
+    assert inside == json.loads(calcheck("evaluate", preds, *FAST, "--format", "json").out)
+    model = ["Conclusion", "Metrics", "How", "Where", "Groups", "Predictions", "Worst rows", "Settings"]
+    assert headings(text) == [*model, "Definitions", "Command"]
+    assert ">north</td>" in text
+    assert "predicted mean" in text
+    assert text == page(preds)
+
+
+def test_diff_and_check_read_pages(calcheck, page, preds, tmp_path):
+    page(preds)
+    old, new = tmp_path / "old.html", tmp_path / "page.html"
+    new.rename(old)
+    page(preds, options=(*FAST, "--seed", "1"))
+    ended = calcheck("diff", old, new)
+    assert (ended.code, ended.err) == (0, "")
+    assert "settings.seed" in ended.out
+    assert calcheck("check", preds, "--against", old).code == 0
+
+
+def test_a_page_of_two_models_is_no_report_of_one(calcheck, page, preds, tmp_path):
+    other = write(tmp_path / "other.parquet", columns(n=80) | extra(np.random.default_rng(6), 80))
+    text = page(preds, other, "--names", "first,second")
+    assert headings(text)[1] == "Side by side"
+    assert [json.loads(each)["input"]["files"][0]["path"] for each in extract(text, "report")] == [preds, other]
+    message = calcheck("diff", tmp_path / "page.html", tmp_path / "page.html").refused()
+    assert "page.html holds the reports of 2 models" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!DOCTYPE html><title>x</title>", "is a page without a report of calcheck"),
+        ('<!doctype html><script type="application/json" data-kind="report">{"a": NaN}</script>', "is not valid JSON"),
+        ('<!doctype html><script type="application/json" data-kind="report">{}</script>', "is not a calcheck report"),
+        ('<!doctype html><script type="application/json" data-kind="report">[' + "[" * 99_999, "is not valid JSON"),
+    ],
+)
+def test_other_pages_are_refused(calcheck, tmp_path, text, message):
+    path = tmp_path / "other.html"
+    path.write_text(text)
+    assert message in calcheck("diff", path, path).refused()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--plot-by", "a"), "--plot-by needs two different columns, got 'a'"),
+        (("--plot-by", "a,nothing"), "there is no column 'nothing' for the map"),
+        (("--plot-by", "a,site"), "column 'site' must hold finite numbers for the map"),
+        (("-o", "nowhere/page.html"), "nowhere/page.html cannot be written: the folder does not exist"),
+        (("--names", "a,b"), "--names needs 1 different names"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_one_line(calcheck, preds, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in calcheck("report", preds, *FAST, *arguments).refused()
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_the_page_does_not_replace_its_input(calcheck, preds):
+    assert "would overwrite" in calcheck("report", preds, "-o", preds).refused()
+
+
+def test_the_page_has_a_name_by_default(calcheck, preds, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = calcheck("report", preds, *FAST)
+    assert (ended.code, ended.out, ended.err) == (0, "", "wrote report.html\n")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    ended = calcheck("report", preds, *FAST, "-o", "-")
+    assert (ended.out[:15], ended.err) == ("<!DOCTYPE html>", "")
+
+
+def test_columns_of_the_map_are_named(page, preds):
+    data = json.loads(extract(page(preds, "--plot-by", "b,a"), "map")[0])
+    assert (data["x"]["name"], data["y"]["name"]) == ("b", "a")
+    assert sum(data["cells"]["n"]) == 80
+
+
+def test_intervals_have_a_map_of_their_coverage(page, tmp_path):
+    rng = np.random.default_rng(7)
+    n = 100
+    y, low = rng.normal(size=n), rng.normal(-2, 0.1, n)
+    path = write(tmp_path / "intervals.parquet", {"y": y, "lower": low, "upper": low + 4})
+    text = page(path, "--level", "0.9", options=INTERVALS)
+    data = json.loads(extract(text, "map")[0])
+    assert [each["key"] for each in data["quantities"]] == ["coverage"]
+    assert data["y"]["name"] == "width of the 90 % interval"
+    assert "histogram" not in data["specs"]
+
+
+def test_counts_and_draws_have_histograms_without_random_numbers(page, tmp_path):
+    rng = np.random.default_rng(8)
+    draws = {f"sample_{k}": rng.normal(size=60) for k in range(9)}
+    path = write(tmp_path / "draws.parquet", {"y": rng.normal(size=60), **draws})
+    data = json.loads(extract(page(path), "map")[0])
+    assert np.sum(data["cells"]["pit"]) == pytest.approx(60)
+    assert len(data["cells"]["pit_variance"][0]) == 20
+
+
+def test_rows_in_batches_have_a_page_without_a_map(page, preds, tmp_path):
+    assert "No map: the rows are processed in batches." in page(preds, "--save-state", tmp_path / "state.npz")
+
+
+def test_an_embedding_is_drawn_by_its_principal_components(page, tmp_path):
+    data = json.loads(extract(page(write(tmp_path / "wide.parquet", columns(n=60))), "map")[0])
+    assert data["x"]["name"] == "principal component 1, 44%"

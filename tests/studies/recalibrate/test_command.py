@@ -1,0 +1,357 @@
+"""`calcheck recalibrate`: the choice, files, stored maps and refused options."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose
+
+import calcheck as package
+from calcheck.recalibration.features import Feature
+from calcheck.recalibration.steps import Local
+from tests.helpers.files import write
+from tests.helpers.schemas import validate
+
+FEW = ("--no-bootstrap", "--no-null")
+
+
+def forecasts(n, seed, factor=1.5, **more):
+    """Return normal targets whose uncertainties are too small by a factor."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, n)
+    y = mean + factor * std * rng.normal(size=n)
+    return {
+        "y": y,
+        "mean": mean,
+        "std": std,
+        "sex": np.where(rng.random(n) < 0.5, "f", "m"),
+        "day": np.arange(n),
+    } | more
+
+
+@pytest.fixture
+def val(tmp_path):
+    """Return the path of predictions with uncertainties that are too small."""
+    return write(tmp_path / "val.parquet", forecasts(400, 1))
+
+
+@pytest.fixture
+def test(tmp_path):
+    """Return the path of other predictions with the same fault."""
+    return write(tmp_path / "test.parquet", forecasts(300, 2))
+
+
+@pytest.fixture
+def recalibrated(calcheck):
+    """Run the command, and return its report."""
+
+    def run(*arguments):
+        ended = calcheck("recalibrate", *arguments, *FEW, "--format", "json")
+        assert ended.code == 0, ended.err
+        report = json.loads(ended.out)
+        validate(report)
+        return report
+
+    return run
+
+
+def values(report, metric, **subset):
+    return [
+        each["value"]
+        for each in report["results"]
+        if each["metric"] == metric and subset.items() <= each["slice"].items()
+    ]
+
+
+def test_a_scale_is_chosen_if_uncertainties_are_too_small(recalibrated, val):
+    report = recalibrated(val)
+    assert report["settings"]["method"] == "scale"
+    assert values(report, "zms", stage="before")[0] > 1.8
+    assert_allclose(values(report, "zms", stage="after"), 1, atol=0.05)
+    (difference,) = [each for each in report["results"] if each["slice"] == {"method": "scale", "minus": "none"}]
+    assert difference["value"] < 0
+    assert difference["p_value"] < 1e-3
+    assert difference["low"] < difference["value"] < difference["high"]
+
+
+def test_predictions_that_are_right_are_left_as_they_are(calcheck, tmp_path):
+    right = write(tmp_path / "right.parquet", forecasts(1000, 3, factor=1.0))
+    ended = calcheck("recalibrate", right, *FEW)
+    assert ended.code == 0
+    assert "none: leave the predictions as they are" in ended.out
+    assert "after" not in ended.out
+
+
+def test_corrected_predictions_of_other_rows_are_written_and_judged(recalibrated, calcheck, val, test, tmp_path):
+    out = tmp_path / "out.parquet"
+    report = recalibrated(val, "--method", "scale", "--to", test, "-o", out)
+    (factor,) = [float(text.split()[-1]) for text in report["settings"]["steps"]]
+    written, given = pq.read_table(out).to_pydict(), pq.read_table(test).to_pydict()
+    assert_allclose(written["std"], np.array(given["std"]) * factor, rtol=1e-3)
+    assert written["mean"] == given["mean"]
+    assert written["sex"] == given["sex"]
+    (after,) = values(report, "zms", rows="other rows", stage="after")
+    stored = json.loads(calcheck("zms", out, *FEW, "--format", "json").out)["results"][0]["value"]
+    assert_allclose(stored, after, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "method", ["scale", "shift-scale", "local", "isotonic-variance", "bvs", "beta", "pit", "conformal"]
+)
+def test_a_stored_map_gives_the_same_predictions_as_the_fit(calcheck, val, test, tmp_path, method):
+    first, second, stored = (tmp_path / name for name in ("first.parquet", "second.parquet", "map.json"))
+    both = ("--by", "sex,std", "--method", method, "--to", test, "-o", first, "--save-map", stored)
+    assert calcheck("recalibrate", val, *both, *FEW).code == 0
+    assert calcheck("recalibrate", test, "--map", stored, "-o", second, *FEW).code == 0
+    assert pq.read_table(first).equals(pq.read_table(second))
+    validate(json.loads(stored.read_text()), "map")
+
+
+def test_files_without_targets_are_corrected_by_a_map(calcheck, val, tmp_path):
+    stored, out = tmp_path / "map.json", tmp_path / "out.csv"
+    new = write(tmp_path / "new.parquet", {name: column for name, column in forecasts(50, 4).items() if name != "y"})
+    assert calcheck("recalibrate", val, "--method", "scale", "--save-map", stored, *FEW).code == 0
+    ended = calcheck("recalibrate", new, "--map", stored, "-o", out)
+    assert (ended.code, ended.out) == (0, "")
+    assert "50 rows, uncertainties × " in ended.err
+    assert "--target" in calcheck("recalibrate", new, "--map", stored).refused()
+
+
+def test_probabilities_are_written_as_99_quantiles_and_the_ends(calcheck, val, test, tmp_path):
+    out = tmp_path / "out.parquet"
+    assert calcheck("recalibrate", val, "--method", "pit", "--to", test, "-o", out, *FEW).code == 0
+    found = package.read(str(out)).predictions().predictive
+    assert len(found.levels) == 101
+    assert_allclose(found.levels[[0, 1, -2, -1]], [0.005, 0.01, 0.99, 0.995])
+
+
+def test_groups_get_their_own_factor(recalibrated, tmp_path):
+    parts = forecasts(2000, 5, factor=1.0)
+    parts["y"] = parts["mean"] + np.where(parts["sex"] == "f", 2.0, 1.0) * (parts["y"] - parts["mean"])
+    report = recalibrated(write(tmp_path / "groups.parquet", parts), "--by", "sex")
+    assert report["settings"]["method"] == "local"
+    assert values(report, "nll", stage="after")[0] < values(report, "nll", stage="before")[0] - 0.1
+
+
+def test_rows_beyond_the_fitted_range_are_counted(calcheck, tmp_path):
+    rng = np.random.default_rng(6)
+    val = write(tmp_path / "val.parquet", forecasts(200, 6, age=rng.uniform(20, 60, 200)))
+    test = write(tmp_path / "test.parquet", forecasts(100, 7, age=np.linspace(10, 60, 100)))
+    ended = calcheck(
+        "recalibrate", val, "--by", "age", "--method", "local", "--to", test, "-o", tmp_path / "o.csv", *FEW
+    )
+    assert ended.code == 0
+    assert "of 100 rows are outside the range of the fitted rows" in ended.out
+    assert "of 100 rows are outside the range of the fitted rows" in ended.err
+
+
+@pytest.mark.parametrize("family", ["samples", "counts", "quantiles", "intervals", "student-t", "mixture"])
+def test_every_family_has_a_correction(recalibrated, tmp_path, family):
+    rng = np.random.default_rng(8)
+    n, center = 400, np.arange(400) % 7 + 1.0
+    y = center + 2 * rng.normal(size=n)
+    z = np.array([-1.6449, -0.6745, 0, 0.6745, 1.6449])
+    parts, options = {
+        "samples": ({"samples": center[:, None] + rng.normal(size=(n, 11))}, ()),
+        "counts": ({"rate": center}, ("--dist", "poisson")),
+        "quantiles": (
+            {f"q{level}": center + each for level, each in zip((0.05, 0.25, 0.5, 0.75, 0.95), z, strict=True)},
+            (),
+        ),
+        "intervals": ({"lower_0.9": center - 1.6449, "upper_0.9": center + 1.6449}, ()),
+        "student-t": ({"df": np.full(n, 6.0), "loc": center, "scale": np.ones(n)}, ("--dist", "student-t")),
+        "mixture": (
+            {f"{name}_{k}": column for k in (0, 1) for name, column in (("loc", center + k), ("scale", np.ones(n)))},
+            ("--dist", "mixture"),
+        ),
+    }[family]
+    y = rng.negative_binomial(2, 2 / (2 + center)) if family == "counts" else y
+    report = recalibrated(write(tmp_path / "preds.parquet", {"y": y.astype(float), **parts}), *options)
+    assert report["settings"]["method"] != "none"
+    scores = {
+        each["slice"]["method"]: each["value"]
+        for each in report["results"]
+        if "minus" not in each["slice"] and "method" in each["slice"]
+    }
+    assert scores[report["settings"]["method"]] < scores["none"]
+
+
+def test_the_order_of_the_rows_changes_nothing(recalibrated, tmp_path):
+    parts = forecasts(150, 9)
+    order = np.random.default_rng(0).permutation(150)
+    files = [
+        write(tmp_path / "a.parquet", parts),
+        write(tmp_path / "b.parquet", {name: column[order] for name, column in parts.items()}),
+    ]
+    first, second = (recalibrated(file)["results"] for file in files)
+    assert_allclose([each["value"] for each in first], [each["value"] for each in second], rtol=1e-6)
+
+
+def test_inputs_are_what_a_correction_depends_on(recalibrated, tmp_path):
+    parts = forecasts(600, 12, factor=1.0)
+    parts["y"] = parts["mean"] + np.exp(parts["day"] / 600) * (parts["y"] - parts["mean"])
+    report = recalibrated(write(tmp_path / "val.parquet", parts), "--inputs", "day")
+    assert report["settings"]["steps"] == ["uncertainties scaled by std, day"]
+
+
+def test_a_page_shows_a_model_before_and_after_a_correction(calcheck, val, test, tmp_path):
+    page = tmp_path / "page.html"
+    short = ("--metrics", "zms", "--no-bootstrap", "--no-null", "-o", page)
+    assert calcheck("report", test, "--validation", val, *short).code == 0
+    text = page.read_text()
+    assert "Recalibration" in text
+    assert "uncertainties × " in text
+    assert "pass one FILE" in calcheck("report", test, val, "--validation", val, *short).refused()
+
+
+METHODS = ["auto", "bias+local+pit", "bvs+beta", "isotonic-variance", "conformal", "scale", "none"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_choice_the_reliability_and_the_correction_are_drawn(calcheck, val, test, tmp_path, method):
+    plots = [tmp_path / "first.svg", tmp_path / "second.svg"]
+    for plot in plots:
+        ended = calcheck("recalibrate", val, "--method", method, "--by", "std,day", "--to", test, "--plot", plot, *FEW)
+        assert ended.code == 0, ended.err
+    drawn = plots[0].read_text()
+    assert drawn.startswith("<svg")
+    assert "quantile reliability" in drawn or method == "conformal"
+    assert drawn == plots[1].read_text()
+
+
+def test_curves_of_numbers_hold_the_others_in_the_middle_of_their_range():
+    features = (Feature("std", "deviation", low=-4.0, high=-2.0), Feature("age", "number", low=10.0, high=30.0))
+    step = Local(features=features, coefficients=(6.0, 2.0, 0.1), ridge=0.0)
+    first, second = step.curves()
+    assert_allclose(first.x[[0, -1]], np.exp([-4, -2]))
+    assert_allclose(first.y[[0, -1]], np.exp([(6 - 8 + 2) / 2, (6 - 4 + 2) / 2]))  # age 20
+    assert_allclose(second.y[[0, -1]], np.exp([(6 - 6 + 1) / 2, (6 - 6 + 3) / 2]))  # log std -3
+
+
+BAD = [
+    (("--folds", 1), "--folds must be between 2 and 100"),
+    (("--folds", 100), "too few for 100 folds"),
+    (("--method", "scal"), "Did you mean 'scale'?"),
+    (("--method", "pit+scale"), "steps are joined in the order bias"),
+    (("--method", "conformal", "--levels", "0.999"), "too few for the level 0.999"),
+    (("--by", "agee"), "there is no column 'agee'"),
+    (("--cluster", "sex", "--time", "day"), "contradict each other"),
+    (("--cluster", "sex"), "too few for 5 folds"),
+    (("-o", "out.parquet"), "also pass --to FILE"),
+    (("--map", "map.json", "--to", "x.parquet"), "pass only one of them"),
+    (("--bins", 0, "--method", "bvs"), "--bins must be at least 1"),
+]
+
+
+@pytest.mark.parametrize(("options", "why"), BAD)
+def test_what_cannot_be_done_is_refused(calcheck, tmp_path, options, why):
+    val = write(tmp_path / "val.parquet", forecasts(60, 10))
+    assert why in calcheck("recalibrate", val, *options, *FEW).refused()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"std": np.r_[0.0, np.ones(59)]}, "the standard deviation of row 0 is 0"),
+        ({"y": np.zeros(60), "mean": np.zeros(60)}, "the errors are all equal"),
+    ],
+)
+def test_predictions_that_show_no_scale_are_refused(calcheck, tmp_path, change, why):
+    val = write(tmp_path / "val.parquet", forecasts(60, 10) | change)
+    ended = calcheck("recalibrate", val, "--method", "scale", *FEW)
+    assert ended.code == 2
+    assert why in ended.err or "must be positive" in ended.err
+
+
+@pytest.mark.parametrize(("factor", "what"), [(0.0, "errors"), (1.0, "errors relative to the uncertainties")])
+def test_errors_that_are_all_equal_are_refused(calcheck, tmp_path, factor, what):
+    rows = forecasts(60, 10)
+    val = write(tmp_path / "val.parquet", rows | {"y": rows["mean"] + 0.1 * rows["std"] ** factor})
+    assert f"the {what} are all equal, to 0.1: they do not show" in calcheck("recalibrate", val, *FEW).refused()
+
+
+def test_a_group_that_one_fold_lacks_is_refused(calcheck, tmp_path):
+    groups = np.array(["a"] * 59 + ["b"])
+    val = write(tmp_path / "val.parquet", forecasts(60, 11) | {"sex": groups})
+    why = calcheck("recalibrate", val, "--by", "sex", "--method", "local", *FEW).refused()
+    assert "the group 'b' of column 'sex' is in one fold only" in why
+
+
+@pytest.mark.parametrize("option", ["--cluster", "--time"])
+def test_rows_without_a_cluster_or_a_time_are_refused(calcheck, tmp_path, option):
+    rows = forecasts(60, 11)
+    days = rows["day"].astype("datetime64[D]").astype("datetime64[s]")
+    days[7] = "NaT"
+    names = np.array([f"c{day}" if day != 7 else None for day in rows["day"]], dtype=object)
+    val = write(tmp_path / "val.parquet", rows | {"day": days if option == "--time" else names})
+    error = calcheck("recalibrate", val, option, "day", *FEW).refused()
+    assert "column 'day' has no" in error
+    assert "in row 7" in error
+
+
+def test_a_map_of_numbers_is_not_applied_to_text(calcheck, val, tmp_path):
+    stored = tmp_path / "map.json"
+    calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", stored, *FEW)
+    text = write(tmp_path / "text.parquet", forecasts(60, 12) | {"day": np.array(["x"] * 60)})
+    assert "column 'day' has no numbers" in calcheck("recalibrate", text, "--map", stored, *FEW).refused()
+
+
+def test_rows_of_the_fit_are_not_judged(calcheck, val, tmp_path):
+    assert "400 rows are also among those" in calcheck("recalibrate", val, "--to", val, *FEW).refused()
+    part = write(tmp_path / "part.parquet", {name: column[:5] for name, column in forecasts(400, 1).items()})
+    assert "5 rows are also among those" in calcheck("recalibrate", val, "--to", part, *FEW).refused()
+    stored = tmp_path / "map.json"
+    assert calcheck("recalibrate", val, "--save-map", stored, *FEW).code == 0
+    assert "the map was fitted to" in calcheck("recalibrate", val, "--map", stored, *FEW).refused()
+
+
+def test_a_map_of_another_family_or_that_was_changed_is_refused(calcheck, val, test, tmp_path):
+    stored, out = tmp_path / "map.json", tmp_path / "out.parquet"
+    assert calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", stored, *FEW).code == 0
+    draws = write(
+        tmp_path / "draws.parquet", {"y": np.zeros(9), "samples": np.random.default_rng(0).normal(size=(9, 5))}
+    )
+    why = calcheck("recalibrate", draws, "--map", stored, "-o", out, *FEW).refused()
+    assert "there is no column 'day'" in why or "the map was fitted to gaussian" in why
+    content = json.loads(stored.read_text())
+    stored.write_text(json.dumps(content | {"rows": 7}))
+    assert "its checksum does not match" in calcheck("recalibrate", test, "--map", stored, "-o", out, *FEW).refused()
+    stored.write_text(json.dumps(content | {"calcheck_map": 2}))
+    assert "has the map version 2" in calcheck("recalibrate", test, "--map", stored, "-o", out, *FEW).refused()
+    stored.write_text("{}")
+    assert "is not a recalibration map" in calcheck("recalibrate", test, "--map", stored, "-o", out, *FEW).refused()
+    assert not out.exists()
+
+
+def test_nothing_is_written_if_something_is_wrong(calcheck, val, test, tmp_path):
+    out = tmp_path / "out.xlsx"
+    assert "must end in" in calcheck("recalibrate", val, "--to", test, "-o", out, *FEW).refused()
+    assert "would overwrite" in calcheck("recalibrate", val, "--to", test, "-o", test, *FEW).refused()
+    assert not out.exists()
+
+
+def test_frames_are_corrected_in_python(val, test, tmp_path):
+    import pandas as pd
+
+    frame, other = pd.read_parquet(val), pd.read_parquet(test).set_index(pd.Index(range(1000, 1300), name="row"))
+    found = package.recalibrate(frame, "scale", to=other, metrics="zms", replicates=0, resamples=0)
+    corrected = found.apply(other)
+    (factor,) = (step.factor for step in found.map.steps)
+    assert_allclose(corrected["std"], other["std"] * factor, rtol=1e-12)
+    assert list(corrected.index) == list(other.index)
+    assert list(found.table.index) == ["none", "scale"]
+    found.save(tmp_path / "map.json")
+    assert "scale" in repr(found)
+    with pytest.raises(package.OptionError, match="folds must be between 2 and 100"):
+        package.recalibrate(frame, folds=1)
+
+
+def test_the_score_of_quantiles_is_that_of_the_metric_pinball(recalibrated, calcheck, tmp_path):
+    rng = np.random.default_rng(14)
+    center = rng.normal(size=100)
+    parts = {f"q{level}": center + shift for level, shift in ((0.05, -1.64), (0.5, 0.0), (0.95, 1.64))}
+    file = write(tmp_path / "quantiles.parquet", parts | {"y": center + rng.normal(size=100)})
+    (unchanged,) = values(recalibrated(file), "pinball", method="none")
+    stated = json.loads(calcheck("pinball", file, *FEW, "--format", "json").out)["results"][0]["value"]
+    assert_allclose(unchanged, stated, rtol=1e-12)

@@ -1,0 +1,420 @@
+"""`calcheck slices`: groups named by columns, regions that a search finds, their verdicts, and what is refused."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import calcheck as package
+from tests.helpers.files import write
+from tests.helpers.schemas import validate
+
+
+def forecasts(n=600, seed=1, wrong=1.0):
+    """Return normal forecasts whose uncertainties are too small by a factor for one sex."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, n)
+    sex = np.where(rng.random(n) < 0.4, "f", "m")
+    y = mean + np.where(sex == "f", wrong, 1) * std * rng.normal(size=n)
+    age = rng.integers(20, 80, n)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 100, n)
+    return {"y": y, "mean": mean, "std": std, "sex": sex, "age": age, "day": days}
+
+
+@pytest.fixture
+def preds(tmp_path):
+    """Return the path of predictions that are overconfident for one sex."""
+    return write(tmp_path / "preds.parquet", forecasts(wrong=1.6))
+
+
+@pytest.fixture
+def sliced(calcheck):
+    """Run the command, and return its report."""
+
+    def run(*arguments):
+        ended = calcheck("slices", *arguments, "--format", "json")
+        assert ended.code == 0, ended.err
+        report = json.loads(ended.out)
+        validate(report)
+        return report
+
+    return run
+
+
+def by_group(report, metric):
+    """Return the results of a metric by group."""
+    return {each["slice"]["group"]: each for each in report["results"] if each["metric"] == metric}
+
+
+def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
+    report = sliced(preds, "--by", "sex")
+    found = by_group(report, "zms")
+    assert [found[name]["verdict"] for name in ("all rows", "sex=f", "sex=m")] == ["fail", "fail", "pass"]
+    assert found["sex=f"]["direction"] == "too-narrow"
+    assert found["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 200)
+    assert report["conclusion"]["answer"] == "no"
+    text = next(each["text"] for each in report["conclusion"]["findings"] if each["text"].startswith("sex=f"))
+    assert "overconfident: uncertainties should be 1.5 times as large; 90 % intervals hold 7" in text
+    assert report["conclusion"]["next"][1] == f"calcheck recalibrate {preds} --by sex"
+
+
+def test_values_and_intervals_are_those_of_evaluate_with_the_filter_of_the_group(sliced, calcheck, preds):
+    report = sliced(preds, "--by", "sex,age:3,day:month", "--metrics", "zms,coverage")
+    some = [each for each in report["results"] if each["verdict"] != "none"]
+    assert len(some) > 15
+    for result in some[:: len(some) // 6]:
+        options = shlex.split(result["slice"]["filter"])
+        arguments = [
+            "evaluate",
+            preds,
+            *options,
+            "--metrics",
+            result["metric"],
+            "--format",
+            "json",
+            "--replicates",
+            "0",
+        ]
+        (alone,) = json.loads(calcheck(*arguments).out)["results"]
+        assert_allclose(
+            [result["value"], result["low"], result["high"]], [alone["value"], alone["low"], alone["high"]], rtol=1e-12
+        )
+
+
+def test_a_right_model_passes_in_all_groups(sliced, tmp_path):
+    report = sliced(write(tmp_path / "right.parquet", forecasts()), "--by", "sex,age:4,std:3")
+    assert {each["verdict"] for each in report["results"]} <= {"pass", "none"}
+    assert report["conclusion"]["answer"] == "yes"
+
+
+def test_small_groups_have_values_but_no_verdict(sliced, tmp_path):
+    data = forecasts(200) | {"site": np.repeat(["big", "small"], [180, 20])}
+    report = sliced(write(tmp_path / "few.parquet", data), "--by", "site")
+    found = by_group(report, "coverage")["site=small"]
+    assert found["verdict"] == "none"
+    assert found["value"] is not None
+    assert found["p_value_adjusted"] is None
+    assert "groups with fewer than 30 rows are not judged (--min-rows)" in str(found["warnings"])
+    assert by_group(sliced(tmp_path / "few.parquet", "--by", "site", "--min-rows", "20"), "zms")["site=small"][
+        "p_value"
+    ]
+
+
+@pytest.mark.parametrize("options", [(), ("--refit",)])
+def test_groups_of_exactly_the_minimum_of_rows_are_judged_by_cce(sliced, tmp_path, options):
+    data = forecasts(60) | {"site": np.repeat(["big", "small"], [40, 20])}
+    file = write(tmp_path / "few.parquet", data)
+    options = ("--by", "site", "--metrics", "cce", "--inputs", "age", "--replicates", "19", *options)
+    judged = [by_group(sliced(file, *options, "--min-rows", n), "cce")["site=small"]["p_value"] for n in ("20", "21")]
+    assert [each is None for each in judged] == [False, True]
+
+
+def test_groups_have_the_warnings_of_the_file_and_of_rows_that_depend_on_each_other(sliced, tmp_path):
+    """Errors share a part with those of the same patient; the group b has rows of four patients, so no interval."""
+    rng = np.random.default_rng(3)
+    patient = np.repeat(np.arange(24), 20)
+    y = rng.normal(size=24)[patient] + 0.3 * rng.normal(size=480)
+    parts = {"y": y, "mean": np.zeros(480), "std": np.full(480, 0.9), "patient": patient}
+    file = write(tmp_path / "patients.parquet", parts | {"site": np.where(patient < 20, "a", "b")})
+    options = ("--by", "site", "--metrics", "bias", "--replicates", "39", "--resamples", "100", "--min-std", "1")
+    codes = {each["code"] for result in sliced(file, *options)["results"] for each in result["warnings"]}
+    assert codes >= {"dependent-rows", "clipped-std"}
+    found = by_group(sliced(file, *options, "--cluster", "patient"), "bias")
+    assert "dependence" in {each["code"] for each in found["site=a"]["warnings"]}
+    assert found["site=a"]["low"] is not None
+    assert (found["site=b"]["low"], found["site=b"]["verdict"]) == (None, "none")
+
+
+def test_the_table_names_groups_and_commands(calcheck, preds):
+    ended = calcheck("slices", preds, "--by", "sex")
+    assert "Can the uncertainties be trusted in every group?  NO" in ended.out
+    assert f"calcheck evaluate {preds}" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", "sex", "--columns", "age"), "pass only one of them"),
+        (("--columns", "height"), "height"),
+        (("--columns", "embedding"), "there is no embedding, in whose clusters regions are searched. Pass --embedding"),
+        (("--embedding-clusters", "51"), "--embedding-clusters must be between 0 and 50, got 51"),
+        (("--by", "sex", "--pointwise", "rows.csv"), "--pointwise writes the clusters and the regions of a search"),
+        (("--bins", "1"), "--bins must be between 2 and 32, got 1"),
+        (("--most", "0"), "--most must be at least 1, got 0"),
+        (("--depth", "6"), "--depth must be between 1 and 5, got 6"),
+        (("--depth", "3", "--by", "sex"), "--depth is that of a tree of regions: pass only one of them"),
+        (("--min-rows", "700"), "no region has 700 rows: there are 600, pass a smaller --min-rows"),
+        (("--no-null",), "0 replicates cannot show a fault at a confidence of 0.95"),
+        (("--by", "height"), "height"),
+        (("--by", "sex:3"), "column 'sex' holds text, which is not cut into bins"),
+        (("--by", "sex", "--metrics", "ece"), "ece is no mean over rows"),
+        (("--by", "sex", "--min-rows", "0"), "--min-rows must be at least 1, got 0"),
+        (("--by", "y:500,age:4"), "groups, at most 1,000 can be compared"),
+    ],
+)
+def test_bad_arguments_are_refused(calcheck, preds, arguments, message):
+    ended = calcheck("slices", preds, *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_a_region_is_found_and_its_filter_selects_its_rows(sliced, calcheck, preds):
+    report = sliced(preds)
+    assert report["settings"]["columns"] == ["sex", "age", "day", "mean", "std"]
+    first = next(each for each in report["results"] if each["metric"] == "zms")
+    assert first["verdict"] == "fail"
+    assert "sex=f" in first["slice"]["group"]
+    selection = shlex.split(first["slice"]["filter"])
+    (alone,) = json.loads(calcheck("zms", preds, *selection, "--no-null", "--format", "json").out)["results"]
+    assert_allclose(first["value"], alone["value"], rtol=1e-12)
+    assert f"p = 0.005 over {report['settings']['regions']:,} regions" in report["conclusion"]["findings"][0]["text"]
+    assert report["conclusion"]["next"] == [f"calcheck evaluate {preds} {first['slice']['filter']}"]
+
+
+def test_a_search_without_a_find_states_which_faults_it_would_have_found(sliced, tmp_path):
+    report = sliced(write(tmp_path / "right.parquet", forecasts()), "--columns", "age,day,std")
+    assert report["conclusion"]["answer"] == "yes"
+    nothing, sizes = report["conclusion"]["findings"]
+    assert "no region differs from a perfect model by more than chance" in nothing["text"]
+    assert "times too small in 60 rows would be found in half of all files" in sizes["text"]
+    assert {each["verdict"] for each in report["results"]} <= {"pass", "none"}
+
+
+def test_draws_are_searched_without_their_means_and_texts_without_rare_values(sliced, tmp_path):
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(400, 12)) * np.where(np.arange(400) < 90, 2, 1)[:, None]
+    data = {"y": draws[:, 0], **{f"sample_{each}": draws[:, 1 + each] for each in range(11)}}
+    data["site"] = np.where(np.arange(400) < 90, "a", rng.choice(list("bcdefghijkl"), 400))
+    data["y"] = np.where(np.arange(400) < 90, 2 * data["y"], data["y"])
+    report = sliced(write(tmp_path / "draws.parquet", data))
+    assert report["settings"]["columns"] == ["site"]
+    assert report["settings"]["regions"] == 3  # all rows, site a, and all other sites
+    assert report["results"][0]["slice"]["group"] == "site=a"
+
+
+def test_files_that_do_not_state_distributions_are_not_searched(calcheck, tmp_path):
+    columns = {"y": [1.0, 2.0], "lower": [0.0, 1.0], "upper": [2.0, 3.0], "age": [1.0, 2.0]}
+    ended = calcheck("slices", write(tmp_path / "intervals.parquet", columns), "--level", "0.9")
+    assert ended.code == 2
+    assert "which the file does not state: compare groups with --by" in ended.err
+
+
+def test_slices_have_a_picture(calcheck, preds, tmp_path):
+    for options in (["--by", "sex"], []):
+        assert calcheck("slices", preds, *options, "--replicates", "39", "--plot", str(tmp_path / "a.svg")).code == 0
+        text = (tmp_path / "a.svg").read_text()
+        assert "differs from a perfect model" in text
+        assert "sex=f" in text
+
+
+def test_the_picture_of_a_search_has_a_map_with_the_outline_of_the_region(sliced, calcheck, tmp_path):
+    rng = np.random.default_rng(2)
+    data = forecasts() | {"dose": rng.uniform(0, 1, 600)}
+    data["y"] = data["mean"] + np.where(data["dose"] > 0.6, 2, 1) * (data["y"] - data["mean"])
+    path = write(tmp_path / "dose.parquet", data)
+    plot = tmp_path / "map.svg"
+    report = sliced(path, "--columns", "dose,age", "--plot", str(plot), "--replicates", "39")
+    first, *others = report["results"]
+    assert not any(each.get("curves") for each in others)
+    cells, region = first["curves"]
+    assert (cells["x_name"], cells["x2_name"], len(cells["y"])) == ("dose", "age", 100)
+    inside = (data["dose"] > region["x"][0]) & (data["dose"] <= region["stop"][0])
+    inside &= (data["age"] > region["x2"][0] - (region["x2"][0] == data["age"].min())) & (
+        data["age"] <= region["stop2"][0]
+    )
+    assert inside.sum() == first["slice"]["rows"]
+    assert sum(cells["rows"]) == 600
+    assert "dispersion, standard errors" in plot.read_text()
+    assert not any(
+        each.get("curves") for each in sliced(path, "--columns", "dose,age", "--replicates", "39")["results"]
+    )
+    assert calcheck("slices", path, "--columns", "dose", "--plot", plot, "--replicates", "39").code == 0
+    assert "standard errors" not in plot.read_text()
+
+
+@pytest.fixture
+def embedded(tmp_path):
+    """Return the path of predictions with an embedding, whose uncertainties are too small in one of its clusters."""
+    rng = np.random.default_rng(8)
+    group = rng.integers(0, 4, 800)
+    embedding = (8 * np.eye(4)[group] + rng.normal(size=(800, 4))).astype(np.float32)
+    y = np.where(group == 2, 2.0, 1.0) * rng.normal(size=800)
+    data = {"y": y, "mean": np.zeros(800), "std": np.ones(800), "age": rng.random(800)}
+    return write(tmp_path / "embedded.parquet", data | {"embedding": embedding})
+
+
+def test_a_cluster_of_an_embedding_is_a_region_whose_rows_are_written(sliced, embedded, tmp_path):
+    options = (embedded, "--embedding-clusters", "4", "--replicates", "39")
+    report = sliced(*options, "--pointwise", tmp_path / "rows.csv")
+    first = report["results"][0]["slice"]
+    assert first["group"].startswith("cluster ")
+    assert report["settings"]["embedding_clusters"]["count"] == 4
+    assert report["conclusion"]["next"] == [f"calcheck slices {embedded} --pointwise rows.csv"]
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    assert lines[0] == '"region","cluster","y","mean","std","age"'
+    assert sum(line.startswith("1,") for line in lines) == first["rows"]
+    found = package.slices(embedded, embedding_clusters=4, replicates=39).rows("regions")
+    assert (found["region"] == 1).sum() == first["rows"]
+    named = sliced(*options, "--columns", "age,embedding")
+    assert named["settings"]["columns"] == ["age", "embedding"]
+    for without in (("--columns", "age"), ("--embedding-clusters", "0")):
+        assert "embedding" not in sliced(embedded, *without, "--replicates", "39")["settings"]["columns"]
+
+
+def test_a_tree_is_printed_as_indented_rules_with_the_verdicts_of_its_leaves(sliced, calcheck, preds):
+    options = (preds, "--depth", "2", "--replicates", "39")
+    report = sliced(*options)
+    root, *nodes = report["settings"]["tree"]
+    assert (root["rule"], root["rows"], root["group"]) == ("all rows", 600, None)
+    assert {node["rule"] for node in nodes if node["parent"] == 0} == {"sex=f", "sex!=f"}
+    leaf = next(each for each in report["results"] if each["slice"]["filter"].startswith("--filter sex=f"))
+    assert leaf["low"] < leaf["value"] < leaf["high"]
+    ended = calcheck("slices", *options, "--resamples", "100")
+    assert "tree of sex, age, day, mean, std" in ended.out
+    lines = ended.out.splitlines()
+    assert next(line for line in lines if line.startswith("· sex=f")).split()[3:5] == ["zms", f"{leaf_zms(report):.4g}"]
+    assert any(line.startswith("· sex!=f") and "no fault found" in line for line in lines)
+
+
+def leaf_zms(report):
+    """Return the mean squared z-score of the first leaf of one sex."""
+    found = by_group(report, "zms")
+    return next(each["value"] for name, each in found.items() if name.startswith("sex=f"))
+
+
+def test_rules_about_a_search_see_clusters(calcheck, embedded):
+    ended = calcheck("check", embedded, "--replicates", "39", "--fail-on", "slices.min_p < 0.03")
+    assert (ended.code, "of embedding" in ended.out) == (1, True)
+
+
+def test_the_spread_of_draws_forms_no_groups(calcheck, tmp_path):
+    rng = np.random.default_rng(0)
+    data = {"y": rng.normal(size=60), **{f"sample_{each}": rng.normal(size=60) for each in range(5)}}
+    ended = calcheck("slices", write(tmp_path / "draws.parquet", data), "--by", "std:3")
+    assert ended.code == 2
+    assert "the std of draws does not form groups" in ended.err
+
+
+def test_cce_by_group_has_one_fit_to_all_rows_or_one_to_each_group(sliced, calcheck, preds):
+    by_sex = (preds, "--by", "sex", "--inputs", "age", "--metrics", "cce", "--replicates", "39")
+    shared, alone = sliced(*by_sex), sliced(*by_sex, "--refit")
+    assert (shared["settings"]["refit"], alone["settings"]["refit"]) == (False, True)
+    filtered = calcheck("cce", preds, "--filter", "sex=f", "--inputs", "age", "--no-null", "--format", "json")
+    (expected,) = json.loads(filtered.out)["results"]
+    assert by_group(alone, "cce")["sex=f"]["value"] == pytest.approx(expected["value"])
+    assert by_group(shared, "cce")["sex=f"]["value"] != by_group(alone, "cce")["sex=f"]["value"]
+    assert by_group(shared, "cce")["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 40)
+
+
+def test_metrics_that_are_no_means_over_rows_need_a_fit_to_each_group(sliced, calcheck, preds):
+    refused = calcheck("slices", preds, "--by", "sex", "--metrics", "ence")
+    assert (refused.code, "ence is no mean over rows: pass --refit" in refused.err) == (2, True)
+    report = sliced(preds, "--by", "sex", "--metrics", "ence,zms", "--refit", "--replicates", "39")
+    assert by_group(report, "ence")["sex=f"]["direction"] == "wrong-in-bins"
+    plain = by_group(sliced(preds, "--by", "sex", "--replicates", "39"), "zms")["sex=f"]
+    assert {plain[name] == by_group(report, "zms")["sex=f"][name] for name in ("value", "p_value")} == {True}
+    refused = calcheck("slices", preds, "--by", "sex", "--metrics", "ence", "--refit", "--cluster", "age")
+    assert "has a null distribution for independent rows only: omit --cluster" in refused.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "check", "slices"])
+def test_a_fit_to_each_group_needs_groups(calcheck, preds, command):
+    ended = calcheck(command, preds, "--refit")
+    assert (ended.code, "--refit applies to groups" in ended.err) == (2, True)
+
+
+def test_rules_refer_to_cce_of_a_group(calcheck, preds):
+    arguments = ("check", preds, "--by", "sex", "--inputs", "age", "--metrics", "cce", "--replicates", "39")
+    for rule, code in (("p_value_adjusted < 0.05", 1), ("value > 0.9", 0)):
+        assert calcheck(*arguments, "--fail-on", f"slices['sex=f'].cce.{rule}").code == code
+
+
+def test_python_takes_frames_and_returns_one_line_per_group_and_metric():
+    import pandas as pd
+
+    report = package.slices(pd.DataFrame(forecasts(wrong=1.6)), ["sex", "age:2"], metrics=["zms", "bias"])
+    frame = report.to_frame()
+    assert len(frame) == 2 * (1 + 2 + 2 + 4)
+    assert frame.query("group == 'sex=f' and metric == 'zms'").verdict.item() == "fail"
+    found = package.slices(pd.DataFrame(forecasts(wrong=1.6)), columns=["sex", "age"], bins=4)
+    assert found.results[0].slice["group"] == "sex=f"
+
+
+def test_metrics_that_a_file_does_not_allow_are_skipped_with_the_reason(sliced, calcheck, tmp_path):
+    rng = np.random.default_rng(5)
+    center = rng.normal(size=200)
+    parts = {f"q{level}": center + shift for level, shift in ((0.1, -1.28), (0.5, 0.0), (0.9, 1.28))}
+    parts |= {"y": center + rng.normal(size=200), "sex": np.where(rng.random(200) < 0.5, "f", "m")}
+    file = write(tmp_path / "quantiles.parquet", parts)
+    report = sliced(file, "--by", "sex")
+    assert {each["metric"] for each in report["skipped"]} == {"bias", "zms"}
+    assert by_group(report, "coverage")["sex=f"]["verdict"] == "pass"
+    assert "the mean depends on the tails" in calcheck("slices", file, "--by", "sex", "--metrics", "zms").refused()
+
+
+def test_evaluate_by_columns_is_the_same_report(calcheck, preds):
+    reports = [
+        json.loads(calcheck(name, preds, "--by", "sex", "--format", "json").out) for name in ("evaluate", "slices")
+    ]
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("option", [("--pointwise", "a.csv"), ("--subsample", "50"), ("--brief",)])
+def test_what_groups_do_not_have_is_refused(calcheck, preds, option):
+    assert (
+        f"{option[0]} does not apply to groups (--by)" in calcheck("evaluate", preds, "--by", "sex", *option).refused()
+    )
+
+
+def test_a_check_of_groups_fails_where_a_group_fails(calcheck, preds):
+    ended = calcheck("check", preds, "--by", "sex", "--format", "json")
+    report = json.loads(ended.out)
+    validate(report)
+    passed = {gate["rule"]: gate["passed"] for gate in report["gates"]}
+    assert ended.code == 1
+    assert not passed["slices['sex=f'].zms.verdict == fail"]
+    assert passed["slices['sex=m'].zms.verdict == fail"]
+    assert all(each["slice"] for each in report["results"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "by", "code"),
+    [
+        ("slices.min_p < 0.01", True, 1),
+        ("slices.min_p < 0.004", True, 0),
+        ("slices.failed > 2", True, 0),
+        ("slices['sex=f'].coverage < 0.85", True, 1),
+        ("slices['sex=m'].coverage < 0.85", True, 0),
+        ('slices["sex=m"].coverage < 0.85 and mae > 0', True, 0),
+        ("slices['sex=f'].rce.verdict == fail", True, 1),
+        ("slices.groups != 3 and mae > 0", True, 0),
+        ("slices.min_p < 0.01", False, 1),
+    ],
+)
+def test_rules_refer_to_groups_or_to_the_search(calcheck, preds, rule, by, code):
+    ended = calcheck("check", preds, *(["--by", "sex"] if by else []), "--fail-on", rule)
+    assert (ended.code, ended.err) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "by", "message"),
+    [
+        ("slices['sex=f'].coverage < 0.85", False, "also pass the columns that form the groups, e.g. --by sex"),
+        ("slices['sex=x'].coverage < 0.85", True, "no group 'sex=x'. Available groups: 'all rows', 'sex=f', 'sex=m'"),
+        ("slices['sex=f'].color < 0.85", True, "unknown metric 'color'"),
+        ("slices['sex=f'].min_p < 0.85", True, "unknown metric 'min_p'"),
+        ("slices.coverage < 0.85", True, "slices has no field 'coverage'"),
+        ("slices['sex=f'].ece > 1", True, "ece is no mean over rows"),
+        ("slices['sex=f' > 1", True, "unexpected character"),
+    ],
+)
+def test_rules_about_unknown_groups_are_refused(calcheck, preds, rule, by, message):
+    assert message in calcheck("check", preds, *(["--by", "sex"] if by else []), "--fail-on", rule).refused()
+
+
+def test_the_table_of_a_check_has_the_groups(calcheck, preds):
+    out = calcheck("check", preds, "--by", "sex", "--metrics", "zms", "--fail-on", "mae > 9").out
+    assert out.index("mae") < out.index("all rows") < out.index("sex=f") < out.index("adjusted: p-value")
