@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Floats, Indices
+from calcheck.typing import AnyArray, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)

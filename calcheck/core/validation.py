@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.errors import DataError, ExtremeValuesError, ValuesError
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Floats, Mask, Values
+from calcheck.typing import AnyArray, Floats, Mask, Values
 
 BLOCK = 1 << 18  # Values checked per block
 UNIT = "Correct these values, or change their unit."

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 
 from calcheck.core.validation import require_moderate, require_positive
 from calcheck.distributions.base import Predictive
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import (
     FARTHEST,
     STEEPEST,
@@ -28,11 +29,7 @@ from calcheck.distributions.special import (
     stirling_error,
 )
 from calcheck.errors import DataError
-from calcheck.typing import Values
-
-if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
-    from calcheck.typing import Indices
+from calcheck.typing import Indices, Values
 
 PART = 1 << 16  # Rows per batch: 0.5 MB per column
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.counts import WIDE_FROM, Counts
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import (
     describe_parameters,
     deviance_term,
@@ -18,10 +19,7 @@ from calcheck.distributions.special import (
     log_ratio_excess,
     stirling_error,
 )
-
-if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from calcheck.core.validation import require, require_counts, require_finite, require_positive
 from calcheck.distributions.base import Predictive
+from calcheck.distributions.row_random import Random
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Mask, Values
-
-if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
 
 Block = tuple[Indices, Values, Values, Values]
 

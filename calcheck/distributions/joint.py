@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from calcheck.distributions.continuous import Gaussian
 from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.special import format_plain, joint_normal_kernel_mean
 from calcheck.errors import DataError, ExtremeValuesError
-
-if TYPE_CHECKING:
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import fill, normal_kernel_mean, normal_moments, shifted_moments
 from calcheck.errors import DataError
-
-if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
-    from calcheck.typing import Values
+from calcheck.typing import Values
 
 ROUNDING = 1e-14  # Weights that sum to 1 within this error are not rescaled, so that selected rows keep them
 WEIGHT_ERROR = 1e-6  # Maximum error of the sum of the weights; files often have single precision

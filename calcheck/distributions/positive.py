@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate, require_positive
 from calcheck.distributions.continuous import Continuous
+from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import (
     describe_parameters,
     deviance_term,
@@ -20,9 +21,6 @@ from calcheck.distributions.special import (
 )
 from calcheck.errors import ExtremeValuesError
 from calcheck.typing import Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
 
 Refinement = Callable[[Values], Values]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.special import exponential_kernel_mean, exponential_moments, fill, shifted_moments
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-
-if TYPE_CHECKING:
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 MIN_LEVELS = 2  # Minimum number of levels: location and width
 OUTERMOST = 0.05  # Maximum tail probability for which means and standard deviations are defined

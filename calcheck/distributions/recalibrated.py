@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Continuous, LocationScale
 from calcheck.distributions.counts import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
@@ -16,10 +17,7 @@ from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-
-if TYPE_CHECKING:
-    from calcheck.distributions.base import Predictive
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 Maps = tuple["Recalibrator", ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,7 @@ from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.row_random import Random, RowRandom, Words
 from calcheck.distributions.special import describe_parameters, monomials, rbf
 from calcheck.errors import DataError, OptionError
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Indices, Mask, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 Places = NDArray[np.integer[Any]]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import comb, factorial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Indices, Values
+from calcheck.typing import AnyArray, Indices, Values
 
 STIRLING_FROM = 16.0  # Argument from which five terms of the Stirling series are exact to rounding
 SERIES_BELOW = 0.1  # |d| below which the series up to v^14 is exact to rounding

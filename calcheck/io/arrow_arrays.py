@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.core.validation import finite_rows, require
 from calcheck.errors import DataError, ValuesError
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Floats, Mask, Values
+from calcheck.typing import AnyArray, Floats, Mask, Values
 
 
 class _Compute:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -26,9 +26,7 @@ from calcheck.io.names import (
 )
 from calcheck.io.rows import require_one
 from calcheck.options import flag_of
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray
+from calcheck.typing import AnyArray
 
 Grouping = Literal["time", "cluster"]
 

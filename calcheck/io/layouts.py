@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
 from calcheck.io.arrow_arrays import MemoryTable, inner_length, is_scalar, key_text, natural, pc, to_floats, to_matrix
+from calcheck.io.columns import ColumnOptions
+from calcheck.io.files import AnyFile
 from calcheck.io.names import Long, Nested, level_name, level_of
 from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.tables import Table, read_batches
-
-if TYPE_CHECKING:
-    from calcheck.io.columns import ColumnOptions
-    from calcheck.io.files import AnyFile
-    from calcheck.typing import Floats, Indices, Mask
+from calcheck.typing import Floats, Indices, Mask
 
 POINTS = frozenset({"point", "mean", "median"})
 UNSUPPORTED = frozenset({"pmf", "cdf"})

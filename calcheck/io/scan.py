@@ -9,27 +9,25 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from calcheck.core.memory import Inputs, LazyInputs
+from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Crossing
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
 from calcheck.io.binary_files import ParquetTable
+from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import AnyFile, File, Files, file_named
 from calcheck.io.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
 from calcheck.io.rows import JoinedColumn, KeyIndex, Places, TableLayout, as_array, as_sequence
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.io.columns import ColumnOptions
-    from calcheck.typing import AnyArray, Floats
+from calcheck.typing import AnyArray, Floats
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:

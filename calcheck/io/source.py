@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from calcheck.distributions.intervals import Crossing
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.machine import available_memory
 from calcheck.io import infer
@@ -44,9 +45,6 @@ from calcheck.io.scan import Scan, load_all, parts_of, require_no_rerun, require
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import InMemory, Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
-
-if TYPE_CHECKING:
-    from calcheck.distributions.intervals import Crossing
 
 MAX_COLUMNS = 3  # Maximum columns to try
 

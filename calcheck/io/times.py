@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.errors import DataError, OptionError, named_rows
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Indices
+from calcheck.typing import AnyArray, Indices
 
 DATE_UNIT = "datetime64[us]"
 MISSING = ("None", "nan", "NaT", "<NA>", "")

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.dependence.clusters import find_clusters
+from calcheck.dependence.clusters import Clusters, find_clusters
+from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
@@ -20,14 +21,9 @@ from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions, concat
 from calcheck.recalibration.features import require_different_errors
-from calcheck.recalibration.methods import NONE, Method, apply_steps
+from calcheck.recalibration.methods import NONE, FitOptions, Method, apply_steps
 from calcheck.recalibration.steps import assign_folds
-
-if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.distributions import Predictive
-    from calcheck.recalibration.methods import FitOptions
-    from calcheck.typing import Indices, Values
+from calcheck.typing import Indices, Values
 
 BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by chance, for targets that are counts
 

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.intervals import Intervals
@@ -49,10 +50,7 @@ from calcheck.recalibration.steps import (
 )
 from calcheck.statistics.bins import edge_bins
 from calcheck.statistics.pit import levels_of, pit
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.typing import Mask, Values
+from calcheck.typing import Mask, Values
 
 MOST_ROWS = 10_000  # Maximum number of rows that choose a penalty, which is in rows and therefore that of all rows
 MOST_KNOTS = 200  # Maximum number of inner knots of the map of probabilities

@@ -5,25 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from calcheck.dependence.clusters import column_labels, time_labels
+from calcheck.distributions import Predictive
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.distributions.recalibrated import Recalibrator, recalibrate
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.run import RowDependence
+from calcheck.predictions import Predictions
 from calcheck.recalibration.features import Feature, center
 from calcheck.statistics.groups import digitize
 from calcheck.typing import Indices, Mask, Values
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
 
 Fit = Callable[[Values, Values, float], Values]
 Loss = Callable[[Values, Values], Values]

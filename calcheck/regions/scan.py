@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
+from calcheck.predictions import Predictions
 from calcheck.regions.binning import Binning, one_bin
 from calcheck.statistics.pit import mean_component, pit
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 BIAS, DISPERSION = 0, 1
 SCORES = ("bias", "dispersion")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from calcheck.core.memory import cached
 from calcheck.core.metric_info import BINS
 from calcheck.core.validation import finite_rows, require, require_finite
+from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
+from calcheck.distributions import Predictive
 from calcheck.errors import AT_QUANTILES, DataError, Message, listed_columns, named_some
+from calcheck.predictions import Predictions
 from calcheck.statistics.groups import CutTieGroups, Groups, MeanTerm, digitize
 from calcheck.statistics.moments import errors, spreads, uncertainties
 from calcheck.statistics.pit import nearest_share
-
-if TYPE_CHECKING:
-    from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Values
+from calcheck.typing import AnyArray, Values
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
 MAX_CATEGORIES = 1000  # Maximum bins by category; more are keys of rows rather than categories

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calcheck.core.memory import cached, load
 from calcheck.core.metric_info import BINS
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError
+from calcheck.predictions import Predictions
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName
 from calcheck.statistics.bins import DATES, NUMBERS, Bins, edge_bins, make_bins, middle_range, sort_keys
 from calcheck.statistics.groups import Groups, Means, cells
 from calcheck.statistics.moments import central_interval, interval_widths, medians, spreads
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Values
+from calcheck.typing import AnyArray, Values
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column
 LEAST_CELLS, MAX_CELLS = 2, 24  # Bins of each of the two columns of a map

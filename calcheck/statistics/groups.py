@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calcheck.execution.reduce import map_ahead
-
-if TYPE_CHECKING:
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 PART = 1 << 16  # Values per block, which fit in the processor cache
 DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
