@@ -120,11 +120,7 @@ CONVENTIONS: dict[str, Convention] = {
         ),
         Convention(
             "mixture",
-            {
-                "loc": ("loc", "mu", "mean"),
-                "scale": ("scale", "std", "sigma"),
-                "weight": ("weight", "weights", "pi"),
-            },
+            {"loc": ("loc", "mu", "mean"), "scale": ("scale", "std", "sigma"), "weight": ("weight", "weights", "pi")},
             "normal components with means loc, standard deviations scale, and weights that sum to 1; or equal ones",
             "mixture.from_weights",
             grouped=True,

@@ -111,11 +111,7 @@ class Counts(Predictive):
         summed, closed = np.flatnonzero(~wide), np.flatnonzero(wide)
         return summed, closed, self if len(summed) == len(self) else self.take(summed), self.take(closed)
 
-    def _each(
-        self,
-        summed: Callable[[Self, Indices], Values],
-        closed: Callable[[Self, Indices], Values],
-    ) -> Values:
+    def _each(self, summed: Callable[[Self, Indices], Values], closed: Callable[[Self, Indices], Values]) -> Values:
         """Return the results of ``summed`` for narrow rows and of ``closed`` for wide rows, (n,)."""
         narrow, wide, few, many = self._widths
         if not len(wide):

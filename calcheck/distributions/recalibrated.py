@@ -78,9 +78,7 @@ class Recalibrator:
         return np.asarray(self.slopes[np.clip(piece, 0, len(self.slopes) - 1)])
 
 
-def join_maps(
-    parts: Sequence[tuple[tuple[Recalibrator, ...], Indices]],
-) -> tuple[tuple[Recalibrator, ...], Indices]:
+def join_maps(parts: Sequence[tuple[tuple[Recalibrator, ...], Indices]]) -> tuple[tuple[Recalibrator, ...], Indices]:
     """Return the maps of several batches of rows as one tuple, and the index of the map of each row."""
     maps = tuple({id(each): each for found, _ in parts for each in found}.values())
     places = {id(each): place for place, each in enumerate(maps)}

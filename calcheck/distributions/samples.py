@@ -274,10 +274,7 @@ class PooledDraws:
         steps = values[:, 1:] > values[:, :-1]
         below = np.where(np.concatenate([ends, steps], axis=1), place, 0)
         up_to = np.where(np.concatenate([steps, ends], axis=1), place + 1, count)
-        return (
-            np.maximum.accumulate(below, axis=1),
-            np.minimum.accumulate(up_to[:, ::-1], axis=1)[:, ::-1],
-        )
+        return (np.maximum.accumulate(below, axis=1), np.minimum.accumulate(up_to[:, ::-1], axis=1)[:, ::-1])
 
     @cached_property
     def centered(self) -> tuple[Values, Values, Values]:

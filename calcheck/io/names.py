@@ -322,8 +322,7 @@ Sides = dict[float | None, dict[int, str]]  # Columns by level, then by side
 PACKED = ("y_pis", "intervals")  # Of MAPIE, and of tools that return arrays (n, 2)
 OF_INTERVAL = r"(?:y|yhat|y_hat|y_pred|pred|prediction|forecast|pi|obs|obs_ci|interval)"  # not mean_ci, nor ci
 SIDED = re.compile(
-    rf"(?:(?P<of>{OF_INTERVAL})[_.-])?(?P<side>lower|lo|upper|hi)(?:[_.-]?(?P<level>[0-9]*\.?[0-9]+)%?)?",
-    re.IGNORECASE,
+    rf"(?:(?P<of>{OF_INTERVAL})[_.-])?(?P<side>lower|lo|upper|hi)(?:[_.-]?(?P<level>[0-9]*\.?[0-9]+)%?)?", re.IGNORECASE
 )
 LEVEL = re.compile(r"(?<![0-9.])(?<![_.-][vV])(?P<level>[0-9]*\.?[0-9]+)%?$")  # v12 is a version
 SIDES = ("lower", "upper")

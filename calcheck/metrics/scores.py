@@ -185,9 +185,7 @@ class Crps(MeanMetric):
         if predictive.n_draws == 1:
             warning = "the fair CRPS needs at least 2 draws per row, got 1; this is the biased CRPS (absolute error)"
             return RowResults(
-                {"crps": predictive.crps(y)},
-                details=BIASED,
-                warnings=(Message("biased-estimator", warning),),
+                {"crps": predictive.crps(y)}, details=BIASED, warnings=(Message("biased-estimator", warning),)
             )
         return RowResults({"crps": predictive.fair_crps(y)}, details=FAIR)
 

@@ -218,13 +218,7 @@ def _exact(column: str, inside: AnyArray) -> Conditions:
     return (Condition(column, EQUAL, str(int(inside[0]))),)
 
 
-def _with_missing(
-    column: str,
-    codes: Indices,
-    bins: list[Conditions],
-    missing: Mask,
-    cuts: Cuts = (),
-) -> Binning:
+def _with_missing(column: str, codes: Indices, bins: list[Conditions], missing: Mask, cuts: Cuts = ()) -> Binning:
     """Return a binning with a last bin for missing values, if there are any."""
     found = np.full(len(missing), len(bins), dtype=np.intp)
     found[~missing] = codes

@@ -512,12 +512,7 @@ class ColumnGroups:
 
 
 def column_groups(
-    rows: Predictions,
-    run: Run,
-    *,
-    without: Collection[str] = (),
-    level: float | None = None,
-    independent: bool = True,
+    rows: Predictions, run: Run, *, without: Collection[str] = (), level: float | None = None, independent: bool = True
 ) -> tuple[ColumnGroups, ...]:
     """Return the groups by each column of categories: text or truths with 2 to 20 values, or few whole numbers."""
     found = []

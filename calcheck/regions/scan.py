@@ -430,10 +430,7 @@ class Trees:
         return np.where(allowed & ~(unordered[:, None] & cuts), gain, -np.inf)
 
     def _side(
-        self,
-        rows: Indices,
-        place: Indices,
-        splits: Sequence[tuple[Split, tuple[Values, Values]] | None],
+        self, rows: Indices, place: Indices, splits: Sequence[tuple[Split, tuple[Values, Values]] | None]
     ) -> Indices:
         """Return on which side of the split of its node each row is, 0 or 1; 1 if there is none."""
         found = np.ones(len(rows), dtype=np.intp)

@@ -308,9 +308,7 @@ def _interval_mass(predictive: Predictive, level: float) -> Values:
     return predictive.central_mass(level)
 
 
-def heavy_tails(
-    columns: dict[str, tuple[Values, float]],
-) -> tuple[dict[str, float], tuple[Message, ...]]:
+def heavy_tails(columns: dict[str, tuple[Values, float]]) -> tuple[dict[str, float], tuple[Message, ...]]:
     """Return the skewness of columns, with warnings about heavy tails."""
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(

@@ -319,10 +319,7 @@ def distance_at_levels(below: Values, levels: Values, *, weighted: bool) -> Valu
 
 
 def _integrate(
-    integral: Callable[[Values, Slope, Values, Values], Values],
-    means: Mapping[str, Values],
-    places: Values,
-    block: int,
+    integral: Callable[[Values, Slope, Values, Values], Values], means: Mapping[str, Values], places: Values, block: int
 ) -> Values:
     """Return the sum of integrals over the intervals between breakpoints, (...).
 
