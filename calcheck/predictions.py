@@ -117,60 +117,30 @@ class Predictions:
         return self.y is not None and self.y.ndim == REPEATED
 
     def targets(self) -> Values:
-        """Return the targets.
-
-        Raises
-        ------
-        DataError
-            There are no targets.
-        """
+        """Return the targets."""
         if self.y is None:
             msg = "there are no targets"
             raise DataError(msg)
         return self.y
 
     def inputs(self) -> Floats:
-        """Return the inputs as one array in memory, (n, d).
-
-        Raises
-        ------
-        DataError
-            There are no inputs.
-        """
+        """Return the inputs as one array in memory, (n, d)."""
         return load(self.lazy_inputs())
 
     @property
     def width(self) -> int:
-        """Number of input features, d.
-
-        Raises
-        ------
-        DataError
-            There are no inputs.
-        """
+        """Number of input features, d."""
         return int(self.lazy_inputs().shape[1])
 
     def lazy_inputs(self) -> Inputs:
-        """Return the inputs, (n, d), in memory or lazy.
-
-        Raises
-        ------
-        DataError
-            There are no inputs.
-        """
+        """Return the inputs, (n, d), in memory or lazy."""
         if self.x is None:
             msg = "there are no inputs and no embedding. Pass --embedding or --inputs"
             raise DataError(msg)
         return self.x
 
     def distributions(self) -> Predictive:
-        """Return the predictive distributions.
-
-        Raises
-        ------
-        DataError
-            There are no predictive distributions.
-        """
+        """Return the predictive distributions."""
         if self.predictive is None:
             msg = "there are no predictive distributions"
             raise DataError(msg)

@@ -38,13 +38,7 @@ class Predictive(ABC):
             object.__setattr__(self, field.name, np.asarray(getattr(self, field.name), dtype=np.float64))
 
     def require_equal_lengths(self) -> None:
-        """Convert the parameters to double precision, and raise an error unless they have equal shapes.
-
-        Raises
-        ------
-        DataError
-            Shapes differ.
-        """
+        """Convert the parameters to double precision, and raise an error unless they have equal shapes."""
         self.hold_in_double()
         shapes = {field.name: np.shape(getattr(self, field.name)) for field in fields(self)}
         if len(set(shapes.values())) > 1:
@@ -53,13 +47,7 @@ class Predictive(ABC):
             raise DataError(msg)
 
     def validate_targets(self, y: Values) -> None:  # noqa: B027 - most families allow any target
-        """Raise an error unless the targets y, (n,) or (n, t), are possible values of the family.
-
-        Raises
-        ------
-        ValuesError
-            A target is impossible, such as a fraction for a family of counts.
-        """
+        """Raise an error unless the targets y, (n,) or (n, t), are possible values of the family."""
 
     def __len__(self) -> int:
         """Return the number of distributions, n."""
@@ -163,11 +151,6 @@ class Predictive(ABC):
             Added to each distribution, in the unit of the targets.
         factor : (n,)
             Factors of the deviations from the center, > 0.
-
-        Raises
-        ------
-        DataError
-            The family is not closed under these operations.
         """
         msg = f"{self.display_name} cannot be scaled: the result would be of another family"
         raise DataError(msg)
@@ -231,13 +214,7 @@ class Predictive(ABC):
         return self.quantile(tail), self.quantile(1 - tail)
 
     def log_prob(self, y: Values) -> Values:  # noqa: ARG002 - used by families with a density
-        """Return log densities, or log probabilities for counts, (n,); -inf where y_i is impossible.
-
-        Raises
-        ------
-        DataError
-            The family has no density.
-        """
+        """Return log densities, or log probabilities for counts, (n,); -inf where y_i is impossible."""
         msg = f"distributions given by {self.family} have no density"
         raise DataError(msg)
 
@@ -245,11 +222,6 @@ class Predictive(ABC):
         """Return log densities, or log probabilities, of target vectors y (n, t), (n,), for t >= 2 targets.
 
         The targets are independent, unless a family says how they depend on each other.
-
-        Raises
-        ------
-        DataError
-            The family has no density.
         """
         return np.asarray(self.log_prob(y).sum(axis=1))
 
@@ -297,13 +269,7 @@ class Predictive(ABC):
         return None
 
     def raw_moments(self, order: int) -> Values:
-        """Return E Y_i^k for k = 0, …, order, (n, order + 1), in powers of the unit; not finite if they overflow.
-
-        Raises
-        ------
-        DataError
-            The moments do not exist, or have no closed form.
-        """
+        """Return E Y_i^k for k = 0, …, order, (n, order + 1), in powers of the unit; not finite if they overflow."""
         msg = (
             f"{self.display_name} distributions have no moments of order {order}, which a polynomial kernel on targets"
             " needs. Pass --kernel-y rbf"
@@ -311,13 +277,7 @@ class Predictive(ABC):
         raise DataError(msg)
 
     def mixed_moments(self, exponents: Indices) -> Values:
-        """Return E prod_c Y_ic^e_jc, (n, q), for exponents e, (q, t).
-
-        Raises
-        ------
-        DataError
-            The moments do not exist, or have no closed form.
-        """
+        """Return E prod_c Y_ic^e_jc, (n, q), for exponents e, (q, t)."""
         return self.raw_moments(int(exponents.max()))[:, exponents[:, 0]]
 
     def kinks(self) -> Values:

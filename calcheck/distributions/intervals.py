@@ -191,13 +191,7 @@ class Intervals(Predictive):
         return replace(self, **{name: values[rows] for name, values in self._arrays().items()})
 
     def join(self, others: list[Self]) -> Self:
-        """Return the intervals followed by those of others.
-
-        Raises
-        ------
-        DataError
-            The levels differ.
-        """
+        """Return the intervals followed by those of others."""
         for other in others:
             if not np.array_equal(other.levels, self.levels):
                 msg = f"{self.display_name} and {other.display_name} cannot be joined: their levels differ"
@@ -215,13 +209,7 @@ class Intervals(Predictive):
         return hash_rows(list(self._arrays().values()), key)
 
     def place(self, level: float) -> int:
-        """Return the place of a level among the levels.
-
-        Raises
-        ------
-        DataError
-            There is no interval at the level.
-        """
+        """Return the place of a level among the levels."""
         place = int(np.argmin(np.abs(self.levels - level)))
         if abs(self.levels[place] - level) > LEVEL_TOLERANCE:
             msg = f"there is no interval at the level {level:g} (levels: {self._listed()})"
@@ -229,13 +217,7 @@ class Intervals(Predictive):
         return place
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
-        """Return the limits of the interval at a level, (n,) each; it need not be central.
-
-        Raises
-        ------
-        DataError
-            There is no interval at the level.
-        """
+        """Return the limits of the interval at a level, (n,) each; it need not be central."""
         place = self.place(level)
         return self.lower[:, place], self.upper[:, place]
 
@@ -251,13 +233,7 @@ class Intervals(Predictive):
         return np.asarray((y == low) | (y == high), dtype=np.float64)
 
     def mean(self) -> Values:
-        """Return the point predictions, (n,).
-
-        Raises
-        ------
-        DataError
-            There are none.
-        """
+        """Return the point predictions, (n,)."""
         if self.point is None:
             raise DataError(NOT_STATED)
         return self.point

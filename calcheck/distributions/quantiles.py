@@ -98,13 +98,7 @@ class Quantiles(Predictive):
         return np.asarray((self.values == other.values).all(axis=1) if same else np.zeros(len(self), np.bool_))
 
     def join(self, others: list[Self]) -> Self:
-        """Return the distributions followed by those of others.
-
-        Raises
-        ------
-        DataError
-            The levels differ.
-        """
+        """Return the distributions followed by those of others."""
         for other in others:
             if not np.array_equal(other.levels, self.levels):
                 listed = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
@@ -133,13 +127,7 @@ class Quantiles(Predictive):
             raise DataError(msg)
 
     def mean(self) -> Values:
-        """Return the means.
-
-        Raises
-        ------
-        DataError
-            The tails have too much probability.
-        """
+        """Return the means."""
         self._require_tails("mean")
         below, left, above, right = self._tails
         middles = (self.values[:, :-1] + self.values[:, 1:]) / 2
@@ -147,13 +135,7 @@ class Quantiles(Predictive):
         return np.asarray(middles @ np.diff(self.levels) + tails)
 
     def std(self) -> Values:
-        """Return the standard deviations.
-
-        Raises
-        ------
-        DataError
-            The tails have too much probability.
-        """
+        """Return the standard deviations."""
         self._require_tails("standard deviation")
         below, left, above, right = self._tails
         away = self.values - self.mean()[:, None]
@@ -162,13 +144,7 @@ class Quantiles(Predictive):
         return np.asarray(np.sqrt(squares @ np.diff(self.levels) + tails))
 
     def raw_moments(self, order: int) -> Values:
-        """Return the moments: sums over uniform pieces and exponential tails, (n, order + 1).
-
-        Raises
-        ------
-        DataError
-            The tails have too much probability.
-        """
+        """Return the moments: sums over uniform pieces and exponential tails, (n, order + 1)."""
         self._require_tails(f"moment of order {order}")
         below, left, above, right = self._tails
         low, high = self.values[:, :-1], self.values[:, 1:]
@@ -209,13 +185,7 @@ class Quantiles(Predictive):
         )
 
     def quantile(self, p: float) -> Values:
-        """Return the quantiles; at the given levels, they are exactly the given values.
-
-        Raises
-        ------
-        DataError
-            p is beyond the outermost levels.
-        """
+        """Return the quantiles; at the given levels, they are exactly the given values."""
         nearest = int(np.argmin(np.abs(self.levels - p)))
         if abs(self.levels[nearest] - p) <= LEVEL_TOLERANCE:
             return self.values[:, nearest]

@@ -69,13 +69,7 @@ class Samples(Predictive):
         return mean
 
     def std(self) -> Values:
-        """Return the standard deviations of the draws, with denominator m - 1.
-
-        Raises
-        ------
-        DataError
-            There is only one draw per row.
-        """
+        """Return the standard deviations of the draws, with denominator m - 1."""
         if self.draws.shape[1] == 1:
             msg = "one sample per row has no standard deviation"
             raise DataError(msg)
@@ -130,13 +124,7 @@ class Samples(Predictive):
         return self._crps(y, "qd")
 
     def fair_crps(self, y: Values) -> Values:
-        """Return unbiased estimates of the CRPS of the distributions that were sampled, (n,); may be negative.
-
-        Raises
-        ------
-        DataError
-            There is only one draw per row.
-        """
+        """Return unbiased estimates of the CRPS of the distributions that were sampled, (n,); may be negative."""
         if self.draws.shape[1] == 1:
             msg = "one sample per row has no fair CRPS"
             raise DataError(msg)
@@ -153,13 +141,7 @@ class Samples(Predictive):
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))
 
     def sample(self, rng: Random, size: int) -> Values:
-        """Return ``size`` of the draws of each row, chosen without replacement.
-
-        Raises
-        ------
-        OptionError
-            There are fewer than ``size`` draws per row.
-        """
+        """Return ``size`` of the draws of each row, chosen without replacement."""
         saved = self.draws.shape[1]
         if size > saved:
             msg = f"--draws cannot exceed the {saved} saved samples per row, got {size}"

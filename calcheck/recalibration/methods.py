@@ -516,13 +516,7 @@ class RecalibrationMap:
         return tuple(step.describe() for step in self.steps)
 
     def apply(self, rows: Predictions) -> Predictions:
-        """Return rows with corrected distributions.
-
-        Raises
-        ------
-        DataError
-            The rows are of another family, lack a column, or a step does not apply.
-        """
+        """Return rows with corrected distributions."""
         return self.apply_counted(rows)[0]
 
     def apply_counted(self, rows: Predictions) -> tuple[Predictions, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -134,18 +134,9 @@ class StepCurve(NamedTuple):
 class Step(ABC):
     """A step of a correction."""
 
-    method: ClassVar[str]
-    """Name of the step in ``--method``."""
-
     @abstractmethod
     def corrected(self, rows: Predictions) -> Predictive:
-        """Return the corrected distributions of the rows, n of them.
-
-        Raises
-        ------
-        DataError
-            The step does not apply to the family, or a column is missing.
-        """
+        """Return the corrected distributions of the rows, n of them."""
 
     def outside(self, rows: Predictions) -> Mask:
         """Return which rows are outside the range of the fitted rows, and are treated as its nearest point, (n,)."""
@@ -177,7 +168,6 @@ class Scale(Step):
         The factor s, > 0.
     """
 
-    method: ClassVar[str] = "scale"
     kind: Literal["scale"] = "scale"
     factor: float
 
@@ -201,7 +191,6 @@ class ShiftScale(Step):
         Shift b in units of the deviations, and factor s > 0.
     """
 
-    method: ClassVar[str] = "shift-scale"
     kind: Literal["shift-scale"] = "shift-scale"
     shift: float
     factor: float
@@ -265,7 +254,6 @@ class Bias(_Regression):
         ``"bias"``.
     """
 
-    method: ClassVar[str] = "bias"
     kind: Literal["bias"] = "bias"
 
     def corrected(self, rows: Predictions) -> Predictive:
@@ -289,7 +277,6 @@ class Local(_Regression):
         ``"local"``.
     """
 
-    method: ClassVar[str] = "local"
     kind: Literal["local"] = "local"
 
     def corrected(self, rows: Predictions) -> Predictive:
@@ -328,7 +315,6 @@ class IsotonicVariance(Step):
         are constant beyond the ends.
     """
 
-    method: ClassVar[str] = "isotonic-variance"
     kind: Literal["isotonic-variance"] = "isotonic-variance"
     predicted: tuple[float, ...]
     fitted: tuple[float, ...]
@@ -364,7 +350,6 @@ class BinScaling(Step):
         Factor of each bin, > 0, b of them.
     """
 
-    method: ClassVar[str] = "bvs"
     kind: Literal["bvs"] = "bvs"
     edges: tuple[float, ...]
     factors: tuple[float, ...]
@@ -398,7 +383,6 @@ class Pit(Step):
         Knots of the increasing map, and its values there; from 0 to 1.
     """
 
-    method: ClassVar[str] = "pit"
     kind: Literal["pit"] = "pit"
     probability: tuple[float, ...]
     level: tuple[float, ...]
@@ -433,7 +417,6 @@ class Beta(Step):
     Kull, Silva Filho, Flach (2017), "Beta calibration"; Song et al. (2019).
     """
 
-    method: ClassVar[str] = "beta"
     kind: Literal["beta"] = "beta"
     a: float
     b: float
@@ -485,7 +468,6 @@ class Conformal(Step):
         ``"quantiles"``; ``"intervals"``; ``"distributions"``, which become intervals center ± score deviation.
     """
 
-    method: ClassVar[str] = "conformal"
     kind: Literal["conformal"] = "conformal"
     levels: tuple[float, ...]
     scores: tuple[float, ...]

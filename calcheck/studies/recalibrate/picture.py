@@ -36,7 +36,7 @@ def _panels(report: Report, found: RecalibrationMap) -> Iterator[Panel]:
         if curves := [result for result in same if "curve" in result.details]:
             yield _reliability(curves, rows)
     for step in found.steps:
-        yield from (_correction(curve, step.method) for curve in step.curves())
+        yield from (_correction(curve, step.kind) for curve in step.curves())
 
 
 def _choice(differences: Sequence[Result], chosen: str) -> Panel:
