@@ -26,8 +26,7 @@ from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOut
 from calcheck.errors import Message
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
+from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 from calcheck.typing import Floats, Values
 

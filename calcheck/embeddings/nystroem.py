@@ -33,8 +33,7 @@ from calcheck.execution.backend import Backend, backend
 from calcheck.execution.bottom_k import batch_row_keys, replicate_seed
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import Run
-from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
-from calcheck.kernels.input_kernel import Scaling
+from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel, Scaling
 from calcheck.linalg.gram import RESIDUAL_TOLERANCE, Nystroem, eigenvectors, leading
 from calcheck.predictions import Predictions
 from calcheck.typing import Array, Floats, Values

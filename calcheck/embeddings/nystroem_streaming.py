@@ -30,8 +30,7 @@ from calcheck.embeddings.target_kernels import KernelSettings, feature_warnings
 from calcheck.errors import Message
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.execution.run import Run
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
+from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.typing import AnyArray, Floats, Precision, Values
 

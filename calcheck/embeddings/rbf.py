@@ -34,7 +34,7 @@ from calcheck.embeddings.target_kernels import (
 )
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels.input_kernel import target_bandwidths, target_precisions
+from calcheck.kernels.functions import target_bandwidths, target_precisions
 from calcheck.linalg.gram import PivotedCholesky, psd_root
 from calcheck.typing import Indices, Values
 

@@ -14,8 +14,7 @@ from calcheck.distributions import Predictive, Samples
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels import KernelName
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
+from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.typing import Values
 
 

@@ -35,7 +35,7 @@ from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
+from calcheck.kernels.functions import evaluation_points, require_inputs, target_matrix
 from calcheck.metrics._cce_options import CceOptions
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import Values

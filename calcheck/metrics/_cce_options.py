@@ -119,7 +119,7 @@ class CceOptions(SolverOptions):
 
         Shapes: gamma (t,).
         """
-        from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
+        from calcheck.kernels.functions import bandwidths_or_none, target_bandwidths
 
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from calcheck.errors import Message
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.functions import Kernel
-    from calcheck.kernels.input_kernel import Conditioning
+    from calcheck.kernels.functions import Conditioning, Kernel
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
@@ -124,7 +123,7 @@ class KernelMetric(GenerativeMetric[FitT]):
 
         Shapes: gamma (t,).
         """
-        from calcheck.kernels.input_kernel import bandwidths_or_none
+        from calcheck.kernels.functions import bandwidths_or_none
 
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma
@@ -166,7 +165,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         require_count_option("max_exact_rows", self.max_exact_rows)
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
-        from calcheck.kernels.input_kernel import all_inputs, neighbors
+        from calcheck.kernels.functions import all_inputs, neighbors
 
         rows = source.predictions()
         x = all_inputs(rows, run)
@@ -176,7 +175,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data."""
         from calcheck.embeddings.target_kernels import KernelSettings
-        from calcheck.kernels.input_kernel import conditioning
+        from calcheck.kernels.functions import conditioning
         from calcheck.mmd.joint import repeated_targets
 
         predictive = rows.distributions().load()
@@ -255,7 +254,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     @staticmethod
     def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        from calcheck.kernels.input_kernel import narrow_kernel_warnings
+        from calcheck.kernels.functions import narrow_kernel_warnings
 
         return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
@@ -358,7 +357,7 @@ class OfSamples:
     def fit(self, source: Source, run: Run) -> SamplesFit:
         import numpy as np
 
-        from calcheck.kernels.input_kernel import all_inputs, conditioning, target_matrix
+        from calcheck.kernels.functions import all_inputs, conditioning, target_matrix
 
         rows = source.predictions()
         labels = first_sample(rows, self.info.name)
@@ -374,7 +373,7 @@ class OfSamples:
         """Return targets (n, t), divided by their deviation over both samples unless they are left unchanged."""
         import numpy as np
 
-        from calcheck.kernels.input_kernel import target_precisions
+        from calcheck.kernels.functions import target_precisions
 
         return y if self.standardize == "none" else np.asarray(y * np.sqrt(target_precisions(y)))
 

@@ -150,7 +150,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
     def settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data: kernels, scaling and features."""
         from calcheck.embeddings.target_kernels import KernelSettings, representation
-        from calcheck.kernels.input_kernel import conditioning, require_inputs
+        from calcheck.kernels.functions import conditioning, require_inputs
 
         y, predictive = require_inputs(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):

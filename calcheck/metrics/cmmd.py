@@ -209,7 +209,7 @@ class Fid(GenerativeMetric[FidFit]):
     )
 
     def fit(self, source: Source, run: Run) -> FidFit:
-        from calcheck.kernels.input_kernel import all_inputs, fit_scaling
+        from calcheck.kernels.functions import all_inputs, fit_scaling
         from calcheck.mmd.frechet import SharedInputs
 
         rows = source.predictions()
@@ -227,7 +227,7 @@ class Fid(GenerativeMetric[FidFit]):
     def _spread(self, rows: Predictions) -> Values:
         import numpy as np
 
-        from calcheck.kernels.input_kernel import target_precisions
+        from calcheck.kernels.functions import target_precisions
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.target_kernels import FeatureBounds
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.input_kernel import Conditioning
+    from calcheck.kernels.functions import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
@@ -129,7 +129,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return (SAMPLE,)
 
     def fit(self, source: Source, run: Run) -> McmdFit:
-        from calcheck.kernels.input_kernel import conditioning
+        from calcheck.kernels.functions import conditioning
         from calcheck.mmd.two_samples import TwoSamples
 
         rows = source.predictions()
@@ -159,8 +159,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         from calcheck.distributions import Samples
         from calcheck.embeddings.permutations import PooledOutputs
         from calcheck.embeddings.rbf import output_features
-        from calcheck.kernels.functions import KERNELS
-        from calcheck.kernels.input_kernel import laplace_bandwidths, target_bandwidths, target_matrix
+        from calcheck.kernels.functions import KERNELS, laplace_bandwidths, target_bandwidths, target_matrix
 
         if self.kernel_y == "rbf":
             gamma = target_bandwidths(first, self.gamma_y)
@@ -184,7 +183,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         import numpy as np
 
         from calcheck.embeddings.distance import kernel_warnings, quantiles, solver_details
-        from calcheck.kernels.input_kernel import evaluation_points, narrow_kernel_warnings
+        from calcheck.kernels.functions import evaluation_points, narrow_kernel_warnings
 
         outputs, bounds = _embedded(fit, source.predictions())
         points = evaluation_points(fit.at or source, fit.inputs.scaling)
@@ -221,7 +220,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             permutation_warnings,
             strata,
         )
-        from calcheck.kernels.input_kernel import evaluation_points, target_matrix
+        from calcheck.kernels.functions import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, fit.inputs.scaling
         y, x, labels = target_matrix(rows), scaling(rows.inputs()), first_sample(rows, "mcmd")
@@ -254,7 +253,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
     def _bandwidths(self, y: Values) -> Values | None:
         """Return the scale of the kernel on targets of the first sample; None if it is undefined."""
-        from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
+        from calcheck.kernels.functions import bandwidths_or_none, target_bandwidths
 
         return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
@@ -298,7 +297,7 @@ def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[Values], FeatureBou
 
 def _targets(rows: Predictions) -> tuple[Values, Values]:
     """Return the targets of the first sample, (n, t), and of the second, (m, t)."""
-    from calcheck.kernels.input_kernel import target_matrix
+    from calcheck.kernels.functions import target_matrix
 
     y, first = target_matrix(rows), first_sample(rows, "mcmd")
     return y[first], y[~first]

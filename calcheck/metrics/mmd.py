@@ -111,7 +111,7 @@ class Mmd(Metric[MmdFit]):
     def fit(self, source: Source, run: Run) -> MmdFit:
         import numpy as np
 
-        from calcheck.kernels.input_kernel import all_inputs, target_matrix
+        from calcheck.kernels.functions import all_inputs, target_matrix
         from calcheck.mmd.two_samples import PooledGram
 
         rows = source.predictions()

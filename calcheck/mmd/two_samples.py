@@ -14,8 +14,7 @@ from calcheck.embeddings.permutations import PooledOutputs
 from calcheck.embeddings.ridge import Dof, KernelRidge
 from calcheck.execution.run import Run
 from calcheck.kernels import Estimator, Solver
-from calcheck.kernels.functions import Kernel, Polynomial
-from calcheck.kernels.input_kernel import neighbors
+from calcheck.kernels.functions import Kernel, Polynomial, neighbors
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.typing import Mask, Values
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from calcheck.embeddings.nystroem import RowSums
 from calcheck.embeddings.rbf import OutputFeatures
 from calcheck.errors import DataError, Message
-from calcheck.kernels.functions import Kernel
-from calcheck.kernels.input_kernel import Scaling
+from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.statistics.groups import Groups, Means, MeanTerm
 from calcheck.typing import AnyArray, Precision, Values
 

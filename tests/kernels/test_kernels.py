@@ -18,8 +18,16 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
-from calcheck.kernels.functions import Laplace, Polynomial, Rbf
-from calcheck.kernels.input_kernel import Scaling, bandwidth, fit_scaling, narrow_kernel_warnings, neighbors
+from calcheck.kernels.functions import (
+    Laplace,
+    Polynomial,
+    Rbf,
+    Scaling,
+    bandwidth,
+    fit_scaling,
+    narrow_kernel_warnings,
+    neighbors,
+)
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics import METRICS
