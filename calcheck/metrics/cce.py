@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CceDetails
-from calcheck.errors import DataError, Message
-from calcheck.metrics._cce_options import CceOptions
+from calcheck.errors import DataError, Message, NumericalError, OptionError
+from calcheck.inference.metric_protocol import NullDistribution, RowResults
+from calcheck.kernels import KernelName, SolverOptions
 from calcheck.metrics.base import LevelOption, Metric
+from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.target_kernels import KernelSettings
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.landmarks import NystroemEmbedding
+    from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.embeddings.target_kernels import KernelSettings, TargetFeatures, TargetKernel
     from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import NullDistribution, RowResults
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.metrics._cce_fits import CceExact, CceNystroem
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
+MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
+FITTED_OPTIONS = (
+    *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
+    *("landmarks", "landmark_sampling", "tolerance", "max_flops", "exact_only"),
+)
+"""Options that the kernel matrix or the landmarks depend on."""
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
 MOMENTS = "0 means equal moments up to the degree of the kernel on targets; there is no upper limit."
 OF_COVERAGE = (
@@ -36,7 +45,7 @@ OPEN = (
 
 
 @dataclass(frozen=True)
-class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
+class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
     r"""Distance between the predicted and observed conditional distributions, averaged over inputs.
 
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
@@ -108,6 +117,106 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
 
     curves_along_columns: ClassVar[bool] = True
 
+    kernel_y: KernelName = option(
+        "rbf", "Kernel on targets: rbf, laplace, or polynomial, with --degree and --coef0 as for inputs."
+    )
+    gamma_y: float | None = option(
+        None,
+        "Gamma of the kernel on targets. Default for t target columns: 1/(2 t variance) for rbf and polynomial;"
+        " 1/(t deviation of the predictions, with the targets for samples) for laplace.",
+    )
+    lambda_: float = option(0.1, "Regularizer of the data embedding: K + n lambda I.")
+    lambda_model: float | None = option(None, "Regularizer of the model embedding. Default: lambda.")
+    draws: int | Literal["exact", "all"] | None = option(
+        None,
+        "Draws per row that represent the model: a number, all saved draws, or exact (closed form). "
+        "Default: exact for parametric distributions, all for samples.",
+    )
+    estimator: Literal["plugin", "unbiased"] = option(
+        "plugin", "Distance (plugin), or its square corrected for noise (unbiased): 0 on average for a perfect model."
+    )
+    trials: int = option(1, "Number of repetitions with new draws; reports mean and standard deviation.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("lambda_", "lambda_model"):
+            require_positive_option(name, getattr(self, name))
+        for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
+            require_count_option(name, getattr(self, name), MAX_VALUES[name])
+        if self.requested and self.exact_only:
+            msg = f"{self.requested} does not support {self.exact_only}. Remove {self.exact_only}, or pass --solver cg"
+            raise OptionError(msg)
+        if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
+            msg = "--estimator unbiased requires equal regularizers, got two. Remove --lambda-model"
+            raise OptionError(msg)
+        if self.trials > 1 and not isinstance(self.draws, int):
+            msg = f"--trials {self.trials} requires a number of draws per row. Pass --draws 1 as well"
+            raise OptionError(msg)
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the value is the squared distance, corrected for noise."""
+        return self.estimator == "unbiased"
+
+    @property
+    def column(self) -> str:
+        """Name of the column of values."""
+        return "cce2" if self.unbiased else "cce"
+
+    @property
+    def lambdas(self) -> tuple[float, float]:
+        """Regularizers of the data embedding and of the model embedding."""
+        return self.lambda_, self.lambda_model or self.lambda_
+
+    @property
+    def exact_only(self) -> str:
+        """The option in use that requires an exact solver; empty if there is none."""
+        if self.lambda_model not in (None, self.lambda_):
+            return "--lambda-model"
+        if self.unbiased:
+            return "--estimator unbiased"
+        if self.kernel_y != "rbf":
+            return f"--kernel-y {self.kernel_y}"
+        return "--draws N" if isinstance(self.draws, int) else ""
+
+    @property
+    def fit_key(self) -> tuple[Any, ...]:
+        """The options that the kernel matrix or the landmarks depend on."""
+        return tuple(getattr(self, name) for name in FITTED_OPTIONS)
+
+    @property
+    def target_kernel(self) -> TargetKernel:
+        """The kernel on targets."""
+        from calcheck.embeddings.target_kernels import target_kernel
+
+        return target_kernel(self.kernel_y, self.degree, self.coef0)
+
+    def bandwidths(self, y: Values, predictive: Predictive) -> Values:
+        """Return gamma of the kernel on targets (n, t), (t,)."""
+        import numpy as np
+
+        if self.gamma_y is not None:
+            return np.full(y.shape[1], self.gamma_y)
+        return self.target_kernel.default_gamma(y[:, None], predictive)
+
+    def features(self, y: Values, predictive: Predictive, run: Run) -> TargetFeatures:
+        """Return features of the kernel on targets for the targets (n, t) and the distributions."""
+        return self.target_kernel.features(y, predictive, self.bandwidths(y, predictive), run)
+
+    def replicate_bandwidths(self, gamma: Values) -> Callable[[Values], Any]:
+        """Return the function of targets (n, t) that returns gamma (t,) of a replicate, None if it is undefined."""
+        from calcheck.kernels.functions import bandwidths_or_none, target_bandwidths
+
+        if self.target_kernel.replicates_share_scale:
+            return lambda _: gamma
+        return lambda y: bandwidths_or_none(target_bandwidths, y, self.gamma_y)
+
+    def trials_of(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
+        """Yield the distributions, or draws from them, for each trial."""
+        from calcheck.embeddings.target_kernels import trials_of
+
+        return trials_of(predictive, self.draws, self.trials, run)
+
     def description(self) -> str:
         if self.unbiased:
             return f"{self.summary()} {SQUARED}"
@@ -128,8 +237,6 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 
     def fit(self, source: Source, run: Run) -> CceExact | CceNystroem:
-        from calcheck.metrics._cce_fits import CceExact, CceNystroem
-
         settings = self.settings(source.predictions(), run)
         if reason := self._approximation_reason(settings, source.predictions(), run):
             return CceNystroem.from_source(self, settings, source, reason, run)
@@ -195,16 +302,206 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         return fit.null_distribution(simulation, run)
 
     def influences(self, both: Predictions, run: Run) -> Values:
-        """Return the contribution of each row to the difference between two models, (n,)."""
-        from calcheck.metrics._cce_fits import influences
+        """Return the contribution of each row to the difference of squared values of two models, (n,)."""
+        from calcheck.embeddings.distance import difference_influences
+        from calcheck.kernels.functions import require_inputs
+        from calcheck.predictions import InMemory
 
-        first = both.take(slice(len(both) // 2))
+        n = len(both) // 2
+        first = both.take(slice(n))
         settings = self.settings(first, run)
         if self._approximation_reason(settings, first, run):
             msg = "row influences require an exact solver. Pass --solver cg, or use fewer rows"
             raise DataError(msg)
-        return influences(self, settings, both, run)
+        ridge = CceExact.from_source(self, settings, InMemory(first), run).ridge
+        y, predictive = require_inputs(both)
+        observed, means, _ = self.features(y[:n], predictive, run).embed(y[:n], self.trials_of(predictive, run))
+        models = [(mean[:n], mean[n:]) for mean in means]
+        return difference_influences(ridge, observed, models, self.lambdas, unbiased=self.unbiased)
 
     def value(self, means: Means) -> Values:
         mean = means[self.column]
         return mean + means["correction"] if "correction" in means else mean
+
+
+@dataclass(frozen=True, eq=False)
+class CceExact:
+    """The fit of cce with an exact solver."""
+
+    options: Cce
+    settings: KernelSettings  # Kernels, scaling, features and distributions
+    ridge: KernelRidge  # Kernel ridge regression on the inputs
+    # (m, d), scaled inputs at which cce is evaluated; by default the rows' own inputs
+    at: Values | None = None
+
+    @classmethod
+    def from_source(cls, options: Cce, settings: KernelSettings, source: Source, run: Run) -> CceExact:
+        """Return the fit to the inputs of a source."""
+        from calcheck.embeddings.ridge import KernelRidge
+
+        x = settings.scaling.rounded(source.predictions().inputs(), precision=run.precision)
+        solver = "auto" if options.solver == "nystroem" else options.solver
+        return cls(options, settings, KernelRidge(settings.kernel, x, run, solver=solver))
+
+    def refit(self, options: Cce, settings: KernelSettings, _: Source) -> CceExact:
+        """Return the fit with other options and distributions, and with the same regression on the inputs."""
+        return replace(self, options=options, settings=settings)
+
+    def plan(self, options: Sequence[Cce], models: int) -> None:
+        """Choose a solver for the regularizers of several metrics; the noise must not depend on other metrics."""
+        lambdas = {lambda_ for each in options for lambda_ in each.lambdas}
+        alone = any(each.unbiased for each in options)
+        self.ridge.plan(len(lambdas), 0 if alone else len(options) * models)
+
+    def at_inputs(self, source: Source) -> CceExact:
+        """Return the fit, to be evaluated at the inputs of another source."""
+        from calcheck.kernels.functions import evaluation_points
+
+        return replace(self, at=evaluation_points(source, self.settings.scaling))
+
+    def evaluate(self, source: Source, run: Run) -> RowResults:
+        """Return the distance at each input."""
+        import numpy as np
+
+        from calcheck.embeddings import distance
+        from calcheck.execution.bottom_k import sample_inputs
+        from calcheck.kernels.functions import require_inputs
+
+        options, settings, ridge = self.options, self.settings, self.ridge
+        lambda_, lambda_model = options.lambdas
+        y, _ = require_inputs(source.predictions())
+        observed, predicted, bounds = settings.features.embed(y, options.trials_of(settings.predictive, run))
+        found = distance.distances(
+            ridge, observed, predicted, lambda_=lambda_, lambda_model=lambda_model, points=self.at
+        )
+        values, noise_details = found.values.mean(axis=0), {}
+        if options.unbiased:
+            added, error = distance.noise(ridge, found.sizes, lambda_, self.at)
+            values = (found.values**2).mean(axis=0) - added
+            noise_details = {"noise": float(added.mean()), "noise_error": error}
+        if not np.isfinite(values).all():
+            msg = f"CCE is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
+            raise NumericalError(msg)
+        few = sample_inputs(source.predictions().lazy_inputs(), distance.FEW_ROWS)
+        details = {
+            "rows": len(values),
+            "quantiles": distance.quantiles(values),
+            **noise_details,
+            **distance.trial_statistics(found.values.mean(axis=1)),
+            **settings.details,
+            **distance.solver_details(found, bounds, ridge, run),
+            "reach": distance.reach(settings.kernel, settings.scaling(few), settings.scaling, lambda_),
+        }
+        columns = {options.column: values}
+        if run.keep_rows:
+            columns["effective_neighbors"] = distance.effective_neighbors(ridge, lambda_, self.at)
+        warnings = distance.kernel_warnings(found.dof.value, bounds, found, ridge.run.precision)
+        return RowResults(columns, details=details, warnings=warnings)
+
+    def null_distribution(self, simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return cce of replicates, which share the regression and its solutions for common features."""
+        import numpy as np
+
+        from calcheck.distributions import Samples
+        from calcheck.embeddings import distance
+        from calcheck.embeddings.target_kernels import DataSet, SwappedDraw
+        from calcheck.kernels.functions import require_inputs, target_matrix
+
+        options, distributions = self.options, self.settings.predictive
+        y, _ = require_inputs(simulation.rows)
+        bandwidth = options.replicate_bandwidths(self.settings.features.gamma)
+        model = list(options.trials_of(distributions, run))
+
+        def data_set(rows: Predictions) -> DataSet:
+            targets = target_matrix(rows)
+            if rows.predictive is distributions or rows.predictive is None:
+                return DataSet(targets, bandwidth(targets), model)
+            if isinstance(options.draws, int):
+                return DataSet(targets, bandwidth(targets), list(options.trials_of(rows.predictive, run)))
+            return DataSet(targets, bandwidth(targets), [SwappedDraw(distributions)])
+
+        data = DataSet(y, bandwidth(y), model)
+        trials = [each.draws for each in model if isinstance(each, Samples)]
+        known = not trials or distributions.n_draws is not None
+        covered = distributions if known else Samples(np.concatenate(trials, axis=1))
+        kernel, shared_run = options.target_kernel, self.ridge.run
+        replicates = simulation.with_predictive(distributions)
+        found = distance.embed_replicates(
+            self.ridge,
+            data,
+            map(data_set, replicates),
+            len(replicates) + 1,
+            share=lambda differences: kernel.shared(data, covered, shared_run, differences=differences),
+            lambdas=options.lambdas,
+            points=self.at,
+            unbiased=options.unbiased,
+        )
+        own, *others = found.values
+        return NullDistribution(
+            np.array(others), data_value=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CceNystroem:
+    """The fit of cce on landmarks."""
+
+    options: Cce
+    settings: KernelSettings  # Kernels, scaling, features and distributions
+    embedding: NystroemEmbedding  # Landmarks, and regressions on them
+
+    @classmethod
+    def from_source(cls, options: Cce, settings: KernelSettings, source: Source, reason: str, run: Run) -> CceNystroem:
+        """Return the fit to a source; ``reason`` states why the solver is not exact."""
+        from calcheck.embeddings.landmarks import LandmarkOptions, NystroemEmbedding, as_precise
+
+        run = as_precise(source.predictions(), run)
+        landmarks = LandmarkOptions.from_metric(options)
+        return cls(options, settings, NystroemEmbedding(settings, source, landmarks, run, reason))
+
+    def refit(self, options: Cce, settings: KernelSettings, source: Source) -> CceNystroem:
+        """Return the fit with other options and distributions, and with the same landmarks."""
+        return replace(self, options=options, settings=settings, embedding=self.embedding.from_fit(settings, source))
+
+    def plan(self, options: Sequence[Cce], models: int) -> None:
+        """Do nothing; landmarks serve all regularizers."""
+
+    def at_inputs(self, _: Source) -> CceNystroem:
+        """Raise an error: landmarks are fitted for the rows' own inputs only."""
+        msg = "--at and --grid require an exact solver. Pass --solver cg, or use fewer rows (--subsample)"
+        raise OptionError(msg)
+
+    def evaluate(self, _: Source, run: Run) -> RowResults:
+        """Return the distance at each input if rows are kept, else at the sampled inputs."""
+        from calcheck.embeddings import distance
+        from calcheck.embeddings.landmarks import nystroem_details, nystroem_warnings
+        from calcheck.embeddings.target_kernels import feature_details, residual_warnings
+
+        settings, lambda_ = self.settings, self.options.lambda_
+        found = self.embedding.fitted(lambda_)
+        columns = {"cce": found.at_all_rows() if run.keep_rows else found.values[:, 0]}
+        values = columns["cce"]
+        if run.keep_rows:
+            columns["effective_neighbors"] = found.effective_neighbors()
+        landmarks, few = self.embedding.options, found.landmarks.evaluated[: distance.FEW_ROWS]
+        details = {
+            "rows": found.landmarks.rows,
+            "quantiles": distance.quantiles(values),
+            **settings.details,
+            **feature_details(found.bounds),
+            **nystroem_details(found.measured, found.landmarks, landmarks, self.embedding.run, self.embedding.reason),
+            "reach": distance.reach(settings.kernel, few, settings.scaling, lambda_),
+        }
+        correction = found.measured.means[0] - values.mean()
+        warnings = nystroem_warnings(found.measured, found.landmarks, landmarks, residual_warnings(found.bounds))
+        numbers = None if len(values) == found.landmarks.rows else found.places
+        fixed = {"correction": correction}
+        return RowResults(columns, fixed=fixed, details=details, warnings=warnings, numbers=numbers)
+
+    def null_distribution(self, _: NullSimulator, __: Run) -> NullDistribution:
+        """Return cce of the replicates, which were fitted together with the data."""
+        near = self.embedding.fitted(self.options.lambda_)
+        details = {"columns": near.groups[1], "landmarks": len(near.landmarks.landmarks)}
+        at_inputs = near.at_inputs()
+        at_sample = near.values.T if at_inputs is None else None
+        return NullDistribution(near.measured.means[1:], at_inputs=at_inputs, at_sample=at_sample, details=details)

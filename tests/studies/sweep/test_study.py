@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from scipy.stats import kendalltau
 
 from calcheck.distributions import Gaussian
-from calcheck.embeddings.ridge import KernelRidge
+from calcheck.embeddings import ridge
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import KERNELS
-from calcheck.metrics import METRICS, _cce_fits
+from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.models.comparison import Model, kendall, ranks, score
 from calcheck.predictions import InMemory, Predictions
@@ -179,12 +179,12 @@ def test_a_grid_is_every_combination():
 def test_inputs_are_fitted_once_for_all_settings_and_models_that_share_them(monkeypatch):
     made = []
 
-    class Counted(KernelRidge):
+    class Counted(ridge.KernelRidge):
         def __init__(self, *args, **options):
             made.append(1)
             super().__init__(*args, **options)
 
-    monkeypatch.setattr(_cce_fits, "KernelRidge", Counted)
+    monkeypatch.setattr(ridge, "KernelRidge", Counted)
     models = [model("a"), model("b", spread=2.0)]
     swept("lambda=0.001..1", "gamma-y=0.1..1", models=models)
     assert len(made) == 1
@@ -323,7 +323,7 @@ def test_better_values_have_smaller_scores():
 def kernel_ridge(n=30, **options):
     rng = np.random.default_rng(0)
     run = Run(**options)
-    return KernelRidge(KERNELS["rbf"](gamma=0.5), rng.normal(size=(n, 2)), run), rng.normal(size=(n, 3))
+    return ridge.KernelRidge(KERNELS["rbf"](gamma=0.5), rng.normal(size=(n, 2)), run), rng.normal(size=(n, 3))
 
 
 def test_factors_are_cached_up_to_the_memory_limit():
@@ -352,6 +352,8 @@ def test_many_regressions_with_one_lambda_use_a_factor_unless_a_solver_is_set():
             kernel_ridge(limits=limits)[0].solve(outputs, 0.1).coefficients,
             atol=1e-9,
         )
-    chosen = KernelRidge(KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg")
+    chosen = ridge.KernelRidge(
+        KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg"
+    )
     chosen.plan(lambdas=1, solves=99)
     assert chosen.solver == "cg"
