@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from calcheck.core import __version__, lazy_attributes
+from calcheck.core import __version__
 
 if TYPE_CHECKING:
     from calcheck.api.arguments import metric
@@ -51,32 +52,37 @@ __all__ = [
     "write",
 ]
 
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "METRICS": "calcheck.metrics",
-        "CalcheckError": "calcheck.errors",
-        "DataError": "calcheck.errors",
-        "FileError": "calcheck.errors",
-        "NumericalError": "calcheck.errors",
-        "OptionError": "calcheck.errors",
-        "InMemory": "calcheck.predictions",
-        "InteractiveReport": "calcheck.api.interactive",
-        "Predictions": "calcheck.predictions",
-        "Report": "calcheck.report",
-        "compare": "calcheck.api.functions",
-        "compare_samples": "calcheck.api.functions",
-        "evaluate": "calcheck.api.functions",
-        "metric": "calcheck.api.arguments",
-        "monitor": "calcheck.api.monitoring",
-        "read": "calcheck.io",
-        "recalibrate": "calcheck.api.recalibration",
-        "reject": "calcheck.api.functions",
-        "slices": "calcheck.api.functions",
-        "sweep": "calcheck.api.functions",
-        "write": "calcheck.storage.writers",
-    },
-)
+MODULES = {
+    "METRICS": "calcheck.metrics",
+    "CalcheckError": "calcheck.errors",
+    "DataError": "calcheck.errors",
+    "FileError": "calcheck.errors",
+    "NumericalError": "calcheck.errors",
+    "OptionError": "calcheck.errors",
+    "InMemory": "calcheck.predictions",
+    "InteractiveReport": "calcheck.api.interactive",
+    "Predictions": "calcheck.predictions",
+    "Report": "calcheck.report",
+    "compare": "calcheck.api.functions",
+    "compare_samples": "calcheck.api.functions",
+    "evaluate": "calcheck.api.functions",
+    "metric": "calcheck.api.arguments",
+    "monitor": "calcheck.api.monitoring",
+    "read": "calcheck.io",
+    "recalibrate": "calcheck.api.recalibration",
+    "reject": "calcheck.api.functions",
+    "slices": "calcheck.api.functions",
+    "sweep": "calcheck.api.functions",
+    "write": "calcheck.storage.writers",
+}
+"""Modules of public names, which are imported on first use, so that the command line starts quickly."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

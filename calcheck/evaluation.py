@@ -168,7 +168,7 @@ def make_results(
 
     results = []
     with np.errstate(all="ignore"):  # values that are not finite become warnings
-        inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run, clusters)
+        inferred = infer([each for each, _ in found], run, clusters)
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
             compared = compare_with_null(each, interval, run)
@@ -286,7 +286,7 @@ def _computed(
         basis = basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
-        computed = fitted_metric(metric, fit, rows, basis)
+        computed = fitted_metric(metric, rows, basis, fit)
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
         if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
@@ -344,12 +344,12 @@ def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None
     return referred is None or referred(computed.metric, computed.rows)
 
 
-def fitted_metric(metric: Metric[Any], fit: Any, rows: RowResults, basis: Basis) -> FittedMetric[Metric[Any]]:
+def fitted_metric(metric: Metric[Any], rows: RowResults, basis: Basis, fit: Any = None) -> FittedMetric[Metric[Any]]:
     """Return a metric with its value, which is a function of the means of its rows."""
     import numpy as np
 
     with np.errstate(all="ignore"):  # values that are not finite become warnings
-        means = statistic_of(metric, rows).averages.means().with_values(rows.fixed)
+        means = statistic_of(metric, rows).means().with_values(rows.fixed)
         return FittedMetric(metric, fit, rows, float(metric.value(means)), basis, above=metric.direction_above(means))
 
 
@@ -426,7 +426,7 @@ def _result(
         details={**rows.details, **inferred.details, **extremes},
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )
-    return Result.from_inference(metric.result(value if finite else None), complete)
+    return metric.result(value, inference=complete)
 
 
 def with_input_columns(results: Mapping[str, AnyArray], rows: Predictions) -> dict[str, AnyArray]:

@@ -1,4 +1,4 @@
-"""Saved predictions: validated batches of rows, and the sources that read them."""
+"""Saved predictions: validated batches of rows, their keys, and the sources that read them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calcheck.core.memory import Inputs, LazyInputs, load, take
 from calcheck.core.validation import concat_columns, require_moderate
 from calcheck.distributions.base import REPEATED
+from calcheck.distributions.row_random import hash_rows, mix, occurrences
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.report import Input
 
@@ -414,3 +416,53 @@ def _require_same(rows: Predictions, first_row: Indices) -> None:
 def _equal(first: AnyArray, second: AnyArray) -> Mask:
     """Return where values are equal; missing values are equal to each other."""
     return np.asarray((first == second) | ((first != first) & (second != second)))  # noqa: PLR0124 - NaN
+
+
+Words = NDArray[np.uint64]
+
+
+def row_keys(rows: Predictions, seed: int) -> Words:
+    """Return a key for each row of a data set, (n,), which does not depend on the order of the rows.
+
+    A key is a hash of the seed, the target and the distribution. Ties are broken by inputs, other columns and id, and
+    for fully equal rows by a counter.
+    """
+    keys = _row_hashes(rows, seed)
+    tied = _tied(keys)
+    if len(tied):
+        keys[tied] = hash_rows([keys[tied], *_others(rows, tied)], 0)
+        keys[tied] ^= mix(occurrences(keys[tied]))
+    return keys
+
+
+def batch_row_keys(rows: Predictions, seed: int) -> Words:
+    """Return a key for each row of a batch, (n,); see :func:`row_keys`.
+
+    Ties are broken by the row number in the file, because the rows of other batches are unknown.
+    """
+    keys = _row_hashes(rows, seed)
+    tied = _tied(keys)
+    keys[tied] = mix(keys[tied] ^ mix(rows.row_numbers()[tied].astype(np.uint64) + np.uint64(1)))
+    return keys
+
+
+def _row_hashes(rows: Predictions, seed: int) -> Words:
+    return hash_rows([rows.targets(), rows.distributions().hashes(seed)], seed)
+
+
+def _tied(hashes: Words) -> Indices:
+    """Return the positions of hashes that occur more than once."""
+    order = np.argsort(hashes, kind="stable")
+    equal = np.diff(hashes[order]) == 0
+    return np.asarray(order[np.concatenate([equal, [False]]) | np.concatenate([[False], equal])])
+
+
+def _others(rows: Predictions, chosen: Indices) -> list[AnyArray]:
+    """Return further data of the chosen rows: inputs in memory, and ranks of columns and ids."""
+    columns = [*rows.columns.values(), *([] if rows.id is None else [rows.id])]
+    inputs = [] if rows.x is None or isinstance(rows.x, LazyInputs) else [rows.x[chosen]]
+    return [*inputs, *(_key_ranks(column[chosen]) for column in columns)]
+
+
+def _key_ranks(values: AnyArray) -> Indices:
+    return np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]

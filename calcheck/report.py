@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from calcheck.errors import Message  # stored reports are read by the types of fields
@@ -238,14 +238,6 @@ class Inference:
 @dataclass(frozen=True, kw_only=True)
 class Result(Inference, MetricValue):
     """The value of one metric, with its interval, reference, verdict and details."""
-
-    @classmethod
-    def from_inference(cls, value: MetricValue, inference: Inference) -> Result:
-        """Return the result that joins a value and its inference."""
-        return cls(
-            **{each.name: getattr(value, each.name) for each in fields(MetricValue)},
-            **{each.name: getattr(inference, each.name) for each in fields(Inference)},
-        )
 
     @property
     def is_infinite(self) -> bool:

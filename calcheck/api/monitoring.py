@@ -22,7 +22,7 @@ from calcheck.api.interactive import InteractiveReport
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.io.source import FileSource
 from calcheck.options import Option, options_of
-from calcheck.storage.file_lock import exclusive
+from calcheck.storage.atomic_write import exclusive
 from calcheck.studies.monitor.document import monitor_document
 from calcheck.studies.monitor.picture import monitor_picture
 from calcheck.studies.monitor.state import MonitorOptions, MonitorState, read_monitor_state, write_monitor_state

@@ -39,7 +39,7 @@ from calcheck.charts.picture import (
 )
 from calcheck.core.text import strip_control
 from calcheck.errors import OptionError
-from calcheck.execution.machine import address_space_limit
+from calcheck.execution.run import address_space_limit
 
 Spec = dict[str, Any]
 

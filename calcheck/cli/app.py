@@ -30,7 +30,7 @@ from calcheck.cli.typer_bridge import (
     with_signature,
 )
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
-from calcheck.execution.machine import address_space_limit, require_address_space
+from calcheck.execution.run import address_space_limit, require_address_space
 from calcheck.metrics import ALIASES, METRICS
 from calcheck.options import option, options_of
 from calcheck.studies import STUDIES

@@ -112,7 +112,7 @@ def _inspect(file: str, **given: Any) -> None:
         _convert(file, **given)
         return
     from calcheck.core.text import strip_control
-    from calcheck.distributions.intervals import REMEDY
+    from calcheck.io.scan import SORT_CROSSING
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
@@ -122,7 +122,7 @@ def _inspect(file: str, **given: Any) -> None:
     _require_picture(options, source)
     found = _found(source)
     if source.crossing.count:
-        found["crossing quantiles"] = f"{source.crossing.description()}. {REMEDY}"
+        found["crossing quantiles"] = f"{source.crossing.description()}. {SORT_CROSSING}"
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
     parts = [tuple(found.items())]

@@ -51,7 +51,7 @@ def _monitor(files: list[str], **given: Any) -> None:
     A right model ever raises an alarm with a probability of at most --level. Files
     of predictions, and states of earlier runs, follow each other in time.
     """
-    from calcheck.storage.file_lock import exclusive
+    from calcheck.storage.atomic_write import exclusive
     from calcheck.studies.monitor.document import monitor_document
     from calcheck.studies.monitor.picture import monitor_picture
     from calcheck.studies.monitor.state import write_monitor_state

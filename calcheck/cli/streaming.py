@@ -149,7 +149,7 @@ def _summed(
     *,
     strict: bool,
 ) -> Report:
-    from calcheck.storage.file_lock import exclusive
+    from calcheck.storage.atomic_write import exclusive
     from calcheck.storage.state import write_state
     from calcheck.streaming.state import accumulate, report_from_state
 
@@ -278,7 +278,7 @@ def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence
 def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
     from calcheck.conclusion import conclude
-    from calcheck.storage.file_lock import exclusive
+    from calcheck.storage.atomic_write import exclusive
     from calcheck.storage.state import read_state, write_state
     from calcheck.streaming.state import merge, report_from_state
 

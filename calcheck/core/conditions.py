@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,8 +66,3 @@ class Condition:
             return ORDER[self.operator](float(text), float(self.value))
         except ValueError:
             return ORDER[self.operator](text, self.value)
-
-
-def parse_all(texts: Sequence[str], columns: Sequence[str] = ()) -> Iterator[Condition]:
-    """Yield the conditions that texts state."""
-    return (Condition.parse(text, columns) for text in texts)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from calcheck.core import lazy_attributes
-
 if TYPE_CHECKING:
     from calcheck.distributions.base import Predictive
     from calcheck.distributions.continuous import Gaussian
@@ -215,15 +213,20 @@ __all__ = [
     "Samples",
 ]
 
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "Gaussian": "calcheck.distributions.continuous",
-        "Independent": "calcheck.distributions.joint",
-        "Intervals": "calcheck.distributions.intervals",
-        "JointGaussian": "calcheck.distributions.joint",
-        "Predictive": "calcheck.distributions.base",
-        "Quantiles": "calcheck.distributions.quantiles",
-        "Samples": "calcheck.distributions.samples",
-    },
-)
+MODULES = {
+    "Gaussian": "calcheck.distributions.continuous",
+    "Independent": "calcheck.distributions.joint",
+    "Intervals": "calcheck.distributions.intervals",
+    "JointGaussian": "calcheck.distributions.joint",
+    "Predictive": "calcheck.distributions.base",
+    "Quantiles": "calcheck.distributions.quantiles",
+    "Samples": "calcheck.distributions.samples",
+}
+"""Modules of public names, which are imported on first use, so that the command line starts quickly."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(MODULES[name]), name)

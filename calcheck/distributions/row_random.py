@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
     from calcheck.typing import AnyArray, Indices, Mask, Values
 
+
 Words = NDArray[np.uint64]
 Size = int | tuple[int, int]
 Random: TypeAlias = "Generator | RowRandom"
-
 PART = 1 << 15  # Rows per batch: 0.25 MB per array, which fits in the cache
 DROPPED_BITS = np.uint64(12)  # Dropped of 64 bits; the other 52 bits plus 1/2 are an exact float
 ROUNDED_BITS = np.uint64(1 << 20)  # Unit of the last bit kept of a number, which keeps 10 significant digits
@@ -278,3 +279,19 @@ def _parts(n: int, width: int = 1) -> Iterator[slice]:
 
 def _reshape(result: Values, size: Size) -> Values:
     return result.T if isinstance(size, tuple) else result[0]
+
+
+def hash_order(y: AnyArray) -> int:
+    """Return a hash of the sort order of the targets, which does not depend on their unit."""
+    order = np.argsort(y, axis=None, kind="stable").astype("<i8", copy=False)
+    return int.from_bytes(blake2b(order.data, digest_size=8).digest())
+
+
+def occurrences(values: Words) -> Words:
+    """Return the number of equal values before each value, (n,)."""
+    order = np.argsort(values, kind="stable")
+    places = np.arange(len(values))
+    first = np.concatenate([[True], np.diff(values[order]) != 0])
+    found = np.empty(len(values), dtype=np.uint64)
+    found[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    return found

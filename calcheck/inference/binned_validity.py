@@ -231,7 +231,7 @@ def _bin(
     if not len(share):  # Bin edges from other data may leave a bin empty
         return BinInterval(rows)
     terms = {"share": MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
-    statistic = Statistic.from_terms(terms, len(share), partial(_of_weighted_means, function, list(columns)))
+    statistic = Statistic(terms, len(share), partial(_of_weighted_means, function, list(columns)))
     estimate = statistic.estimate()
     if len(share) == 1:
         return BinInterval(rows, estimate)

@@ -35,23 +35,12 @@ MOST_SUMS = 1 << 31  # Maximum number of sums by cluster and class
 
 
 @dataclass(frozen=True, eq=False)
-class Statistic:
-    """A function of the means of n rows."""
+class Statistic(Averages):
+    """A function of the means of terms over n rows."""
 
-    averages: Averages  # The terms that are averaged
     function: Callable[[Means], Values]  # Takes the means; leading axes index resamples
     # Further arguments of the function that are not means, by name
     fixed: Mapping[str, Values] = field(default_factory=dict)
-
-    @classmethod
-    def from_terms(
-        cls,
-        terms: Mapping[str, MeanTerm],
-        n: int,
-        function: Callable[[Means], Values],
-    ) -> Statistic:
-        """Return a statistic of n rows from the terms that it averages."""
-        return cls(Averages(terms, n), function)
 
     def of_means(self, means: Means) -> Values:
         """Return the statistic at the given means."""
@@ -60,11 +49,11 @@ class Statistic:
 
     def estimate(self) -> float:
         """Return the statistic of the original rows."""
-        return float(self.of_means(self.averages.means()))
+        return float(self.of_means(self.means()))
 
     def leave_one_out(self) -> Values:
         """Return the leave-one-out values of the statistic, (n,)."""
-        return self.of_means(self.averages.leave_one_out())
+        return self.of_means(self.leave_one_out_means())
 
 
 class Replicates:
@@ -79,9 +68,9 @@ class Replicates:
         stage: str = "resamples",  # The stage name shown by progress
     ) -> None:
         self._statistics, self._run, self._stage = statistics, run, stage
-        self._n = statistics[0].averages.n
+        self._n = statistics[0].n
         self._blocks = number << 32  # Each block has its own generator, so further blocks do not change earlier ones
-        joined = {(at, name): term for at, each in enumerate(statistics) for name, term in each.averages.terms.items()}
+        joined = {(at, name): term for at, each in enumerate(statistics) for name, term in each.terms.items()}
         self._names = {f"{at}.{name}": (at, name) for at, name in joined}
         self._averages = Averages({f"{at}.{name}": term for (at, name), term in joined.items()}, self._n)
         self.values = np.empty((len(statistics), 0))
@@ -116,14 +105,13 @@ def clustered(statistic: Statistic, clusters: Clusters) -> Statistic:
     Whatever resamples, omits or weights the rows of a statistic does so with whole clusters. The means of clusters of
     different sizes are ratios: the sum of the terms over that of the sizes.
     """
-    sums = {name: sums_of(term, clusters) for name, term in statistic.averages.terms.items()}
+    sums = {name: sums_of(term, clusters) for name, term in statistic.terms.items()}
     columns = {SIZE: MeanTerm(clusters.sizes.astype(np.float64))}
     for name, values in sums.items():
         columns |= {f"{name} {place}": MeanTerm(column) for place, column in enumerate(np.atleast_2d(values.T))}
     shapes = {name: values.shape[1:] for name, values in sums.items()}
-    return Statistic(
-        Averages(columns, len(clusters)), _of_ratios(statistic.function, shapes, len(clusters.label)), statistic.fixed
-    )
+    function = _of_ratios(statistic.function, shapes, len(clusters.label))
+    return Statistic(columns, len(clusters), function, statistic.fixed)
 
 
 def _of_ratios(
@@ -179,7 +167,7 @@ EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are round
 def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     """Return a metric's value as a function of means of its rows."""
     terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
-    return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
+    return Statistic(terms, rows.n, metric.value, rows.fixed)
 
 
 def null_statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:

@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.errors import Message
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates, resampled_statistic, statistic_of
-from calcheck.inference.metric_protocol import Basis, InferableMetric, IntervalInference, RowResults
+from calcheck.inference.metric_protocol import FittedMetric, InferableMetric, IntervalInference, RowResults
 from calcheck.inference.verdicts import is_undecided, with_zeta, with_zeta_verdict, zeta
 from calcheck.statistics.groups import Means
 from calcheck.typing import Values
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 Function = Callable[[Mapping[str, Values]], Values]
+Computed = FittedMetric[InferableMetric]
 STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a row
 
 
@@ -116,9 +117,8 @@ def rescale(values: Values, names: Sequence[str], function: Function) -> tuple[V
 
 def abc(statistic: Statistic, confidence: float) -> Bca:
     """Return the ABC interval of a function of column means."""
-    averages = statistic.averages
-    names = tuple(averages.terms)
-    values, function = rescale(averages.columns.T, names, lambda means: statistic.of_means(Means(means, averages.n)))
+    names = tuple(statistic.terms)
+    values, function = rescale(statistic.columns.T, names, lambda means: statistic.of_means(Means(means, statistic.n)))
     found = abc_limits(Moments.from_values(values), names, function, confidence)
     low, high, correction, acceleration = (float(each[0]) for each in found)
     return Bca(low, high, correction, acceleration)
@@ -249,7 +249,6 @@ def zeta_error(replicates: Values, estimate: float, reference: float, accelerati
     return float(np.std(known, ddof=1) / np.sqrt(BATCHES)) if len(known) > BATCHES / 2 else float("nan")
 
 
-MetricRows = tuple[InferableMetric, RowResults, "Basis"]
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 SMALL_ACCELERATION = 0.02  # Maximum |a| for ABC limits
 MODERATE_SHIFT = 0.5  # Maximum |a w| for ABC limits of clusters, at the normal quantile w
@@ -271,21 +270,21 @@ def confidence_run(run: Run, clusters: Clusters | None, effective: float | None 
     return run if clusters is None else replace(run, confidence=clusters.expanded(run.confidence, effective))
 
 
-def infer(found: Sequence[MetricRows], run: Run, clusters: Clusters | None = None) -> list[IntervalInference]:
+def infer(found: Sequence[Computed], run: Run, clusters: Clusters | None = None) -> list[IntervalInference]:
     """Return the inference of each metric: interval, exact reference and zeta.
 
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
     replace the bootstrap.
     """
-    inferred = {place: _without_bootstrap(metric, rows, run, clusters) for place, (metric, rows, _) in enumerate(found)}
+    inferred = {place: _without_bootstrap(each, run, clusters) for place, each in enumerate(found)}
     resampled = {place: found[place] for place, each in inferred.items() if each is None}
-    of_means = {place: each for place, each in resampled.items() if each[0].info.interval == "bca"}
+    of_means = {place: each for place, each in resampled.items() if each.metric.info.interval == "bca"}
     others = {place: each for place, each in resampled.items() if place not in of_means}
     inferred |= _mean_intervals(of_means, run, clusters) | _percentile_intervals(others, run, clusters)
     return [
-        _with_reference(each, rows, run, few_rows_possible=clusters is None)
-        for each, (_, rows, _) in zip(inferred.values(), found, strict=True)
-        if each is not None
+        _with_reference(interval, each.rows, run, few_rows_possible=clusters is None)
+        for interval, each in zip(inferred.values(), found, strict=True)
+        if interval is not None
     ]
 
 
@@ -295,9 +294,9 @@ def _with_reference(
     """Add the exact reference, if there is one, and warnings about intervals that may undercover."""
     if rows.reference is not None:
         inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
-    if not inferred.resamples or inferred.interval is None:
+    warnings, resamples = inferred.warnings, inferred.details.get("bootstrap", {}).get("resamples")
+    if resamples is None or inferred.interval is None:
         return inferred
-    warnings, resamples = inferred.warnings, inferred.resamples
     if few_rows_possible and rows.n < FEW_ROWS:
         warnings += (few_rows(rows.n),)
     if resamples * (1 - run.confidence) / 2 < MIN_TAIL_RESAMPLES:
@@ -306,18 +305,16 @@ def _with_reference(
     return replace(inferred, warnings=warnings)
 
 
-def _without_bootstrap(
-    metric: InferableMetric, rows: RowResults, run: Run, clusters: Clusters | None
-) -> IntervalInference | None:
+def _without_bootstrap(computed: Computed, run: Run, clusters: Clusters | None) -> IntervalInference | None:
     """Return the inference of a metric without a bootstrap of means; None if it needs one."""
-    n = rows.n
+    metric, rows = computed.metric, computed.rows
     if rows.inference is not None:
         return rows.inference if clusters is None else IntervalInference(warnings=(no_interval(INDEPENDENT),))
     if reason := metric.info.no_interval or ("" if clusters is None else metric.info.independent_rows):
         return IntervalInference(warnings=(no_interval(reason),))
     if run.resamples == 0:
         return IntervalInference(warnings=(NO_BOOTSTRAP,))
-    if n == 1:
+    if rows.n == 1:
         return IntervalInference(warnings=(SINGLE_ROW,))
     if not np.isfinite(statistic_of(metric, rows).estimate()):
         reason = "the value is not finite"
@@ -330,13 +327,11 @@ def percentile_resamples(n: int) -> int:
     return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
 
 
-def _mean_intervals(
-    found: Mapping[int, MetricRows], run: Run, clusters: Clusters | None
-) -> dict[int, IntervalInference]:
+def _mean_intervals(found: Mapping[int, Computed], run: Run, clusters: Clusters | None) -> dict[int, IntervalInference]:
     """Return the inference of metrics that are functions of column means, which share their resamples."""
     intervals = {
-        place: MeanInterval(rows, resampled_statistic(metric, rows, clusters), run, clusters)
-        for place, (metric, rows, _) in found.items()
+        place: MeanInterval(each.rows, resampled_statistic(each.metric, each.rows, clusters), run, clusters)
+        for place, each in found.items()
     }
     shared = [each for each in intervals.values() if not each.is_smooth]
     if shared:
@@ -344,26 +339,26 @@ def _mean_intervals(
         replicates.draw(run.resamples or RESAMPLES)
         for each, values in zip(shared, replicates.values, strict=True):
             each.replicates = values
-    return {place: each.inference(decides=found[place][2].kind == "interval") for place, each in intervals.items()}
+    return {place: each.inference(decides=found[place].basis.kind == "interval") for place, each in intervals.items()}
 
 
 def _percentile_intervals(
-    found: Mapping[int, MetricRows], run: Run, clusters: Clusters | None
+    found: Mapping[int, Computed], run: Run, clusters: Clusters | None
 ) -> dict[int, IntervalInference]:
     """Return the percentile intervals of metrics.
 
     Metrics share their resamples, except those whose resamples are multinomial counts of classes, which is faster.
     """
     run = confidence_run(run, clusters)
-    statistics = {place: resampled_statistic(metric, rows, clusters) for place, (metric, rows, _) in found.items()}
-    alone = [[place] for place, each in statistics.items() if each.averages.counts_classes]
+    statistics = {place: resampled_statistic(each.metric, each.rows, clusters) for place, each in found.items()}
+    alone = [[place] for place, each in statistics.items() if each.counts_classes]
     shared = [place for place in statistics if [place] not in alone]
     inferred = {}
     for places in [*alone, *([shared] if shared else [])]:
         replicates = Replicates([statistics[place] for place in places], run)
-        replicates.draw(run.resamples or percentile_resamples(statistics[places[0]].averages.n))
+        replicates.draw(run.resamples or percentile_resamples(statistics[places[0]].n))
         for place, values in zip(places, replicates.values, strict=True):
-            inferred[place] = _percentile_interval(found[place][0], statistics[place], values, run)
+            inferred[place] = _percentile_interval(found[place].metric, statistics[place], values, run)
     return inferred
 
 
@@ -383,7 +378,6 @@ def _percentile_interval(
         interval="percentile",
         details={"bootstrap": bootstrap},
         warnings=warnings,
-        resamples=len(resampled),
     )
 
 
@@ -420,7 +414,7 @@ class MeanInterval:
             limits, critical = self._abc, float(ndtri((1 + self.run.confidence) / 2))
             moderate = abs(self.acceleration) * (critical + abs(limits.correction)) <= MODERATE_SHIFT
             return bool(moderate and np.isfinite([limits.low, limits.high]).all())
-        many = self.run.resamples is None and self.statistic.averages.n >= self.run.limits.abc_rows
+        many = self.run.resamples is None and self.statistic.n >= self.run.limits.abc_rows
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
     def inference(self, *, decides: bool) -> IntervalInference:
@@ -432,14 +426,13 @@ class MeanInterval:
         if reason:
             return IntervalInference(details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
         limits, error, extra = self._settled(values, decides=decides and not self._few)
-        found = self._compared(limits, "bca", bootstrap | extra, error, decides=decides)
-        return replace(found, resamples=len(self.replicates))
+        return self._compared(limits, "bca", bootstrap | extra, error, decides=decides)
 
     @property
     def _few(self) -> str:
         """Why the interval gives no verdict, if its effective rows are too few; else ""."""
         few = self.effective_rows < MIN_EFFECTIVE_ROWS
-        return too_few_effective_rows(self.effective_rows, self.statistic.averages.n) if few else ""
+        return too_few_effective_rows(self.effective_rows, self.statistic.n) if few else ""
 
     def _zeta(self, limits: Bca) -> float:
         reference = self.rows.reference

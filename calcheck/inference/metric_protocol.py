@@ -154,7 +154,6 @@ class IntervalInference(Inference):
     """Inference from an interval, before the comparison with a null distribution."""
 
     no_verdict: str = ""  # Reason if the interval gives no verdict; empty otherwise
-    resamples: int = 0  # Number of bootstrap resamples of the interval; 0 for other intervals
 
 
 @dataclass(frozen=True, eq=False)

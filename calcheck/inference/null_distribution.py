@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from calcheck.core.memory import cached
 from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
-from calcheck.distributions.row_random import RowRandom
+from calcheck.distributions.row_random import RowRandom, hash_order
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.bottom_k import batch_row_keys, hash_order, replicate_seed, row_keys
-from calcheck.execution.run import Limits, RandomStream, Run
+from calcheck.execution.run import Limits, RandomStream, Run, replicate_seed
 from calcheck.inference.bootstrap import EQUAL, Statistic, null_statistic_of, sums_of
 from calcheck.inference.metric_protocol import (
     CurveData,
@@ -33,7 +32,7 @@ from calcheck.inference.metric_protocol import (
     implements,
 )
 from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_value, p_value_error
-from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
 from calcheck.statistics.bins import Bins
 from calcheck.statistics.groups import Means, MeanTerm
 
@@ -444,7 +443,7 @@ class _Terms:
 
     def __post_init__(self) -> None:
         self.statistic = self._statistic(self.computed.rows)
-        terms = self.statistic.averages.terms
+        terms = self.statistic.terms
         self.moments = {name: _Moments(term, self.clusters) for name, term in terms.items()}
 
     def _statistic(self, rows: RowResults) -> Statistic:
@@ -459,7 +458,7 @@ class _Terms:
             found = self._statistic(metric.evaluate(_refit(self.computed, replicate, run), replicate, run))
         except (DataError, NumericalError):
             return
-        for name, term in found.averages.terms.items():
+        for name, term in found.terms.items():
             self.moments[name].add(term)
 
     @property

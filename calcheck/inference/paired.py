@@ -39,7 +39,7 @@ from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, M
 from calcheck.inference.null_distribution import dependence_reason
 from calcheck.predictions import Predictions
 from calcheck.report import Inference
-from calcheck.statistics.groups import Averages, Means, MeanTerm
+from calcheck.statistics.groups import Means, MeanTerm
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
@@ -140,16 +140,16 @@ def _mapped(value: Statistic, function: Callable[[Values], Values]) -> Statistic
 
 def _joined(sides: Sequence[Statistic], combined: Callable[[Values, Values], Values]) -> Statistic:
     """Return a function of the values of the second and the first model, in this order."""
-    n = sides[0].averages.n
+    n = sides[0].n
     named = [(f"{side}.", each) for side, each in enumerate(sides)]
-    terms = {mark + name: term for mark, each in named for name, term in each.averages.terms.items()}
+    terms = {mark + name: term for mark, each in named for name, term in each.terms.items()}
     fixed = {mark + name: values for mark, each in named for name, values in each.fixed.items()}
 
     def of_both(means: Means) -> Values:
         first, second = (each.function(_side_means(means, mark)) for mark, each in named)
         return np.asarray(combined(second, first))
 
-    return Statistic(Averages(terms, n), of_both, fixed)
+    return Statistic(terms, n, of_both, fixed)
 
 
 def _side_means(means: Means, mark: str) -> Means:
@@ -254,9 +254,7 @@ def _studentized(influences: Values) -> Statistic:
         mean, square = means["influence"], means["square"]
         return np.asarray(np.sqrt(means.n) * mean / np.sqrt(np.maximum(square - mean**2, 0)))
 
-    return Statistic.from_terms(
-        {"influence": MeanTerm(influences), "square": MeanTerm(influences**2)}, len(influences), ratio
-    )
+    return Statistic({"influence": MeanTerm(influences), "square": MeanTerm(influences**2)}, len(influences), ratio)
 
 
 def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
@@ -357,7 +355,7 @@ def _of_contrasts(contrasts: Sequence[_Contrast], run: Run) -> Inference:
 def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     """Return the percentile interval of the difference of a noise-biased metric, and its bootstrap p-value."""
     statistic = pair.statistic()
-    in_bins = bool(pair.metric.info.conditional_on) and statistic.averages.n <= MOST_ROWS
+    in_bins = bool(pair.metric.info.conditional_on) and statistic.n <= MOST_ROWS
     both = [statistic, _slope(statistic)] if in_bins else [statistic]
     replicates = Replicates(both, run, stage=f"{pair.metric.info.name}: resamples")
     replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
@@ -392,7 +390,7 @@ def _slope(statistic: Statistic) -> Statistic:
     def change(means: Means) -> Values:
         moved = {
             name: means[name] + STEP * (np.roll(means[name], 1, axis=0) - np.roll(means[name], 2, axis=0)) / 2**0.5
-            for name in statistic.averages.terms
+            for name in statistic.terms
         }
         there = statistic.function(means.with_values(moved))
         return np.asarray((there - statistic.function(means)) / STEP)
@@ -415,14 +413,14 @@ def _swap_p_values(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps:
     if not pairs or not swaps:
         return [1.0] * len(pairs)
     sides = [pair.sides() for pair in pairs]
-    gaps = [second.averages.columns - first.averages.columns for first, second in sides]  # (n, c) each
+    gaps = [second.columns - first.columns for first, second in sides]  # (n, c) each
     n, columns = len(gaps[0]), np.concatenate(gaps, axis=1)
     moved = np.concatenate([rows.astype(np.float64) @ columns for rows in _swap_masks(n, swaps, run, "swapping")]) / n
     found, at = [], 0
     for pair, (first, second), gap in zip(pairs, sides, gaps, strict=True):
-        shifts = dict(zip(first.averages.terms, moved[:, at : at + gap.shape[1]].T, strict=True))
+        shifts = dict(zip(first.terms, moved[:, at : at + gap.shape[1]].T, strict=True))
         at += gap.shape[1]
-        own, others = first.averages.means(), second.averages.means()
+        own, others = first.means(), second.means()
         before = first.of_means(Means({name: own[name] + shift for name, shift in shifts.items()}, n))
         after = second.of_means(Means({name: others[name] - shift for name, shift in shifts.items()}, n))
         found.append(_p_value(after - before, pair))

@@ -20,7 +20,7 @@ from pyarrow import feather
 
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError, OptionError, named_some
-from calcheck.execution.machine import available_memory
+from calcheck.execution.run import available_memory
 from calcheck.io.arrays import common_length, rows_first
 from calcheck.io.arrow_arrays import MemoryTable, plain_schema
 

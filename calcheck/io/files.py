@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Literal, Self, TypeAlias, cast
 from urllib.parse import unquote
 
-from calcheck.core.conditions import parse_all
+from calcheck.core.conditions import Condition
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
 from calcheck.io.arrow_arrays import ReadLimits
 from calcheck.io.object_store import MAGIC as COMPRESSIONS
@@ -313,7 +313,8 @@ class Files:
     def prune_partitions(self, filters: Iterable[str]) -> Self:
         """Return only the files whose partition keys meet the filters, such as ``KEY=VALUE``."""
         members = self.members
-        for condition in parse_all(list(filters), list(dict.fromkeys(key for one in members for key in one.keys))):
+        columns = list(dict.fromkeys(key for one in members for key in one.keys))
+        for condition in (Condition.parse(text, columns) for text in filters):
             key = condition.column
             matching = tuple(one for one in members if key not in one.keys or condition.holds_for(one.keys[key]))
             if not matching:

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
 
 from calcheck.errors import DataError, FileError
-from calcheck.execution.machine import available_memory
+from calcheck.execution.run import available_memory
 from calcheck.options import require_positive_option
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.conditions import DIFFERENT, EQUAL, Condition, parse_all
+from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.core.validation import concat_columns
 from calcheck.errors import DataError, FileError, listed_columns, named_some
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, pc, times, to_floats, to_matrix
@@ -90,7 +90,7 @@ class Filters:
     @classmethod
     def from_options(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
         """Return the filters that the options define."""
-        conditions = [Filter(condition) for condition in parse_all(filters, schema.names)]
+        conditions = [Filter(Condition.parse(text, schema.names)) for text in filters]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
         if model and chosen_model not in (None, EVERY):
             conditions.append(Filter(Condition(model, EQUAL, str(chosen_model))))

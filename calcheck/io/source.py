@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from calcheck.distributions.intervals import Crossing
 from calcheck.errors import DataError, Message, OptionError, listed_columns
-from calcheck.execution.machine import available_memory
+from calcheck.execution.run import available_memory
 from calcheck.io import infer
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
 from calcheck.io.binary_files import ArrayTable
@@ -41,7 +40,7 @@ from calcheck.io.rows import (
     require_one,
     split_column,
 )
-from calcheck.io.scan import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
+from calcheck.io.scan import Crossing, Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import InMemory, Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile

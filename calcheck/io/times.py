@@ -13,7 +13,9 @@ from calcheck.typing import AnyArray, Indices
 DATE_UNIT = "datetime64[us]"
 MISSING = ("None", "nan", "NaT", "<NA>", "")
 SHOWN = 40  # Maximum number of characters of a value in messages
-CALENDAR = {name + side: months for name, months in (("M", 1), ("Q", 3), ("Y", 12)) for side in ("", "S", "E")}
+CALENDAR = (
+    dict.fromkeys(("M", "MS", "ME"), 1) | dict.fromkeys(("Q", "QS", "QE"), 3) | dict.fromkeys(("Y", "YS", "YE"), 12)
+)
 """Number of months of the periods of the calendar, by their names in pandas."""
 MONDAY = np.datetime64("1970-01-05", "us")  # From which durations are counted, so that weeks begin on Mondays
 DURATIONS = {

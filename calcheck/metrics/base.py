@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from calcheck.core.metric_info import BINS, REMEDIES, UNSTATED, MetricInfo
@@ -18,7 +19,7 @@ from calcheck.options import (
     require_levels_option,
     require_share_option,
 )
-from calcheck.report import MetricValue
+from calcheck.report import Inference, Result
 
 if TYPE_CHECKING:
     from calcheck.details import BinnedDetails, StratifiedCoverageDetails
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from calcheck.typing import AnyArray, Values
 
 FitT = TypeVar("FitT")
+NOTHING_INFERRED = Inference()
 LEVEL = 0.9  # Default level of intervals
 DIGITS = 12  # Digits of differences of quantile levels
 
@@ -84,9 +86,11 @@ class Metric(ABC, Generic[FitT]):
             **{option.field: option.take(options[option.name], f"{option.name!r} of {name}") for option in declared}
         )
 
-    def result(self, value: float | None, rows: dict[str, Any] | None = None) -> MetricValue:
+    def result(
+        self, value: float | None, rows: dict[str, Any] | None = None, inference: Inference = NOTHING_INFERRED
+    ) -> Result:
         """Return a value with what is needed to read it; ``rows`` describes the rows that were used, if not all."""
-        return MetricValue(
+        return Result(
             metric=self.info.name,
             summary=self.description(),
             options=self.options(),
@@ -94,7 +98,8 @@ class Metric(ABC, Generic[FitT]):
             unit=self.info.unit,
             orientation=self.info.orientation,
             alternative=self.alternative,
-            value=value,
+            value=value if value is not None and math.isfinite(value) else None,
+            **{each.name: getattr(inference, each.name) for each in fields(Inference)},
         )
 
     @property

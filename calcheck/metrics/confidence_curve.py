@@ -112,7 +112,7 @@ class ConfidenceCurve(OrderedMetric):
         from calcheck.statistics.curves import curve_of
 
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
-        curve, oracle = self._curves(statistic_of(self, found).averages.means())
+        curve, oracle = self._curves(statistic_of(self, found).means())
         removed = 1 - self._remaining_shares()
         return curve_of("confidence", removed, curve), curve_of("oracle", removed, oracle)
 

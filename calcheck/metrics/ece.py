@@ -163,7 +163,7 @@ class Ece(RowMetric):
         from calcheck.statistics.curves import curve_of
 
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
-        means = statistic_of(self, found).averages.means().with_values(found.fixed)
+        means = statistic_of(self, found).means().with_values(found.fixed)
         return (curve_of("reliability", means["levels"], _observed(means)),)
 
     def details(self, means: Means) -> EceDetails:

@@ -280,7 +280,7 @@ class Averages:
                     found[name] = groups.weighted_sums(weighted) / total[:, None]
         return found
 
-    def leave_one_out(self) -> Means:
+    def leave_one_out_means(self) -> Means:
         """Return the leave-one-out means, (n,) for each term; for terms without groups only."""
         means = self.columns.mean(axis=0)
         left = (self.n * means - self.columns) / (self.n - 1)

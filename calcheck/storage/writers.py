@@ -79,7 +79,6 @@ def write_columns(path: str, columns: Mapping[str, AnyArray]) -> None:
         write(columns)
 
 
-PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
 FLAT = {
     "samples": "sample",
     "embedding": "emb",
@@ -168,7 +167,8 @@ def _plays_a_role(name: str) -> bool:
     known = {*TARGETS, *POINTS, *STDS, ERROR, "id", "dist", "samples", "embedding", *PACKED, *MODELS}
     stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of columns of inputs
     numbered = level_of(name) is not None or SAMPLE.fullmatch(name) or SIDED.fullmatch(name)
-    return name in known or bool(numbered) or stem in {*PARAMETERS, "emb", "input"}
+    parameters = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
+    return name in known or bool(numbered) or stem in {*parameters, "emb", "input"}
 
 
 def _described(predictive: Predictive) -> dict[str, Any]:

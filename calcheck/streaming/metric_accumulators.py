@@ -45,13 +45,21 @@ from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import spreads
-from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums, from_arrays, to_arrays
-from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
+from calcheck.streaming.accumulators import (
+    BatchedSource,
+    ColumnStore,
+    Metadata,
+    MomentSums,
+    Sums,
+    from_arrays,
+    to_arrays,
+    with_row_numbers,
+)
 
 if TYPE_CHECKING:
     from calcheck.embeddings.nystroem import RowSums
     from calcheck.predictions import Predictions
-    from calcheck.streaming.batched_source import BatchedSource
+    from calcheck.streaming.accumulators import BatchedSource
     from calcheck.typing import AnyArray, Values
 
 

@@ -26,8 +26,16 @@ from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicate
 from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.report import Input, Report, Skipped
-from calcheck.streaming.accumulators import ColumnStore, MomentSums, Sums, from_arrays, strip_prefix, to_arrays
-from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
+from calcheck.streaming.accumulators import (
+    BatchedSource,
+    ColumnStore,
+    MomentSums,
+    Sums,
+    from_arrays,
+    strip_prefix,
+    to_arrays,
+    with_row_numbers,
+)
 from calcheck.streaming.metric_accumulators import (
     NOT_REPLICATED,
     MetricAccumulator,
@@ -273,7 +281,7 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
             replicated = None
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
-    fitted = fitted_metric(each.metric, each.settings, rows, basis)
+    fitted = fitted_metric(each.metric, rows, basis, each.settings)
     fitted.null, fitted.tested = replicated, None if replicated is None else replicated.data_value
     return fitted
 

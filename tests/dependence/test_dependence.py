@@ -212,10 +212,10 @@ def test_sums_of_clusters_give_the_statistic_of_rows():
     values, label = rng.normal(size=30), rng.integers(0, 4, 30)
     groups = Groups(rng.integers(0, 3, 30), 3, cumulative=True)
     terms = {"a": MeanTerm(values), "b": MeanTerm(values**2, groups), "rows": MeanTerm()}
-    plain = Statistic.from_terms(terms, 30, lambda means: means["a"] + (means["b"] * [1, 2]).sum(-1) * means["rows"])
+    plain = Statistic(terms, 30, lambda means: means["a"] + (means["b"] * [1, 2]).sum(-1) * means["rows"])
     found = clustered(plain, Clusters(label))
     assert found.estimate() == pytest.approx(plain.estimate(), rel=1e-12)
-    count = Statistic.from_terms({"a": MeanTerm(values)}, 30, lambda means: means["a"] * 0 + means.n)
+    count = Statistic({"a": MeanTerm(values)}, 30, lambda means: means["a"] * 0 + means.n)
     assert clustered(count, Clusters(label)).estimate() == 30
     kept = label != 2
     own = values[kept]

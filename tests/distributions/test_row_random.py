@@ -8,10 +8,9 @@ from scipy import stats
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
-from calcheck.execution.bottom_k import batch_row_keys, row_keys
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator, batch_replicates
-from calcheck.predictions import Predictions
+from calcheck.predictions import Predictions, batch_row_keys, row_keys
 from tests.helpers.families import FAMILIES, calibrated
 
 N = 50_000

@@ -8,7 +8,7 @@ import pytest
 
 from calcheck.charts import drawing
 from calcheck.errors import OptionError
-from calcheck.execution import machine
+from calcheck.execution import run
 
 GIB = 1 << 30
 
@@ -75,7 +75,7 @@ def test_a_page_is_written_without_pictures_if_their_engine_does_not_start(calch
 def test_without_a_limit_the_engine_is_not_tried(monkeypatch):
     drawing.engine_starts.cache_clear()
     monkeypatch.setattr(drawing, "PROBE", "raise SystemExit(1)")
-    assert machine.address_space_limit() is None
+    assert run.address_space_limit() is None
     assert drawing.engine_starts()
 
 
@@ -84,6 +84,6 @@ def test_the_engine_is_tried_by_drawing():
 
 
 def test_the_limit_is_that_of_the_process(monkeypatch):
-    monkeypatch.setattr(machine, "address_space_limit", lambda: 400_000 * machine.KIB)
+    monkeypatch.setattr(run, "address_space_limit", lambda: 400_000 * run.KIB)
     with pytest.raises(OptionError, match=r"the limit on memory \(ulimit -v 400000\) is too low"):
-        machine.require_address_space()
+        run.require_address_space()

@@ -32,7 +32,7 @@ def share_of_valid_zms(*, sets, confidence=0.95):
 
 
 def mean_of(values):
-    return Statistic.from_terms({"x": MeanTerm(values)}, len(values), lambda means: means["x"])
+    return Statistic({"x": MeanTerm(values)}, len(values), lambda means: means["x"])
 
 
 def test_limits_without_correction_or_acceleration_are_percentiles():
@@ -95,7 +95,7 @@ def test_resampled_counts_of_groups_have_the_distribution_of_resampled_rows():
     ones = MeanTerm(groups=Groups(label, 2))
     rows = MeanTerm(np.ones(1000), Groups(label, 2))
     for term in (ones, rows):
-        statistic = Statistic.from_terms({"share": term}, 1000, lambda means: means["share"][..., 0])
+        statistic = Statistic({"share": term}, 1000, lambda means: means["share"][..., 0])
         replicates = Replicates([statistic], Run())
         replicates.draw(4000)
         assert_allclose(replicates.values.mean(), 0.3, atol=4 * np.sqrt(0.21 / 1000 / 4000))

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import calcheck
-from calcheck.distributions.intervals import crossing_of
 from calcheck.io import arrow_arrays
+from calcheck.io.scan import crossing_of
 from tests.helpers.files import limited, write
 from tests.helpers.shorthand import texts
 from tests.io.test_layouts import NIXTLA, hub, read, refused, truth

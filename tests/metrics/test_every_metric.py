@@ -122,7 +122,7 @@ def statistic_of_data(metric, family):
 
 
 def weighted_value(statistic, weights):
-    return statistic.of_means(statistic.averages.weighted(np.asarray(weights, dtype=float)))
+    return statistic.of_means(statistic.weighted(np.asarray(weights, dtype=float)))
 
 
 def statistic(metric, rows):

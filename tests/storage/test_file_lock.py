@@ -6,9 +6,8 @@ import threading
 import pytest
 
 from calcheck.errors import FileError
-from calcheck.storage import file_lock
-from calcheck.storage.atomic_write import write_text
-from calcheck.storage.file_lock import exclusive
+from calcheck.storage import atomic_write
+from calcheck.storage.atomic_write import exclusive, write_text
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_who_reads_and_replaces_a_state_waits_for_those_before(state):
 
 
 def test_the_wait_for_a_state_has_an_end(state, monkeypatch):
-    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(atomic_write, "WAIT_SECONDS", 0.1)
     with state.open("rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         with pytest.raises(FileError, match=r"count\.state is in use by another process for more than 0\.1 seconds"):
@@ -65,7 +64,7 @@ def continue_all_the_same(path):
 
 
 def test_without_locks_a_state_that_changed_since_it_was_read_is_not_replaced(state, monkeypatch):
-    monkeypatch.setattr(file_lock, "try_lock", lambda _: None)
+    monkeypatch.setattr(atomic_write, "try_lock", lambda _: None)
     add_one(state)
     with pytest.raises(FileError, match=r"count\.state was changed by another process since this command read it"):
         continue_all_the_same(state)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.run import Run
 from calcheck.io import read
 from calcheck.metrics import DECOMPOSITIONS, METRICS
-from calcheck.storage import file_lock
+from calcheck.storage import atomic_write
 from calcheck.storage.archives import read_archive
 from calcheck.storage.state import write_state
 from calcheck.streaming.state import accumulate
@@ -134,7 +134,7 @@ def test_states_that_cannot_be_merged_are_refused(calcheck, states, days, tmp_pa
 
 
 def test_a_state_that_another_process_writes_is_not_replaced(calcheck, states, days, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(atomic_write, "WAIT_SECONDS", 0.1)
     state = tmp_path / "all.state"
     state.write_bytes(b"old")
     commands = (("merge", *states[:2]), ("evaluate", days[0][0], "--metrics", "zms"), ("zms", days[0][0]))

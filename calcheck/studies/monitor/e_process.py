@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp
 
-from calcheck.distributions.row_random import RowRandom, hash_rows, mix
+from calcheck.distributions.row_random import RowRandom, hash_rows, mix, occurrences
 from calcheck.errors import DataError
-from calcheck.execution.bottom_k import occurrences
 from calcheck.execution.run import RandomStream, Run
 from calcheck.io.times import time_texts
 from calcheck.statistics.pit import COMPONENTS, NEAREST, component, randomized_pit

@@ -277,7 +277,7 @@ def _group_results(
             has_null = metric.info.name in state.null_metrics
             value, inference = _inference(metric, means[place], confidence, has_null=has_null)
             inference = replace(inference, warnings=state.warnings)
-            yield Result.from_inference(metric.result(value, {kind: name, "rows": rows}), inference)
+            yield metric.result(value, {kind: name, "rows": rows}, inference)
 
 
 def _inference(

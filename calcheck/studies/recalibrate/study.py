@@ -268,7 +268,7 @@ class _Study:
             if each.scores is None:
                 continue
             subset = {"method": each.method.name}
-            yield Result.from_inference(metric.result(each.mean, subset), Inference())
+            yield metric.result(each.mean, subset)
             paired = self._paired(each)
             if paired is not None:
                 reach = NORMAL_LIMIT * paired.error
@@ -279,7 +279,7 @@ class _Study:
                     p_value=paired.p_value,
                     warnings=warnings,
                 )
-                yield Result.from_inference(metric.result(paired.difference, {**subset, "minus": NONE}), difference)
+                yield metric.result(paired.difference, {**subset, "minus": NONE}, difference)
 
     def judged(self, metrics: Sequence[Metric[Any]]) -> Iterator[Report]:
         """Yield the reports of the rows before and after, each row corrected by a fit to the other folds."""

@@ -443,11 +443,11 @@ class _Study:
         """Return a result with the central interval of its replicates."""
         number = float(value)
         if not np.isfinite(number):
-            return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent_value(number),)))
+            return metric.result(None, subset, Inference(warnings=(absent_value(number),)))
         if replicates is None:
-            return Result.from_inference(metric.result(number, subset), Inference())
+            return metric.result(number, subset)
         finite, bootstrap, reason = check_replicates(replicates, number)
-        result = Result.from_inference(metric.result(number, subset), Inference(details={"bootstrap": bootstrap}))
+        result = metric.result(number, subset, Inference(details={"bootstrap": bootstrap}))
         if reason:
             return result
         low, high = percentile(finite, self.run.confidence)

@@ -580,10 +580,10 @@ class SearchedRows:
         inside, fails = InMemory(self.rows.take(region.rows)), rejects(region.p_value, self.run.confidence)
         with np.errstate(all="ignore"):
             fits = [metric.evaluate(metric.fit(inside, self.run), inside, self.run) for metric in self.metrics]
-            found = [(metric, rows, Basis("none")) for metric, rows in zip(self.metrics, fits, strict=True)]
+            found = [fitted_metric(*each, Basis("none")) for each in zip(self.metrics, fits, strict=True)]
             inferred = infer(found, self.run.quiet()) if intervals else [IntervalInference()] * len(found)
-            values = [fitted_metric(metric, None, rows, basis).value for metric, rows, basis in found]
-        for metric, value, inference in zip(self.metrics, values, inferred, strict=True):
+        for computed, inference in zip(found, inferred, strict=True):
+            metric = computed.metric
             inference = replace(inference, verdict="none", warnings=(*self.warnings, *inference.warnings))
             if region.direction in (metric.info.above, metric.info.below):
                 inference = replace(
@@ -594,5 +594,4 @@ class SearchedRows:
                 )
             if self.noticed is not None and inference.verdict != "none":
                 inference = replace(without_verdict(inference, self.noticed.reason), direction=None)
-            named = metric.result(value if math.isfinite(value) else None, region.slice)
-            yield Result.from_inference(named, inference)
+            yield metric.result(computed.value, region.slice, inference)

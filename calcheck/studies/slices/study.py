@@ -22,7 +22,7 @@ from calcheck.evaluation import (
 )
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import EQUAL, null_statistic_of
-from calcheck.inference.intervals import MetricRows, infer
+from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import (
     Basis,
     FittedMetric,
@@ -106,7 +106,7 @@ def groups_of_fit(
             continue
         warnings = (*rows.warnings, *_sampled(len(values), len(inside), len(group), fewest))
         part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=warnings)
-        computed = fitted_metric(found.metric, None, part, found.basis)
+        computed = fitted_metric(found.metric, part, found.basis)
         if null is not None and len(inside) >= fewest:
             data_value, *replicates = null.means(inside)
             computed.null = NullDistribution(np.array(replicates), data_value)
@@ -144,7 +144,7 @@ def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _Pointwi
         return None
     correction = np.zeros(len(at_inputs))
     if found.rows.fixed:  # means are corrected by an estimate for all rows
-        value = fitted_metric(metric, None, found.rows, found.basis).value
+        value = fitted_metric(metric, found.rows, found.basis).value
         correction = np.append(value, null.values) - at_inputs.mean(axis=1)
     return _PointwiseNull(at_inputs, correction)
 
@@ -172,7 +172,7 @@ def _refitted(found: FittedRows, group: Indices, run: Run) -> Fitted:
     with np.errstate(all="ignore"):
         fit = metric.fit(source, run)
         rows = metric.evaluate(fit, source, run)
-        computed = fitted_metric(metric, fit, rows, found.basis)
+        computed = fitted_metric(metric, rows, found.basis, fit)
         if isinstance(metric, HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
     return computed
@@ -453,7 +453,7 @@ class _Groups:
         """Return a metric of a group with its null distribution."""
         with np.errstate(all="ignore"):
             rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
-            found = fitted_metric(metric, None, rows, basis)
+            found = fitted_metric(metric, rows, basis)
             if isinstance(metric, HasNullStatistic):
                 found.tested = null_statistic_of(metric, rows).estimate()
         if basis.kind == "p" and null is not None and not self._unjudged(group):
@@ -480,11 +480,11 @@ class _Groups:
     def _intervals(self, group: _Group, line: Sequence[FittedMetric[Metric[Any]]]) -> Iterator[IntervalInference]:
         """Yield the intervals of the metrics of a group; none for those without a value."""
         known = [each for each in line if each.rows.columns or each.rows.terms]
-        found = iter(self._inferred(group, [(each.metric, each.rows, each.basis) for each in known]))
+        found = iter(self._inferred(group, known))
         for each in line:
             yield next(found) if each in known else IntervalInference()
 
-    def _inferred(self, group: _Group, found: Sequence[MetricRows]) -> Sequence[IntervalInference]:
+    def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[IntervalInference]:
         """Return the intervals of the metrics of a group; none if it has too few clusters."""
         quiet = self.run.quiet()
         if self.clusters is None:
@@ -518,11 +518,9 @@ class _Groups:
             warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
         )
         inference = replace(inference, direction=computed.direction(inference))
-        value = computed.value if math.isfinite(computed.value) else None
         if math.isinf(computed.value):
             inference = replace(inference, warnings=(*inference.warnings, absent_value(computed.value)))
-        rows = group.slice | _effective_rows(computed.rows)
-        return Result.from_inference(computed.metric.result(value, rows), inference)
+        return computed.metric.result(computed.value, group.slice | _effective_rows(computed.rows), inference)
 
     def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
         """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""

@@ -224,11 +224,10 @@ def _results(
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
             subsets = {"subsets": len(each.values)} if len(each.values) > 1 else {}
             spread = {**subsets, "deviation": each.deviation} if each.deviation is not None else {}
-            value = place.metric.result(
-                each.value, {**({"model": name} if len(names) > 1 else {}), **place.description}
-            )
+            rows = {**({"model": name} if len(names) > 1 else {}), **place.description}
             warnings = tuple(note.prefixed(f"at {where}: ") if where else note for note in each.notes)
-            results.append(Result.from_inference(value, Inference(details={**ranked, **spread}, warnings=warnings)))
+            inference = Inference(details={**ranked, **spread}, warnings=warnings)
+            results.append(place.metric.result(each.value, rows, inference))
     return results, rankings
 
 

@@ -16,7 +16,7 @@ from calcheck.metrics import METRICS
 from calcheck.models.comparison import _ranked, shared_clusters
 from calcheck.predictions import Predictions
 from calcheck.render.latex import escape
-from calcheck.report import Inference, Result
+from calcheck.report import Inference
 from tests.helpers.files import columns, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts
@@ -331,7 +331,7 @@ def test_the_best_model_is_ranked_and_the_second_best_of_three(compared, changed
     ],
 )
 def test_ranks_follow_the_direction_of_each_metric(metric, reference, found, ranks):
-    made = [Result.from_inference(METRICS[metric]().result(value), Inference(reference=reference)) for value in found]
+    made = [METRICS[metric]().result(value, inference=Inference(reference=reference)) for value in found]
     assert [each.details.get("rank") for each in _ranked(made)] == ranks
 
 
