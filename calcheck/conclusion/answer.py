@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from calcheck.conclusion.clear_failures import judged_overall
 from calcheck.conclusion.evidence import (
     CLEAR_ERRORS,
     EVEN,
@@ -16,9 +15,10 @@ from calcheck.conclusion.evidence import (
     Evidence,
     Level,
     are_uneven,
+    judged_overall,
     nearest_share,
-    percent,
 )
+from calcheck.core.text import format_p, percent
 from calcheck.details import (
     BinnedDetails,
     CceDetails,
@@ -137,7 +137,7 @@ def _single_shape(evidence: Evidence) -> Finding:
         return _untested(evidence, "shape", *judges)
     held = _both(evidence.levels)
     failed = evidence.clear_failure(*judges)
-    p = "" if failed is None or failed.p_value is None else f" (p {failed.p_value:.2g})"
+    p = "" if failed is None else _p_value(failed)
     if failed is not None and (skew := _skew(evidence)):
         return _fault("shape", "skewed", f"{skew}{p}")
     if evidence.tails:
@@ -157,8 +157,7 @@ def _of_vectors(evidence: Evidence, pre_rank: str) -> Finding:
     if failed is None:
         right = "not clearly wrong" if evidence.fails_unclearly("pit") else "as predicted"
         return Finding(topic="shape", state="right", text=f"{what}: {right}")
-    p = "" if failed.p_value is None else f" (p {failed.p_value:.2g})"
-    return _fault("shape", "wrong-distribution", f"{what}: not as predicted{p}")
+    return _fault("shape", "wrong-distribution", f"{what}: not as predicted{_p_value(failed)}")
 
 
 def _unexplained(evidence: Evidence, failed: Result, p: str) -> Finding:
@@ -290,8 +289,7 @@ def describe_inputs(evidence: Evidence) -> Finding | None:
     if evidence.clear_failure("cce") is None:
         return Finding(topic="inputs", state="right", text="no input stands out: distributions match where data are")
     where = f"distributions differ from the data{' in some neighborhoods' if rejected.get('count') else ''}"
-    p = "" if result.p_value is None else f" (p {result.p_value:.2g})"
-    return _fault("inputs", "wrong-distribution", f"{where}{p}")
+    return _fault("inputs", "wrong-distribution", f"{where}{_p_value(result)}")
 
 
 def describe_impossible(evidence: Evidence) -> Finding | None:
@@ -332,6 +330,11 @@ def _fail(results: Sequence[Result]) -> str:
     """Return the names of metrics with the directions, and that they fail."""
     names = ", ".join(map(_with_direction, results))
     return f"{names} {'fails' if len(results) == 1 else 'fail'}"
+
+
+def _p_value(result: Result) -> str:
+    """Return the p-value of a result in parentheses; "" without one."""
+    return "" if result.p_value is None else f" (p {format_p(result.p_value)})"
 
 
 def _untested(evidence: Evidence, topic: Topic, *metrics: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Text that is safe in a terminal, in a CSV cell and in HTML."""
+"""Numbers as text, and text that is safe in a terminal, in a CSV cell and in HTML."""
 
 from __future__ import annotations
 
@@ -26,6 +26,23 @@ def exponential(logarithm: float) -> str:
     power, rest = divmod(logarithm / math.log(10), 1)
     mantissa, _, carried = f"{10**rest:.2e}".partition("e")
     return f"{float(mantissa):g}e{int(power) + int(carried):+d}"
+
+
+def format_p(p: float) -> str:
+    """Return a p-value with two significant digits, as all tables and sentences show it."""
+    return f"{p:.2g}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in percent, without trailing zeros.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.8925, 1), percent(0.995)
+    ('90 %', '89.2 %', '99.5 %')
+    """
+    shown = round(100 * share, digits) if digits else 100 * share
+    return f"{shown:.4g} %"
 
 
 def strip_control(text: str) -> str:

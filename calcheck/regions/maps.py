@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik, ndtri
 
 from calcheck.core.memory import load
+from calcheck.core.text import percent
 from calcheck.core.validation import LARGEST, finite_rows
 from calcheck.errors import DataError, OptionError, listed_columns
 from calcheck.inference.null_distribution import NullSimulator
@@ -283,7 +284,7 @@ def quantities(sums: GroupSums, confidence: float) -> list[Quantity]:
     found, n = [], sums.n
     if (coverage := sums.coverage) is not None:
         limits = None if coverage.expected is None else coverage_limits(n, coverage.expected, confidence)
-        name = f"coverage of {100 * sums.level:.4g} % intervals"
+        name = f"coverage of {percent(sums.level)} intervals"
         found.append(Quantity("coverage", name, coverage.covered / n, limits, "too narrow", "too wide"))
     if (squares := sums.squares) is not None:
         limits = _square_limits(squares, n, confidence)
@@ -451,7 +452,7 @@ def _stated(rows: Predictions) -> tuple[Variable, Variable]:
 
 def _interval(predictive: Predictive, level: float) -> tuple[Variable, Variable]:
     low, high = predictive.central_interval(level)
-    called = f"of the {100 * level:.4g} % interval"
+    called = f"of the {percent(level)} interval"
     return Variable(f"middle {called}", (low + high) / 2), Variable(f"width {called}", high - low)
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from calcheck.core.text import format_p
+
 if TYPE_CHECKING:
     from calcheck.report import Gate, Input, Report, Result, Skipped
 
@@ -47,7 +49,7 @@ def interval(result: Result, limit: Callable[[float | None], str] = short) -> st
 
 def p_value(result: Result) -> str:
     """Return the p-value of a result, unless it is wrong since rows depend on each other."""
-    return ABSENT if result.p_value is None or is_withheld(result) else f"{result.p_value:.2g}"
+    return ABSENT if result.p_value is None or is_withheld(result) else format_p(result.p_value)
 
 
 def is_withheld(result: Result) -> bool:

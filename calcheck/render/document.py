@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Literal
 
+from calcheck.core.text import format_p
 from calcheck.render.cells import ABSENT, describe_input, interval, is_withheld, name_with_unit, number, p_value, short
 
 if TYPE_CHECKING:
@@ -230,4 +231,4 @@ def _row(result: Result) -> tuple[Cell, ...]:
 
 def adjusted(result: Result) -> str:
     """Return the adjusted p-value of a result, unless it is wrong since rows depend on each other."""
-    return ABSENT if result.p_value_adjusted is None or is_withheld(result) else f"{result.p_value_adjusted:.2g}"
+    return ABSENT if result.p_value_adjusted is None or is_withheld(result) else format_p(result.p_value_adjusted)

@@ -21,6 +21,7 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
+from calcheck.core.text import format_p, percent
 from calcheck.errors import DataError
 from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
@@ -88,7 +89,7 @@ def metric_picture(report: Report, result: Result) -> Picture | None:
     """Return the picture of a result of a report; None if it has no curves."""
     if not result.curves:
         return None
-    band = f"{100 * report.settings['confidence']:.4g} % of {_compared(report)}"
+    band = f"{percent(report.settings['confidence'])} of {_compared(report)}"
     curves = tuple(_with_input_names(curve, report.input) for curve in result.curves)
     if is_withheld(result):
         curves = tuple(replace(curve, p_value=None) for curve in curves)
@@ -159,7 +160,7 @@ def _title(result: Result) -> str:
 
 def _titled(text: str, curve: Curve) -> str:
     """Return the title of a panel, with the p-value of its curve."""
-    return text if curve.p_value is None else f"{text}, p {curve.p_value:.2g}"
+    return text if curve.p_value is None else f"{text}, p {format_p(curve.p_value)}"
 
 
 def _bin_sizes(curve: Curve) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from calcheck.core.text import format_p
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
     ADJUSTED_LEGEND,
@@ -111,7 +112,7 @@ def describe_overall(overall: Overall, report: Report) -> str:
     text = f"{len(overall.metrics)} metrics together: {verdict}"
     if "dependence_noticed" in report.settings:
         return text
-    text += f", p {overall.p_value:.2g}"
+    text += f", p {format_p(overall.p_value)}"
     if overall.verdict == "fail":
         text += f", led by {overall.leading}"
     failed = [each for each in results if each.verdict == "fail"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calcheck.conclusion import conclude
-from calcheck.conclusion.clear_failures import clear_failures
+from calcheck.conclusion.evidence import clear_failures
 from calcheck.distributions.positive import LogNormal
 from calcheck.distributions.samples import Samples
 from calcheck.evaluation import evaluate

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from calcheck.conclusion.clear_failures import (
+from calcheck.conclusion.evidence import (
     clear_failures,
     confidence_of,
     families,

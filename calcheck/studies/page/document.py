@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT
+from calcheck.core.text import percent
 from calcheck.metrics import METRICS
 from calcheck.regions.maps import (
     ColumnGroups,
@@ -63,7 +64,7 @@ def linked_map(found: RegionMap) -> LinkedMap:
 def group_table(groups: ColumnGroups) -> Table:
     """Return the table about groups: their coverage and mean squared z-score, with the limits of right models."""
     found = quantities(groups.sums, groups.confidence)
-    limits = f"{100 * groups.confidence:.4g} % of {PERFECT}"
+    limits = f"{percent(groups.confidence)} of {PERFECT}"
     heads = [(Column(each.name, "right"), Column(limits, "right"), Column("")) for each in found]
     columns = (Column(groups.column), Column("rows", "right"), *(column for head in heads for column in head))
     rows = tuple(
@@ -78,7 +79,7 @@ def _region_table(total: GroupSums, confidence: float) -> Table:
     columns = (
         Column(""),
         Column("region", "right"),
-        Column(f"{100 * confidence:.4g} % of {PERFECT}", "right"),
+        Column(f"{percent(confidence)} of {PERFECT}", "right"),
         Column(""),
     )
     rows = [(*row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]

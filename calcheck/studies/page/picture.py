@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
+from calcheck.core.text import percent
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, Quantity, RegionMap, histogram_limits, quantities
 from calcheck.render.pictures import CLEAR
 
@@ -25,24 +26,24 @@ def predictions_picture(shown: RowIntervals) -> Picture:
 
     Panels that compare with targets are absent if there are none.
     """
-    count, percent = len(shown.center), f"{100 * shown.level:.4g} %"
+    count, share = len(shown.center), percent(shown.level)
     chosen = f"all {count:,} rows" if count == shown.total else f"{count:,} of {shown.total:,} rows"
     expected = (
-        f"A right model has about {percent} of the targets inside their intervals at all predictions and widths, but"
+        f"A right model has about {share} of the targets inside their intervals at all predictions and widths, but"
         " fewer of the smallest and of the largest targets."
     )
-    title = f"{percent} intervals of {chosen}"
-    return Picture(tuple(_panels(shown, percent)), title, expected, f"{title}. {expected}")
+    title = f"{share} intervals of {chosen}"
+    return Picture(tuple(_panels(shown, share)), title, expected, f"{title}. {expected}")
 
 
-def _panels(shown: RowIntervals, percent: str) -> Iterator[Panel]:
-    name = f"prediction, {percent} interval"
+def _panels(shown: RowIntervals, share: str) -> Iterator[Panel]:
+    name = f"prediction, {share} interval"
     yield _intervals(shown, shown.center, Axis("prediction [y]"), name, "by prediction")
     if shown.along is not None:
         yield _intervals(shown, shown.along, Axis(shown.along_name), name, f"along {shown.along_name}")
     if shown.y is not None:
         yield _intervals(shown, shown.ranks, Axis("rank of the target"), name, "in order of the targets")
-        yield _errors(shown, percent)
+        yield _errors(shown, share)
 
 
 def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str) -> Panel:
@@ -52,14 +53,14 @@ def _intervals(shown: RowIntervals, x: Values, axis: Axis, name: str, title: str
     return Panel((predicted, *observed), axis, Y, title)
 
 
-def _errors(shown: RowIntervals, percent: str) -> Panel:
+def _errors(shown: RowIntervals, share: str) -> Panel:
     """Return a panel of errors against half the widths, with the limits of the intervals as lines."""
     width = shown.half_width
     ends = [0.0, float(width.max())]
     limits = (Line(ends, [0.0, sign * ends[1]], dashed=True) for sign in (1, -1))
     return Panel(
         (*limits, Points(width.tolist(), shown.errors.tolist(), OBSERVED_TARGETS)),
-        Axis(f"half the width of the {percent} interval [y]"),
+        Axis(f"half the width of the {share} interval [y]"),
         Axis("target − prediction [y]"),
         "errors by width",
     )
@@ -104,7 +105,7 @@ def histogram_picture(total: GroupSums, confidence: float) -> Picture | None:
     bands: list[Bars] = []
     if total.pit.variance is not None:
         low, high = histogram_limits(total.n, total.pit.variance, confidence)
-        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{100 * confidence:.4g} % of {PERFECT}")]
+        bands = [Bars(start, stop, low[0].tolist(), high[0].tolist(), f"{percent(confidence)} of {PERFECT}")]
     return Picture(
         (Panel((*bands, bars, mean), Axis("PIT", low=0.0, high=1.0), Axis("rows", low=0.0)),),
         "PIT of the region",
@@ -124,7 +125,7 @@ def group_picture(groups: ColumnGroups) -> Picture:
 
 def _group_panel(quantity: Quantity, groups: ColumnGroups) -> Panel:
     place = [float(number) for number in range(len(groups.names))]
-    name = f"{100 * groups.confidence:.4g} % of {PERFECT}"
+    name = f"{percent(groups.confidence)} of {PERFECT}"
     marks: list[Mark] = []
     if quantity.limits is not None:
         low, high = quantity.limits

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.core.text import percent
 from calcheck.core.validation import require_finite
 from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
@@ -399,7 +400,7 @@ class _Study:
     ) -> Iterator[Result]:
         """Yield a metric at each step of a criterion; its limits are those of whole curves."""
         subsets = [
-            {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
+            {"by": criterion, "rejected": percent(share), "rows": int(rows)}
             for share, rows in zip(self.shares, self.retained, strict=True)
         ]
         if replicates is None:

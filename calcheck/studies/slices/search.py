@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
+from calcheck.core.text import format_p
 from calcheck.dependence.notice import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
@@ -186,9 +187,8 @@ class TreeSearch:
         count = f"{len(self._grown[1]) - 1:,} trees of a perfect model"
         if rejects(self.p_value, self.searched.run.confidence):
             return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
-        text = (
-            f"no node of a tree differs from a perfect model by more than chance: p = {self.p_value:.2g} over {count}"
-        )
+        p = format_p(self.p_value)
+        text = f"no node of a tree differs from a perfect model by more than chance: p = {p} over {count}"
         return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
 
 
@@ -348,7 +348,7 @@ class RegionSearch:
             return Conclusion(answer="no", findings=with_p_values(fault_findings(results), results, count))
         label = first.slice["group"]
         text = f"no region differs from a perfect model by more than chance: {label} deviates most of {count}, p = "
-        findings = [Finding(topic="where", state="right", text=f"{text}{first.p_value:.2g}")]
+        findings = [Finding(topic="where", state="right", text=f"{text}{format_p(first.p_value)}")]
         if sizes := _sizes(self._detectable()):
             findings.append(Finding(topic="where", state="untested", text=sizes))
         return Conclusion(answer="yes", findings=tuple(findings))
@@ -368,9 +368,9 @@ RegionSink = Callable[[Predictions, dict[str, Indices]], None]
 
 def with_p_values(findings: Sequence[Finding], results: Sequence[Result], count: str) -> tuple[Finding, ...]:
     """Return findings with the p-values of their regions; ``count`` says over what."""
-    p_values = [each.p_value_adjusted for each in _first_failures(results)]
+    p_values = [p for each in _first_failures(results) if (p := each.p_value_adjusted) is not None]
     return tuple(
-        replace(finding, text=f"{finding.text}; p = {p_value:.2g} over {count}")
+        replace(finding, text=f"{finding.text}; p = {format_p(p_value)} over {count}")
         for finding, p_value in zip(findings, p_values, strict=True)
     )
 
