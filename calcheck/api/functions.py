@@ -45,7 +45,7 @@ from calcheck.models import comparison
 from calcheck.models.two_samples import metric_of_samples, two_samples
 from calcheck.options import Option
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut
+from calcheck.regions.partition import Cut
 from calcheck.studies.compare.document import comparison_document
 from calcheck.studies.compare.picture import comparison_picture
 from calcheck.studies.reject.study import CCE, ERROR_METRICS

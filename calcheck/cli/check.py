@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.regions.binning import Cut
+    from calcheck.regions.partition import Cut
     from calcheck.report import Gate, Inference, Report, Result
     from calcheck.studies.gate.baseline import Allowed
 

@@ -30,7 +30,7 @@ from calcheck.cli.next_commands import slice_commands
 from calcheck.cli.study_options import RefitOptions, SliceOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.regions.binning import Cut
+from calcheck.regions.partition import Cut
 from calcheck.studies.options import PlotOptions, PointwiseOptions
 from calcheck.studies.slices.search import RegionSink, SearchOptions, search_regions
 from calcheck.studies.slices.study import GROUP_METRICS, by_groups, file_columns

@@ -39,7 +39,7 @@ from calcheck.typing import Indices, Values
 if TYPE_CHECKING:
     from calcheck.details import ValidBin, ValidBinsDetails
     from calcheck.execution.run import Run
-    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.binning import Binning
 
 Function = Callable[[Mapping[str, Values]], Values]
 
@@ -71,7 +71,7 @@ class BinInterval(NamedTuple):
 
 
 def share_of_valid_bins(
-    bins: Bins,
+    bins: Binning,
     columns: Mapping[str, Values],
     function: Function,
     reference: float,
@@ -114,7 +114,7 @@ def share_of_valid_bins(
 
 
 def _details(
-    bins: Bins, found: Sequence[BinInterval], reference: float, variances: Sequence[float | None] | None
+    bins: Binning, found: Sequence[BinInterval], reference: float, variances: Sequence[float | None] | None
 ) -> ValidBinsDetails:
     """Return the range, the interval and its comparison with the reference for each bin."""
     lines: list[ValidBin] = [
@@ -138,7 +138,7 @@ def _details(
 
 
 def share_by_abc(
-    bins: Bins,
+    bins: Binning,
     columns: Mapping[str, Values],
     function: Function,
     reference: float,
@@ -151,7 +151,7 @@ def share_by_abc(
 
 
 def limits_by_abc(
-    bins: Bins, columns: Mapping[str, Values], function: Function, confidence: float
+    bins: Binning, columns: Mapping[str, Values], function: Function, confidence: float
 ) -> tuple[Values, Values]:
     """Return the limits of the ABC interval in each bin, (k,) each; NaN where there are no rows, or all are equal."""
     rows, share, ends = _members(bins)
@@ -169,7 +169,7 @@ def limits_by_abc(
 
 
 @cached
-def _members(bins: Bins) -> tuple[Indices, Values, Indices]:
+def _members(bins: Binning) -> tuple[Indices, Values, Indices]:
     """Return the row numbers of all bins, concatenated, the share of each row in its bin, and the offsets of bins."""
     shares = bins.membership()
     label = np.asarray(bins.label)
@@ -188,7 +188,7 @@ def _sorted_rows(rows: Indices, columns: Mapping[str, Values]) -> Indices:
     return rows[np.lexsort([column[rows] for column in columns.values()])]
 
 
-def _too_few_bins_reason(bins: Bins, defined: int) -> str:
+def _too_few_bins_reason(bins: Binning, defined: int) -> str:
     """Return why the share of valid bins gives no verdict, given the number of bins that have an interval, or ""."""
     different = defined if bins.shares is None else min(defined, np.unique(bins.shares, axis=1).shape[1])
     if different >= MIN_BINS:
@@ -197,7 +197,7 @@ def _too_few_bins_reason(bins: Bins, defined: int) -> str:
     return f"the share is of {which} with an interval, and a verdict needs {MIN_BINS} or more"
 
 
-def _no_interval_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
+def _no_interval_reason(bins: Binning, found: Sequence[BinInterval]) -> str:
     """Return why the bins are not independent trials, or ""."""
     without = sum(each.low is None for each in found)
     if without:
@@ -210,7 +210,7 @@ def _no_interval_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
     return ""
 
 
-def _no_verdict_reason(bins: Bins, found: Sequence[BinInterval]) -> str:
+def _no_verdict_reason(bins: Binning, found: Sequence[BinInterval]) -> str:
     """Return why the intervals of bins may undercover, or ""."""
     effective, rows = min(((each.effective_rows or 0.0, each.rows) for each in found), key=itemgetter(0))
     if effective >= MIN_EFFECTIVE_ROWS:
@@ -259,7 +259,7 @@ def _of_weighted_means(function: Function, names: Sequence[str], means: Mapping[
 
 
 def _binomial_inference(
-    bins: Bins, found: Sequence[BinInterval], defined: Values, run: Run, too_few: str
+    bins: Binning, found: Sequence[BinInterval], defined: Values, run: Run, too_few: str
 ) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     from scipy.special import bdtr

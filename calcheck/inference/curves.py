@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.inference.p_values import cannot_reject
 from calcheck.linalg.gram import principal_components
 from calcheck.report import TIED
-from calcheck.statistics.bins import NUMBERS, sort_keys
+from calcheck.statistics.binning import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from calcheck.inference.metric_protocol import (
 )
 from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
-from calcheck.statistics.bins import Bins
+from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Means, MeanTerm
 
 if TYPE_CHECKING:
@@ -379,7 +379,7 @@ class _Moments:
         """Why the variance of a mean is unknown: a bin has rows of too few clusters; else ""."""
         counts = np.count_nonzero(self.members, axis=0)
         least, groups = counts[counts > 0].min(), self.term.groups
-        if least >= FEWEST or not isinstance(groups, Bins):
+        if least >= FEWEST or not isinstance(groups, Binning):
             return ""
         return f"a bin has rows of {least} clusters, and at least {FEWEST} are needed to judge it: {groups.remedy}"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve, Direction
-    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means, MeanTerm
     from calcheck.typing import AnyArray, Values
 
@@ -336,7 +336,7 @@ class OrderedMetric(RowMetric):
 
 
 @dataclass(frozen=True)
-class BinnedMetric(Metric["Bins"]):
+class BinnedMetric(Metric["Binning"]):
     """Base class of metrics over bins: of equal counts by predicted uncertainty or a column, or of categories."""
 
     bins: int = option(
@@ -365,36 +365,36 @@ class BinnedMetric(Metric["Bins"]):
 
     def sort_key(self, rows: Predictions) -> AnyArray:
         """Return the values that rows are sorted by, (n,): predicted standard deviations, or the column."""
-        from calcheck.statistics.bins import sort_keys
+        from calcheck.statistics.binning import sort_keys
 
         return sort_keys(rows, self.by)
 
-    def bin_terms(self, rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
+    def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin, among them ``rows``: predicted variances and squared errors."""
-        from calcheck.statistics.bins import spread_by_bin
+        from calcheck.statistics.binning import spread_by_bin
 
         return spread_by_bin(rows, bins)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, Values], bins: Bins) -> BinnedDetails | StratifiedCoverageDetails:
+    def bin_details(sums: Mapping[str, Values], bins: Binning) -> BinnedDetails | StratifiedCoverageDetails:
         """Return the details of each bin, given the sums of the terms, (k,) each."""
-        from calcheck.statistics.bins import reliability
+        from calcheck.statistics.binning import reliability
 
         return reliability(sums, bins)
 
-    def fit(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
+    def fit(self, source: Source, run: Run) -> Binning:  # noqa: ARG002 - not random
         """Return the bins."""
         return self.make_bins(source.predictions())
 
-    def make_bins(self, rows: Predictions) -> Bins:
+    def make_bins(self, rows: Predictions) -> Binning:
         """Return bins of the rows by their sort key."""
-        from calcheck.statistics.bins import bins_of
+        from calcheck.statistics.binning import bins_of
 
         return bins_of(rows, self.bins, self.by)
 
-    def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
+    def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         """Return the terms of each row, to be averaged by bin."""
-        from calcheck.statistics.bins import bin_warnings, sums_by_bin
+        from calcheck.statistics.binning import bin_warnings, sums_by_bin
 
         terms = self.bin_terms(source.predictions(), fit)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
@@ -406,9 +406,9 @@ class BinnedMetric(Metric["Bins"]):
             warnings=bin_warnings(fit, sums),
         )
 
-    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
-        from calcheck.statistics.bins import root_means, sums_by_bin
+        from calcheck.statistics.binning import root_means, sums_by_bin
         from calcheck.statistics.curves import curve_of, spread_histogram
         from calcheck.statistics.moments import spreads
 
@@ -420,7 +420,7 @@ class BinnedMetric(Metric["Bins"]):
         return spread, *intervals, spread_histogram(spreads(data.distributions()))
 
     @staticmethod
-    def _intervals(fit: Bins, rows: Predictions, confidence: float, spread: Curve) -> Curve:
+    def _intervals(fit: Binning, rows: Predictions, confidence: float, spread: Curve) -> Curve:
         """Return the bootstrap intervals of the observed spread in each bin, in place of bands of perfect models."""
         import numpy as np
 

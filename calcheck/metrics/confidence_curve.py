@@ -75,7 +75,7 @@ class ConfidenceCurve(OrderedMetric):
         return {"absolute_error": np.abs(errors(rows)), "std": spreads(rows.distributions())}
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.bins import cut_spreads
+        from calcheck.statistics.binning import cut_spreads
 
         by_std = cut_spreads(rows.distributions(), tuple(self._remaining_shares()))  # replicates share it
         return self._curve(self.sort_keys(rows), by_std)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve
-    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means, MeanTerm
     from calcheck.typing import AnyArray, Values
 
@@ -276,16 +276,16 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             return super().sort_key(rows)
         return interval_widths(rows.distributions(), self.level_of(rows.predictive))
 
-    def make_bins(self, rows: Predictions) -> Bins:
-        from calcheck.statistics.bins import make_bins
+    def make_bins(self, rows: Predictions) -> Binning:
+        from calcheck.statistics.binning import make_bins
 
         return make_bins(self.sort_key(rows), self.bins, self.by)
 
-    def refit(self, fit: Bins, source: Source, run: Run) -> Bins:
+    def refit(self, fit: Binning, source: Source, run: Run) -> Binning:
         """Return the bins of a replicate: the same ones, unless the replicate exchanges draws."""
         return fit if source.predictions().distributions().n_draws is None else self.fit(source, run)
 
-    def bin_terms(self, rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
+    def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin: rows, targets (strictly) inside, and the expected share."""
         from calcheck.statistics.groups import MeanTerm
         from calcheck.statistics.moments import interval_mass
@@ -298,10 +298,10 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
             "rows": MeanTerm(groups=bins),
         }
 
-    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the coverage of each bin."""
         from calcheck.report import WIDTH
-        from calcheck.statistics.bins import coverage_shares, sums_by_bin
+        from calcheck.statistics.binning import coverage_shares, sums_by_bin
         from calcheck.statistics.curves import curve_by_bin
 
         found = shown.rows or self.evaluate(shown.fit, shown.source, shown.run)
@@ -310,16 +310,16 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return (curve_by_bin(shown.fit, keys, coverage, self.by or WIDTH, expected),)
 
     @staticmethod
-    def bin_details(sums: Mapping[str, Values], bins: Bins) -> StratifiedCoverageDetails:
+    def bin_details(sums: Mapping[str, Values], bins: Binning) -> StratifiedCoverageDetails:
         """Return the range, the rows, the coverage and the expected coverage of each bin."""
-        from calcheck.statistics.bins import coverage_table
+        from calcheck.statistics.binning import coverage_table
 
         return coverage_table(sums, bins)
 
     def value(self, means: Means) -> Values:
         import numpy as np
 
-        from calcheck.statistics.bins import coverage_shares
+        from calcheck.statistics.binning import coverage_shares
 
         coverage, expected = coverage_shares(means)
         below = expected - coverage

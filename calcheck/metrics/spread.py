@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Curve
-    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
@@ -289,20 +289,20 @@ class ValidBinsMetric(BinnedMetric):
     def bin_statistic(means: Mapping[str, Values]) -> Values:
         """Return the statistic of a bin from its column means."""
 
-    def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:
+    def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:
         from calcheck.inference.binned_validity import share_of_valid_bins
 
         columns, reference = self.bin_means(source.predictions())
         return share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage="resamples")
 
-    def quick_statistic(self, fit: Bins, source: Source, run: Run) -> float:
+    def quick_statistic(self, fit: Binning, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""
         from calcheck.inference.binned_validity import share_by_abc
 
         columns, reference = self.bin_means(source.predictions())
         return share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
 
-    def curves(self, shown: CurveData[Bins]) -> tuple[Curve, ...]:
+    def curves(self, shown: CurveData[Binning]) -> tuple[Curve, ...]:
         """Return the statistic of each bin."""
         import numpy as np
 
@@ -357,7 +357,7 @@ class Lzms(ValidBinsMetric):
             raise DataError(unknown)
         return {"z2": z_scores(rows) ** 2}, 1.0
 
-    def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:
+    def evaluate(self, fit: Binning, source: Source, run: Run) -> RowResults:
         from calcheck.inference.binned_validity import share_of_valid_bins
 
         rows = source.predictions()
@@ -372,7 +372,7 @@ class Lzms(ValidBinsMetric):
         return means["z2"]
 
 
-def _variances(bins: Bins, rows: Predictions) -> list[float | None]:
+def _variances(bins: Binning, rows: Predictions) -> list[float | None]:
     """Return the variance of z in each bin; None for an empty bin."""
     import numpy as np
 

@@ -48,7 +48,7 @@ from calcheck.recalibration.steps import (
     ridge_regression,
     squared_loss,
 )
-from calcheck.statistics.bins import edge_bins
+from calcheck.statistics.binning import edge_bins
 from calcheck.statistics.pit import levels_of, pit
 from calcheck.typing import Mask, Values
 

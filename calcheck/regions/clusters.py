@@ -14,7 +14,7 @@ from calcheck.core.conditions import EQUAL, Condition
 from calcheck.core.memory import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.regions.binning import Binning
+from calcheck.regions.partition import Partition
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
@@ -44,12 +44,12 @@ class InCluster(Condition):
 class EmbeddingClusters:
     """Clusters of the rows."""
 
-    binning: Binning  # The clusters as bins, which are in no order
+    partition: Partition  # The clusters as bins, which are in no order
     central: Indices  # (k,), the row nearest to the center of each cluster
 
     def details(self, rows: Predictions) -> dict[str, Any]:
         """Return the number of clusters, their sizes, and the numbers of the rows nearest to their centers."""
-        sizes = self.binning.counts
+        sizes = self.partition.counts
         central = rows.row_numbers()[self.central]
         return {"count": len(sizes), "rows": sizes.tolist(), "central_rows": central.tolist()}
 
@@ -76,7 +76,7 @@ def cluster_embedding(
     nearest = np.lexsort((distances, codes))
     central = nearest[np.searchsorted(codes[nearest], np.arange(len(found)))]
     bins = tuple((InCluster(EMBEDDING, EQUAL, str(number + 1)),) for number in range(len(found)))
-    return EmbeddingClusters(Binning.make(codes, bins, EMBEDDING), central)
+    return EmbeddingClusters(Partition.make(codes, bins, EMBEDDING), central)
 
 
 def _fit(sample: Floats, count: int, rng: Generator) -> Values:

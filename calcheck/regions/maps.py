@@ -21,9 +21,9 @@ from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.pit import Pit
 from calcheck.metrics.spread import Zms
-from calcheck.regions.binning import Binning, column_values
+from calcheck.regions.partition import Partition, column_values
 from calcheck.report import Curve
-from calcheck.statistics.bins import edge_bins, middle_range
+from calcheck.statistics.binning import edge_bins, middle_range
 from calcheck.statistics.groups import Groups, cells
 from calcheck.statistics.moments import missing_reference_reason, z_scores
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
@@ -546,8 +546,8 @@ def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.g
 
     Shapes: columns (n,) each.
     """
-    binnings = found.scan.columns[region.first], found.scan.columns[region.second]
-    edges = [cell_edges(binning, values) for binning, values in zip(binnings, columns, strict=True)]
+    partitions = found.scan.columns[region.first], found.scan.columns[region.second]
+    edges = [cell_edges(partition, values) for partition, values in zip(partitions, columns, strict=True)]
     if any(len(each) == 0 for each in edges):
         return ()
     shape = len(edges[0]) - 1, len(edges[1]) - 1
@@ -559,23 +559,23 @@ def region_map(found: Deviations, region: Region, columns: Sequence[NDArray[np.g
     lines = zip(*places, strict=True)  # Bins of all cells in the first column, then in the second
     cells = [[(each[place], each[place + 1]) for place in line] for each, line in zip(edges, lines, strict=True)]
     outline = [[(each[first], each[last + 1])] for each, (first, last) in zip(edges, runs, strict=True)]
-    names = binnings[0].column, binnings[1].column
+    names = partitions[0].column, partitions[1].column
     return (
         _curve("map", names, cells, [float(deviations[place]) for place in places], [int(rows[p]) for p in places]),
         _curve("region", names, outline, [region.deviation]),
     )
 
 
-def cell_edges(binning: Binning, raw: NDArray[np.generic]) -> list[float]:
+def cell_edges(partition: Partition, raw: NDArray[np.generic]) -> list[float]:
     """Return the edges of the bins of a column of numbers, from the smallest to the largest value; else none.
 
     If the first bin has a single value, which is its edge, it gets the width of the next one.
     """
     values, missing = column_values(raw)
-    if values.dtype.kind != "f" or not binning.cuts:
+    if values.dtype.kind != "f" or not partition.cuts:
         return []
     known = values[~missing & np.isfinite(values)]
-    cuts = [float(below.value) for below, _ in binning.cuts]
+    cuts = [float(below.value) for below, _ in partition.cuts]
     edges = [*cuts, max(float(known.max()), cuts[-1])]
     low = float(known.min())
     return [low if low < cuts[0] else cuts[0] - (edges[1] - cuts[0]), *edges]

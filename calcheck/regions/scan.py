@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.predictions import Predictions
-from calcheck.regions.binning import Binning, one_bin
+from calcheck.regions.partition import Partition, one_bin
 from calcheck.statistics.pit import mean_component, pit
 from calcheck.typing import Indices, Mask, Values
 
@@ -110,7 +110,7 @@ class Region(NamedTuple):
 class Scan:
     """Regions of n rows that depend on inputs only: runs of bins of a column, and rectangles of two columns."""
 
-    binnings: tuple[Binning, ...]  # Bins of the columns
+    partitions: tuple[Partition, ...]  # Bins of the columns
     min_rows: int  # Minimum number of rows of a region
 
     @cached_property
@@ -119,19 +119,19 @@ class Scan:
         return list(combinations(range(len(self.columns)), 2))
 
     @cached_property
-    def columns(self) -> tuple[Binning, ...]:
+    def columns(self) -> tuple[Partition, ...]:
         """The columns, and one with a single bin if there is only one column."""
-        if len(self.binnings) > 1:
-            return self.binnings
-        return (*self.binnings, one_bin(len(self.binnings[0].label)))
+        if len(self.partitions) > 1:
+            return self.partitions
+        return (*self.partitions, one_bin(len(self.partitions[0].label)))
 
     @cached_property
     def selectors(self) -> list[Values]:
         """For each column, which bins are in all rows and in each of its runs, (1 + r, k)."""
         found = []
-        for binning in self.columns:
-            bins = np.arange(len(binning.bins))
-            runs = [(bins >= first) & (bins <= last) for first, last in binning.runs()]
+        for partition in self.columns:
+            bins = np.arange(len(partition.bins))
+            runs = [(bins >= first) & (bins <= last) for first, last in partition.runs()]
             found.append(np.stack([bins >= 0, *runs]).astype(np.float64))
         return found
 
@@ -359,7 +359,7 @@ class Trees:
     cut only where these are split off already. Nodes are split up to the depth, if both parts have enough rows.
     """
 
-    binnings: tuple[Binning, ...]  # Bins of the columns
+    partitions: tuple[Partition, ...]  # Bins of the columns
     variances: Values  # (n, 2), variances of the scores of a perfect model, the same for all data sets
     depth: int  # Maximum number of splits above a leaf
     min_rows: int  # Minimum number of rows of a leaf
@@ -368,10 +368,10 @@ class Trees:
     def sides(self) -> list[Mask]:
         """The bins on the first side of each split of each column, (s, k) each: first cuts, then single bins."""
         found = []
-        for binning in self.binnings:
-            bins = np.arange(len(binning.bins))
-            single = [each for each in bins[binning.ordered :] if len(binning.bins[each]) == 1]
-            cuts = [bins <= place for place in range(len(binning.cuts))]
+        for partition in self.partitions:
+            bins = np.arange(len(partition.bins))
+            single = [each for each in bins[partition.ordered :] if len(partition.bins[each]) == 1]
+            cuts = [bins <= place for place in range(len(partition.cuts))]
             found.append(np.array([*cuts, *(bins == each for each in single)], dtype=np.bool_).reshape(-1, len(bins)))
         return found
 
@@ -406,27 +406,27 @@ class Trees:
         best: list[tuple[Split, tuple[Values, Values]] | None] = [None] * count
         gains = np.full(count, -np.inf)
         columns = np.ascontiguousarray(values[rows].T)
-        for number, (binning, sides) in enumerate(zip(self.binnings, self.sides, strict=True)):
-            k = len(binning.bins)
-            cell = place * k + binning.label[rows]
+        for number, (partition, sides) in enumerate(zip(self.partitions, self.sides, strict=True)):
+            k = len(partition.bins)
+            cell = place * k + partition.label[rows]
             sums = [np.bincount(cell, weights, count * k) for weights in (None, *columns)]
             by_bin = np.stack(sums, axis=1).astype(np.float64).reshape(count, k, 7)
             first = np.einsum("sk,mkc->msc", sides.astype(np.float64), by_bin)
             second = by_bin.sum(axis=1)[:, None] - first
-            gain = self._gains(binning, by_bin, first, second)
+            gain = self._gains(partition, by_bin, first, second)
             for node in np.flatnonzero(gain.max(axis=1, initial=-np.inf) > gains):
                 chosen = int(gain[node].argmax())
                 gains[node] = gain[node, chosen]
                 best[node] = Split(number, chosen), (first[node, chosen], second[node, chosen])
         return best
 
-    def _gains(self, binning: Binning, by_bin: Values, first: Values, second: Values) -> Values:
+    def _gains(self, partition: Partition, by_bin: Values, first: Values, second: Values) -> Values:
         """Return by how much squared deviations increase, (m, s); -inf where a split is not allowed."""
         parent = first + second
         gain = (_squares(first) + _squares(second) - _squares(parent)).max(axis=2)
         allowed = np.minimum(first[..., 0], second[..., 0]) >= self.min_rows
-        unordered = by_bin[:, binning.ordered :, 0].sum(axis=1) > 0
-        cuts = np.arange(first.shape[1]) < len(binning.cuts)
+        unordered = by_bin[:, partition.ordered :, 0].sum(axis=1) > 0
+        cuts = np.arange(first.shape[1]) < len(partition.cuts)
         return np.where(allowed & ~(unordered[:, None] & cuts), gain, -np.inf)
 
     def _side(
@@ -438,7 +438,7 @@ class Trees:
             if split is not None:
                 inside = place == number
                 column, chosen = split[0]
-                found[inside] = ~self.sides[column][chosen][self.binnings[column].label[rows[inside]]]
+                found[inside] = ~self.sides[column][chosen][self.partitions[column].label[rows[inside]]]
         return found
 
     def excess(self, nodes: Sequence[Node]) -> Values:
@@ -473,7 +473,7 @@ class Trees:
                 found.append(np.ones(len(self.variances), dtype=np.bool_))
                 continue
             column, place = node.split
-            first = self.sides[column][place][self.binnings[column].label]
+            first = self.sides[column][place][self.partitions[column].label]
             found.append(found[node.parent] & (first == node.first))
         return found
 
@@ -481,12 +481,12 @@ class Trees:
         """Return the condition of a node on the rows of its parent; None for the root."""
         if node.split is None:
             return None
-        binning, place = self.binnings[node.split.column], node.split.place
-        if place < len(binning.cuts):
-            below, above = binning.cuts[place]
+        partition, place = self.partitions[node.split.column], node.split.place
+        if place < len(partition.cuts):
+            below, above = partition.cuts[place]
             return below if node.first else above
         bin_ = int(np.flatnonzero(self.sides[node.split.column][place])[0])
-        (only,) = binning.bins[bin_]
+        (only,) = partition.bins[bin_]
         return only if node.first else only.opposite()
 
     def conditions(self, nodes: Sequence[Node], number: int) -> tuple[Condition, ...]:

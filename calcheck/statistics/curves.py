@@ -14,7 +14,7 @@ from calcheck.distributions import Predictive
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName
-from calcheck.statistics.bins import DATES, NUMBERS, Bins, edge_bins, make_bins, middle_range, sort_keys
+from calcheck.statistics.binning import DATES, NUMBERS, Binning, edge_bins, make_bins, middle_range, sort_keys
 from calcheck.statistics.groups import Groups, Means, cells
 from calcheck.statistics.moments import central_interval, interval_widths, medians, spreads
 from calcheck.typing import AnyArray, Values
@@ -75,7 +75,7 @@ def plain(values: ArrayLike) -> tuple[float | None, ...]:
     )
 
 
-def curve_by_bin(bins: Bins, keys: AnyArray, y: ArrayLike, x_name: str, expected: ArrayLike = ()) -> Curve:
+def curve_by_bin(bins: Binning, keys: AnyArray, y: ArrayLike, x_name: str, expected: ArrayLike = ()) -> Curve:
     """Return the curve of values in bins, (k,), at the mean sort key of each bin, or at the name of its first key."""
     return replace(_along(bins, keys, x_name).curve(y, expected), name="bins")
 
@@ -134,7 +134,7 @@ def cells_along(first: Values, second: Values, names: Sequence[str], rows_per_ce
     return CurveBins(groups, counts, position)
 
 
-def _along(bins: Bins, keys: AnyArray, x_name: str) -> CurveBins:
+def _along(bins: Binning, keys: AnyArray, x_name: str) -> CurveBins:
     counts = bins.sums(None)
     x = bins.sums(keys.astype(np.float64, copy=False)) / counts if keys.dtype.kind in NUMBERS else bins.low
     return CurveBins(bins, counts, curve_of("along", x, (), x_name=x_name, rows=counts))

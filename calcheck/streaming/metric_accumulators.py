@@ -42,7 +42,7 @@ from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.sharpness import Cv
 from calcheck.metrics.spread import ValidBinsMetric
-from calcheck.statistics.bins import Bins, bin_warnings, distinct_categories, make_bins
+from calcheck.statistics.binning import Binning, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import spreads
 from calcheck.streaming.accumulators import (
@@ -282,21 +282,21 @@ def _distinct_keys(metric: BinnedMetric, batch: Predictions) -> AnyArray:
     return distinct_categories(metric.sort_key(batch))
 
 
-class Binned(MetricAccumulator[Bins, SumsT]):
+class Binned(MetricAccumulator[Binning, SumsT]):
     """An accumulator in bins with fixed edges."""
 
-    settings_type: ClassVar[type] = Bins
+    settings_type: ClassVar[type] = Binning
     metric: BinnedMetric
 
-    def fit(self, stream: BatchedSource) -> Bins:
+    def fit(self, stream: BatchedSource) -> Binning:
         keys = stream.column(self.metric.sort_key_name, partial(_distinct_keys, self.metric))
         return replace(make_bins(keys, self.metric.bins, self.metric.by), label=None)
 
-    def assign(self, settings: Bins, batch: Predictions) -> Bins:
+    def assign(self, settings: Binning, batch: Predictions) -> Binning:
         """Return the bins of a batch."""
         return settings.assign(self.metric.sort_key(batch))
 
-    def is_consistent(self, settings: Bins, sums: SumsT) -> bool:
+    def is_consistent(self, settings: Binning, sums: SumsT) -> bool:
         return settings.is_consistent(self.metric.bins) and sums.is_consistent()
 
 
@@ -307,10 +307,10 @@ class BinnedAccumulator(Binned[MomentSums]):
     sums_type: ClassVar[type[Sums]] = MomentSums
     metric: BinnedMetric
 
-    def sum_batch(self, settings: Bins, batch: Predictions) -> MomentSums:
+    def sum_batch(self, settings: Binning, batch: Predictions) -> MomentSums:
         return MomentSums.from_terms(self.metric.bin_terms(batch, self.assign(settings, batch)), Metadata(len(batch)))
 
-    def rows(self, settings: Bins, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
+    def rows(self, settings: Binning, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         rows = rows_of_means(sums, self.metric.bin_details(sums.sums, settings))
         return replace(rows, warnings=(*rows.warnings, *bin_warnings(settings, sums.sums)))
 
@@ -322,7 +322,7 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
     sums_type: ClassVar[type[Sums]] = ColumnStore
     metric: ValidBinsMetric
 
-    def sum_batch(self, settings: Bins, batch: Predictions) -> ColumnStore:
+    def sum_batch(self, settings: Binning, batch: Predictions) -> ColumnStore:
         columns, reference = self.metric.bin_means(batch)
         label = self.assign(settings, batch).label
         narrow = next(kind for kind in LABEL_TYPES if settings.classes <= np.iinfo(kind).max)
@@ -330,7 +330,7 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
             {**columns, "class": np.asarray(label, narrow)}, Metadata(len(batch), reference)
         )
 
-    def rows(self, settings: Bins, sums: ColumnStore, run: Run) -> RowResults:
+    def rows(self, settings: Binning, sums: ColumnStore, run: Run) -> RowResults:
         columns = sums.columns()
         bins = replace(settings, label=columns.pop("class").astype(np.intp))
         reference = 0.0 if sums.metadata.reference is None else sums.metadata.reference

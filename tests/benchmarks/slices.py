@@ -29,7 +29,7 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut
+from calcheck.regions.partition import Cut
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
 from tests.helpers.simulations import band

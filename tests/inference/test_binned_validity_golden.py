@@ -16,8 +16,8 @@ from calcheck.inference.intervals import Moments, abc_limits
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut
-from calcheck.statistics.bins import Bins, equal_count_bins
+from calcheck.regions.partition import Cut
+from calcheck.statistics.binning import Binning, equal_count_bins
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices.study import by_groups
 from tests.helpers.streams import Batches
@@ -115,7 +115,7 @@ def test_rows_in_several_bins_are_weighted_by_their_shares():
     """Ten rows are tied across two bins, a third of each in the first: means of rows with weights."""
     rng = np.random.default_rng(4)
     label, shares = np.repeat([0, 1, 2], [20, 10, 20]), np.array([[1, 0], [1 / 3, 2 / 3], [0, 1]])
-    bins = Bins(label, 3, shares, np.zeros(2), np.ones(2))
+    bins = Binning(label, 3, shares, np.zeros(2), np.ones(2))
     for scale in np.linspace(0.4, 2.2, 19):
         values, valid = scale * rng.exponential(size=50), []
         for place in range(2):
@@ -129,11 +129,11 @@ def test_rows_in_several_bins_are_weighted_by_their_shares():
 
 def test_bins_without_an_interval_do_not_count():
     """The second bin has one row: if the other bin is valid the share is 1, not a half."""
-    bins = Bins(np.array([0] * 20 + [1]), 2, low=np.zeros(2), high=np.ones(2))
+    bins = Binning(np.array([0] * 20 + [1]), 2, low=np.zeros(2), high=np.ones(2))
     values = np.random.default_rng(0).exponential(size=21)
     assert share_by_abc(bins, {"a": values}, mean, 1.0, 0.95) == 1.0
     assert share_by_abc(bins, {"a": values + 5}, mean, 1.0, 0.95) == 0.0
-    lone = Bins(np.array([0]), 1, low=np.zeros(1), high=np.ones(1))
+    lone = Binning(np.array([0]), 1, low=np.zeros(1), high=np.ones(1))
     assert np.isnan(share_by_abc(lone, {"a": np.ones(1)}, mean, 1.0, 0.95))
 
 

@@ -15,7 +15,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut
+from calcheck.regions.partition import Cut
 from calcheck.render.data import render_json
 from calcheck.render.report_document import describe_overall, overview
 from calcheck.report import Overall

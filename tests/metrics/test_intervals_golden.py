@@ -17,7 +17,7 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import weighted
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut
+from calcheck.regions.partition import Cut
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices.study import by_groups
 from tests.benchmarks.models import RIGHT, rows_of

@@ -25,7 +25,7 @@ from calcheck.regions.maps import (
     make_map,
     mean_square_limits,
 )
-from calcheck.statistics.bins import edge_bins
+from calcheck.statistics.binning import edge_bins
 from calcheck.statistics.groups import Groups
 from calcheck.statistics.moments import z_scores
 from calcheck.studies.page.document import group_picture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck.errors import DataError, OptionError
-from calcheck.regions.binning import Cut, bin_column, label_of, partitions
+from calcheck.regions.partition import Cut, bin_column, label_of, partitions
 from tests.helpers.simulations import examples
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.regions.binning import Cut, bin_column
 from calcheck.regions.maps import cell_edges, region_map
+from calcheck.regions.partition import Cut, bin_column
 from calcheck.regions.scan import Deviations, Region, Scan
 
 A, B = np.array([1.0, 2, 3, 4, 1, 2, 3, 4]), np.repeat([0.0, 10], 4)

@@ -15,7 +15,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.accuracy import Bias
 from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import Cut, column_values, quantile_bins, text_bins
+from calcheck.regions.partition import Cut, column_values, quantile_bins, text_bins
 from calcheck.regions.scan import Scan, dispersion, factor_of_dispersion, normal_dispersion, row_scores
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
@@ -86,17 +86,17 @@ def small_scan():
     numbers = rng.integers(0, 6, 60).astype(float)
     kinds = np.array(["a", "b", "c", "c"])[rng.integers(0, 4, 60)]
     gaps = np.where(rng.random(60) < 0.3, np.nan, rng.random(60))
-    binnings = (
+    partitions = (
         quantile_bins("x", *column_values(numbers), 4),
         text_bins("kind", *column_values(kinds), 20, 5),
         quantile_bins("gaps", *column_values(gaps), 3),
     )
-    return Scan(binnings, min_rows=7), rng.normal(size=(5, 60, 2))
+    return Scan(partitions, min_rows=7), rng.normal(size=(5, 60, 2))
 
 
-def sides(binning):
+def sides(partition):
     """Return the sets of bins that a region may have in a column, by their definition."""
-    k, ordered = len(binning.bins), binning.ordered
+    k, ordered = len(partition.bins), partition.ordered
     runs = [set(range(first, last + 1)) for first in range(ordered) for last in range(first, ordered)]
     return [set(range(k)), *(each for each in [*runs, *({bin_} for bin_ in range(ordered, k))] if len(each) < k)]
 
@@ -106,7 +106,7 @@ def test_deviations_are_those_of_all_regions_one_by_one():
     found = scan.deviations(scores)
     squares = (scores**2).mean(axis=0)
     largest, regions = np.full(5, -np.inf), set()
-    for (i, first), (j, second) in ((a, b) for a in enumerate(scan.binnings) for b in enumerate(scan.binnings)):
+    for (i, first), (j, second) in ((a, b) for a in enumerate(scan.partitions) for b in enumerate(scan.partitions)):
         if i >= j:
             continue
         for one, other in product(sides(first), sides(second)):

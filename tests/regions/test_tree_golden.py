@@ -11,7 +11,7 @@ from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.binning import column_values, label_of, quantile_bins, text_bins
+from calcheck.regions.partition import column_values, label_of, quantile_bins, text_bins
 from calcheck.regions.scan import Trees, row_scores
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from tests.helpers.simulations import band, sets
@@ -19,7 +19,7 @@ from tests.helpers.simulations import band, sets
 SETS = sets(240)
 
 
-def binnings(n=80, seed=1):
+def partitions(n=80, seed=1):
     """Return the bins of a column of numbers, one of texts and one with missing values."""
     rng = np.random.default_rng(seed)
     numbers, kinds = rng.integers(0, 6, n).astype(float), np.array(["a", "b", "c"])[rng.integers(0, 3, n)]
@@ -31,12 +31,12 @@ def binnings(n=80, seed=1):
     )
 
 
-def naive_parts(binning, inside):
+def naive_parts(partition, inside):
     """Return the allowed two-part splits of some rows by a column, as sets of rows."""
-    ordered, k = binning.ordered, len(binning.bins)
-    found = [binning.label == bin_ for bin_ in range(ordered, k)]
-    if not (inside & (binning.label >= ordered)).any():
-        found += [binning.label <= place for place in range(ordered - 1)]
+    ordered, k = partition.ordered, len(partition.bins)
+    found = [partition.label == bin_ for bin_ in range(ordered, k)]
+    if not (inside & (partition.label >= ordered)).any():
+        found += [partition.label <= place for place in range(ordered - 1)]
     return found
 
 
@@ -51,7 +51,7 @@ def naive_gain(scores, variances, inside, part):
 
 
 def test_each_split_is_the_best_of_all_splits_one_by_one():
-    rng, bins = np.random.default_rng(2), binnings()
+    rng, bins = np.random.default_rng(2), partitions()
     variances = 0.5 + rng.random((80, 2))
     trees, scores = Trees(bins, variances, depth=3, min_rows=7), rng.normal(size=(80, 2))
     nodes = trees.grow(scores)
@@ -62,8 +62,8 @@ def test_each_split_is_the_best_of_all_splits_one_by_one():
         assert_allclose(node.deviations, scores[inside].sum(axis=0) / np.sqrt(variances[inside].sum(axis=0)))
         possible = [
             naive_gain(scores, variances, inside, part)
-            for binning in bins
-            for part in naive_parts(binning, inside)
+            for partition in bins
+            for part in naive_parts(partition, inside)
             if 7 <= (inside & part).sum() <= inside.sum() - 7
         ]
         depth = sum(1 for _ in above(nodes, number))
@@ -101,7 +101,7 @@ def test_a_tree_by_hand():
 
 
 def test_the_conditions_of_nodes_select_their_rows():
-    rng, bins = np.random.default_rng(3), binnings(300)
+    rng, bins = np.random.default_rng(3), partitions(300)
     trees = Trees(bins, np.ones((300, 2)), depth=4, min_rows=5)
     nodes = trees.grow(rng.normal(size=(300, 2)))
     rng = np.random.default_rng(1)

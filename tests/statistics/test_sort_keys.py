@@ -14,7 +14,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.bins import MAX_CATEGORIES, bins_of
+from calcheck.statistics.binning import MAX_CATEGORIES, bins_of
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.helpers.streams import Batches
 

@@ -19,7 +19,7 @@ from calcheck.errors import DataError
 from calcheck.execution.reduce import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.statistics.bins import (
+from calcheck.statistics.binning import (
     FEW_ROWS,
     bin_warnings,
     bins_of,

@@ -25,9 +25,11 @@ from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.options import option
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.binning import (
+from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
+from calcheck.regions.maps import region_map
+from calcheck.regions.partition import (
     PREDICTED,
-    Binning,
+    Partition,
     describe_faults,
     filter_options,
     label_of,
@@ -36,8 +38,6 @@ from calcheck.regions.binning import (
     values_of,
     words_of,
 )
-from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
-from calcheck.regions.maps import region_map
 from calcheck.regions.scan import (
     SCORES,
     Deviations,
@@ -84,7 +84,7 @@ class TreeSearch:
         for scores in self.searched.scores("variances: replicates"):
             squares += scores**2
             count += 1
-        return Trees(self.searched.binnings, squares / count, self.depth, self.searched.min_rows)
+        return Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
 
     @cached_property
     def _grown(self) -> tuple[list[Node], Values]:
@@ -268,7 +268,7 @@ class RegionSearch:
     @cached_property
     def scan(self) -> Scan:
         """The regions."""
-        return Scan(self.searched.binnings, self.searched.min_rows)
+        return Scan(self.searched.partitions, self.searched.min_rows)
 
     @cached_property
     def deviations(self) -> Deviations:
@@ -533,10 +533,10 @@ class SearchedRows:
         return cluster_embedding(self.rows.lazy_inputs(), self.options.embedding_clusters, rng)
 
     @cached_property
-    def binnings(self) -> tuple[Binning, ...]:
+    def partitions(self) -> tuple[Partition, ...]:
         """The bins of the columns that have several, or of one column."""
         found = search_columns(self.source, self.columns, self.options.bins, self.min_rows)
-        found += [] if self.clusters is None else [self.clusters.binning]
+        found += [] if self.clusters is None else [self.clusters.partition]
         return tuple(each for each in found if len(each.bins) > 1) or tuple(found[:1])
 
     @cached_property
@@ -573,7 +573,7 @@ class SearchedRows:
         numbers = np.zeros(len(self.rows), dtype=np.intp)
         for number, rows in reversed(list(enumerate(regions, 1))):
             numbers[rows] = number
-        return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.binning.label + 1})}
+        return {"region": numbers, **({} if self.clusters is None else {"cluster": self.clusters.partition.label + 1})}
 
     def results(self, region: FoundRegion, *, intervals: bool = False) -> Iterator[Result]:
         """Yield the metrics of a region; those of its fault have the p-value and the verdict."""

@@ -44,17 +44,17 @@ from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.binning import (
+from calcheck.regions.clusters import EMBEDDING
+from calcheck.regions.partition import (
     PREDICTED,
-    Binning,
     Cut,
+    Partition,
     cut_columns,
     describe_faults,
     filter_options,
     partitions,
     sentence,
 )
-from calcheck.regions.clusters import EMBEDDING
 from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict, rejects
 from calcheck.statistics.groups import Means
 from calcheck.statistics.scores import are_impossible, describe_impossible
@@ -564,7 +564,7 @@ def _is_mean(tested: FittedRows) -> bool:
     return isinstance(tested.metric, RowMetric) and bool(row_terms(found)) and not found.fixed
 
 
-def _groups_of(found: Sequence[Binning], number: int) -> Iterator[_Group]:
+def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
     """Yield the groups of a partition with their rows."""
     partition = found[number]
     order = np.argsort(partition.label, kind="stable")
@@ -573,7 +573,7 @@ def _groups_of(found: Sequence[Binning], number: int) -> Iterator[_Group]:
         yield _Group(number, place, conditions, label, rows)
 
 
-def _statistics(metric: Metric[Any], partition: Binning, columns: dict[str, Values]) -> Values:
+def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
     """Return what is compared with replicates, by group, (g,)."""
     return _statistic(
         metric, Means({name: partition.means(each) for name, each in columns.items()}, len(partition.label))

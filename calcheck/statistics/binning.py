@@ -1,4 +1,4 @@
-"""Bins of rows by their values: of equal counts, widths, values or categories, with the spread or coverage in each."""
+"""Binnings of rows: equal counts, edges, values or categories, with the spread or the coverage in each bin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBERS, DATES, CATEGORIES = "iuf", "M", "bOU"  # Kinds of NumPy types
 
 
 @dataclass(frozen=True, eq=False)
-class Bins(Groups):
+class Binning(Groups):
     """Groups of consecutive rows in the order of some values."""
 
     remedy: ClassVar[str] = "use fewer --bins"
@@ -41,7 +41,7 @@ class Bins(Groups):
     # belongs to the upper class.
     cuts: Values = field(default_factory=lambda: np.empty(0))
 
-    def assign(self, values: AnyArray) -> Bins:
+    def assign(self, values: AnyArray) -> Binning:
         """Return the bins of other rows, with the same cuts and shares."""
         return replace(self, label=digitize(values.astype(np.float64, copy=False), self.cuts, equal=True))
 
@@ -69,7 +69,7 @@ class Bins(Groups):
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryBins(Bins):
+class CategoryBins(Binning):
     """Groups of the rows with the same category, whose names are ``low`` and ``high``."""
 
     remedy: ClassVar[str] = "join small categories"
@@ -92,7 +92,7 @@ class CategoryBins(Bins):
 
 
 @dataclass(frozen=True, eq=False)
-class ValueBins(Bins):
+class ValueBins(Binning):
     """Groups of the rows with the same number or date, which are ``low`` and ``high``."""
 
     remedy: ClassVar[str] = "join values with few rows"
@@ -101,7 +101,7 @@ class ValueBins(Bins):
         return self.shares is None and self.classes <= bins and super().is_consistent(self.classes)
 
 
-def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
+def spread_by_bin(rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
     """Return the terms that compare predicted and observed spread: rows, variances and squared errors, (k,) each."""
     return {
         "rows": MeanTerm(groups=bins),
@@ -110,7 +110,7 @@ def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
     }
 
 
-def sums_by_bin(terms: Mapping[str, MeanTerm], bins: Bins) -> dict[str, Values]:
+def sums_by_bin(terms: Mapping[str, MeanTerm], bins: Binning) -> dict[str, Values]:
     """Return the sums of terms by bin, (k,) each."""
     return {name: bins.sums(term.values) for name, term in terms.items()}
 
@@ -120,7 +120,7 @@ def root_means(sums: Mapping[str, Values]) -> tuple[Values, Values]:
     return np.sqrt(sums["variance"] / sums["rows"]), np.sqrt(sums["squared_error"] / sums["rows"])
 
 
-def reliability(sums: Mapping[str, Values], bins: Bins) -> BinnedDetails:
+def reliability(sums: Mapping[str, Values], bins: Binning) -> BinnedDetails:
     """Return the range, the rows, and both root means of each bin."""
     lines = _lines(bins.low, bins.high, sums["rows"], *root_means(sums))
     return {
@@ -135,7 +135,7 @@ def coverage_shares(sums: Mapping[str, Values]) -> tuple[Values, Values]:
     return nearest_share(sums, sums["expected"]) / sums["rows"], sums["expected"] / sums["rows"]
 
 
-def coverage_table(sums: Mapping[str, Values], bins: Bins) -> StratifiedCoverageDetails:
+def coverage_table(sums: Mapping[str, Values], bins: Binning) -> StratifiedCoverageDetails:
     """Return the range, the rows, the coverage and the expected coverage of each bin."""
     names = ["covered", "expected", *(["strictly_inside"] if _at_limits(sums) else [])]
     shares = [sums[name] / sums["rows"] for name in names]
@@ -157,7 +157,7 @@ def _lines(*columns: AnyArray) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def bin_warnings(bins: Bins, sums: Mapping[str, Values]) -> tuple[Message, ...]:
+def bin_warnings(bins: Binning, sums: Mapping[str, Values]) -> tuple[Message, ...]:
     """Return warnings about bins with few rows, or with shared rows, and about targets at limits of intervals."""
     least = float(sums["rows"].min())
     few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: {bins.remedy}"
@@ -170,7 +170,7 @@ def bin_warnings(bins: Bins, sums: Mapping[str, Values]) -> tuple[Message, ...]:
     return tuple(message for message, holds in found.items() if holds)
 
 
-def equal_count_bins(values: Values, bins: int) -> Bins:
+def equal_count_bins(values: Values, bins: int) -> Binning:
     """Return bins of equal counts, in ascending order of the values.
 
     Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
@@ -193,13 +193,13 @@ def equal_count_bins(values: Values, bins: int) -> Bins:
     overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
     label = digitize(values, cuts, equal=True)
-    return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
+    return Binning(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
 
 
-def edge_bins(values: Values, edges: Values) -> Bins:
+def edge_bins(values: Values, edges: Values) -> Binning:
     """Return the bins between edges (k + 1,): an edge belongs to the bin above, and values beyond to the outer bins."""
     cuts = edges[1:-1]
-    return Bins(digitize(values, cuts, equal=True), len(edges) - 1, low=edges[:-1], high=edges[1:], cuts=cuts)
+    return Binning(digitize(values, cuts, equal=True), len(edges) - 1, low=edges[:-1], high=edges[1:], cuts=cuts)
 
 
 def middle_range(values: Values, tail: float) -> tuple[float, float]:
@@ -233,7 +233,7 @@ def _between(before: Values, after: Values) -> Values:
     return np.where((middle > before) & (middle <= after), middle, after)
 
 
-def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
+def bins_of(rows: Predictions, bins: int, by: str | None) -> Binning:
     """Return bins by predicted standard deviation, or by a column."""
     if by is None:
         return _bins_by_spread(rows.distributions(), bins)
@@ -241,7 +241,7 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
 
 
 @cached
-def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
+def _bins_by_spread(predictive: Predictive, bins: int) -> Binning:
     return equal_count_bins(spreads(predictive), bins)
 
 
@@ -275,7 +275,7 @@ def distinct_categories(keys: AnyArray) -> AnyArray:
     return np.array(sorted(set(keys.tolist())), dtype=str) if keys.dtype.kind in CATEGORIES else keys
 
 
-def make_bins(keys: AnyArray, bins: int, by: str | None) -> Bins:
+def make_bins(keys: AnyArray, bins: int, by: str | None) -> Binning:
     """Return the bins of rows, given their sort keys: of equal counts, or one per category or value.
 
     A column of categories has one bin per category. A column of numbers or dates has one bin per value if there are at

@@ -1,4 +1,4 @@
-"""Bins of the values of columns, the conditions that select them, and what is wrong in them in words."""
+"""Partitions of rows by the values of columns, the conditions of their parts, and what is wrong in these in words."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Binning(Groups):
+class Partition(Groups):
     """Bins of the rows by the values of one column, or of several; every row is in one bin."""
 
     label: Indices
@@ -89,8 +89,8 @@ class Binning(Groups):
     cuts: Cuts = ()
 
     @classmethod
-    def make(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Binning:
-        """Return the binning with a bin of each row, (n,), 0 to k - 1."""
+    def make(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Partition:
+        """Return the partition with the part of each row, (n,), 0 to k - 1."""
         return cls(label, len(bins), bins=tuple(bins), column=column, cuts=cuts)
 
     @property
@@ -131,7 +131,7 @@ def words_of(condition: Condition) -> str:
     return f"{condition.column} is {'' if condition.operator == EQUAL else 'not '}missing"
 
 
-def bin_column(column: str, raw: AnyArray, cut: Cut) -> Binning:
+def bin_column(column: str, raw: AnyArray, cut: Cut) -> Partition:
     """Return the bins of a column as the user cuts it. Shapes: raw (n,)."""
     values, missing = column_values(raw)
     if cut.period:
@@ -167,7 +167,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def text_bins(column: str, values: AnyArray, missing: Mask, most: int, fewest: int = 1) -> Binning:
+def text_bins(column: str, values: AnyArray, missing: Mask, most: int, fewest: int = 1) -> Partition:
     """Return a bin for each different text, and one for missing values. Shapes: values, missing (n,)."""
     found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
     if fewest == 1 and len(found) > most:
@@ -183,7 +183,7 @@ def text_bins(column: str, values: AnyArray, missing: Mask, most: int, fewest: i
     return _with_missing(column, place[codes], bins, missing)
 
 
-def quantile_bins(column: str, values: AnyArray, missing: Mask, bins: int, few: int = 0) -> Binning:
+def quantile_bins(column: str, values: AnyArray, missing: Mask, bins: int, few: int = 0) -> Partition:
     """Return bins with about equal counts of numbers or times; up to ``few`` different values have one bin each."""
     distinct, counts = np.unique(values[~missing], return_counts=True)
     if len(distinct) <= max(bins, few):
@@ -196,7 +196,7 @@ def quantile_bins(column: str, values: AnyArray, missing: Mask, bins: int, few: 
     return _edge_bins(column, values, missing, edges)
 
 
-def _edge_bins(column: str, values: AnyArray, missing: Mask, edges: Sequence[str]) -> Binning:
+def _edge_bins(column: str, values: AnyArray, missing: Mask, edges: Sequence[str]) -> Partition:
     """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
     times = values.dtype.kind == "M"
     below, above = ("<", ">=") if times else ("<=", ">")
@@ -218,12 +218,12 @@ def _exact(column: str, inside: AnyArray) -> Conditions:
     return (Condition(column, EQUAL, str(int(inside[0]))),)
 
 
-def _with_missing(column: str, codes: Indices, bins: list[Conditions], missing: Mask, cuts: Cuts = ()) -> Binning:
-    """Return a binning with a last bin for missing values, if there are any."""
+def _with_missing(column: str, codes: Indices, bins: list[Conditions], missing: Mask, cuts: Cuts = ()) -> Partition:
+    """Return a partition with a last part for missing values, if there are any."""
     found = np.full(len(missing), len(bins), dtype=np.intp)
     found[~missing] = codes
     further: list[Conditions] = [(Condition(column, EQUAL, ""),)] if missing.any() else []
-    return Binning.make(found, (*bins, *further), column, cuts)
+    return Partition.make(found, (*bins, *further), column, cuts)
 
 
 def _edge(low: Any, high: Any) -> str:
@@ -251,7 +251,7 @@ def _edges_of(column: str, values: AnyArray, edges: Sequence[str]) -> list[str]:
     return list(edges)
 
 
-def _period_bins(column: str, values: AnyArray, missing: Mask, period: str) -> Binning:
+def _period_bins(column: str, values: AnyArray, missing: Mask, period: str) -> Partition:
     """Return a bin for each period that has rows."""
     import pandas as pd
 
@@ -282,7 +282,7 @@ def _moment(time: Any) -> str:
     return text.removesuffix("T00:00:00")
 
 
-def cut_columns(source: Source, cuts: Sequence[Cut]) -> list[Binning]:
+def cut_columns(source: Source, cuts: Sequence[Cut]) -> list[Partition]:
     """Return the bins of columns of a source."""
     return [bin_column(name_of(source, cut.column), values_of(source, cut.column), cut) for cut in cuts]
 
@@ -294,7 +294,7 @@ def name_of(source: Source, column: str) -> str:
     return source.input_info().columns.get(column, f"{COMPUTED} {column}")
 
 
-def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: int) -> list[Binning]:
+def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: int) -> list[Partition]:
     """Return the bins of columns in which regions are searched.
 
     Numbers and times have quantile bins, and texts a bin for each of the 20 most frequent, and one for the others.
@@ -302,7 +302,7 @@ def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: in
     return [_search_bins(name_of(source, name), values_of(source, name), bins, fewest) for name in columns]
 
 
-def _search_bins(name: str, raw: AnyArray, bins: int, fewest: int) -> Binning:
+def _search_bins(name: str, raw: AnyArray, bins: int, fewest: int) -> Partition:
     values, missing = column_values(raw)
     if values.dtype.kind == "U":
         return text_bins(name, values, missing, MOST_FREQUENT, max(2, fewest))
@@ -326,16 +326,16 @@ def values_of(source: Source, column: str) -> AnyArray:
     return rows.distributions().mean() if column == MEAN else rows.distributions().spread()
 
 
-def one_bin(n: int) -> Binning:
+def one_bin(n: int) -> Partition:
     """Return n rows as one bin."""
-    return Binning.make(np.zeros(n, dtype=np.intp), ((),))
+    return Partition.make(np.zeros(n, dtype=np.intp), ((),))
 
 
-def partitions(binnings: Sequence[Binning]) -> list[Binning]:
+def partitions(columns: Sequence[Partition]) -> list[Partition]:
     """Return all rows as one group, then the groups of each column, then those of all combinations."""
-    found = [one_bin(len(binnings[0].label)), *(_crossed([each]) for each in binnings)]
-    if len(binnings) > 1:
-        found.append(_crossed(binnings))
+    found = [one_bin(len(columns[0].label)), *(_crossed([each]) for each in columns)]
+    if len(columns) > 1:
+        found.append(_crossed(columns))
     count = sum(each.classes for each in found)
     if count > MOST_GROUPS:
         msg = f"there are {count:,} groups, at most {MOST_GROUPS:,} can be compared. Name fewer columns, or fewer bins"
@@ -343,14 +343,14 @@ def partitions(binnings: Sequence[Binning]) -> list[Binning]:
     return found
 
 
-def _crossed(binnings: Sequence[Binning]) -> Binning:
+def _crossed(columns: Sequence[Partition]) -> Partition:
     """Return the combinations of bins that have rows."""
-    label, places = cells(*binnings)
+    label, places = cells(*columns)
     bins = [
-        tuple(condition for each, bin_ in zip(binnings, line, strict=True) for condition in each.bins[bin_])
+        tuple(condition for each, bin_ in zip(columns, line, strict=True) for condition in each.bins[bin_])
         for line in np.stack(places, axis=1)
     ]
-    return Binning.make(label, bins)
+    return Partition.make(label, bins)
 
 
 DIRECTIONS = {"too-narrow": "overconfident", "too-wide": "underconfident"}
