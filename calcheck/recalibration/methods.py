@@ -48,7 +48,7 @@ from calcheck.recalibration.steps import (
     ridge_regression,
     squared_loss,
 )
-from calcheck.statistics.binning import edge_bins
+from calcheck.statistics.binning import Binning
 from calcheck.statistics.pit import levels_of, pit
 from calcheck.typing import Mask, Values
 
@@ -173,7 +173,7 @@ def fit_bin_scaling(rows: Predictions, options: FitOptions) -> BinScaling:
     inner = np.arange(1, options.bins) / options.bins
     edges = np.unique(np.quantile(spread, inner, method="higher"))
     edges = edges[edges > spread.min()]
-    means = edge_bins(spread, np.concatenate([[-np.inf], edges, [np.inf]])).means(squares)
+    means = Binning.edges(spread, np.concatenate([[-np.inf], edges, [np.inf]])).means(squares)
     _require_spread_of_errors(float(means.min()))
     return BinScaling(edges=tuple(map(float, edges)), factors=tuple(map(float, np.sqrt(means))))
 

@@ -23,7 +23,7 @@ from calcheck.metrics.pit import Pit
 from calcheck.metrics.spread import Zms
 from calcheck.regions.partition import Partition, column_values
 from calcheck.report import Curve
-from calcheck.statistics.binning import edge_bins, middle_range
+from calcheck.statistics.binning import Binning, middle_range
 from calcheck.statistics.groups import Groups, cells
 from calcheck.statistics.moments import missing_reference_reason, z_scores
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
@@ -462,7 +462,7 @@ def make_map(
     """Return the map of two variables of n rows, with at most 24 bins per axis."""
     bins = int(np.clip(np.sqrt(len(rows) / ROWS_PER_CELL), MIN_BINS, MAX_BINS))
     axes = make_axis(x, bins), make_axis(y, bins)
-    label, (x_bin, y_bin) = cells(*(edge_bins(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
+    label, (x_bin, y_bin) = cells(*(Binning.edges(v.values, axis.edges) for v, axis in zip((x, y), axes, strict=True)))
     sums = group_sums(rows, Groups(label, len(x_bin)), run, level=level)
     return RegionMap(*axes, x_bin, y_bin, sums, run.confidence, independent=independent)
 

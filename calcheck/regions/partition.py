@@ -80,7 +80,11 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Partition(Groups):
-    """Bins of the rows by the values of one column, or of several; every row is in one bin."""
+    """Bins of the rows by the values of one column, or of several; every row is in one bin, which conditions state.
+
+    Cuts are texts, as users write them, and values may be missing. The bins of metrics are cut at numbers, and may
+    share rows: see :class:`~calcheck.statistics.binning.Binning`.
+    """
 
     label: Indices
     bins: tuple[Conditions, ...] = ()  # Conditions of each bin, k of them; none for all rows
@@ -92,6 +96,79 @@ class Partition(Groups):
     def make(cls, label: Indices, bins: Sequence[Conditions], column: str = "", cuts: Cuts = ()) -> Partition:
         """Return the partition with the part of each row, (n,), 0 to k - 1."""
         return cls(label, len(bins), bins=tuple(bins), column=column, cuts=cuts)
+
+    @staticmethod
+    def quantiles(column: str, values: AnyArray, missing: Mask, bins: int, few: int = 0) -> Partition:
+        """Return bins with about equal counts of numbers or times; up to ``few`` different values have one bin each."""
+        distinct, counts = np.unique(values[~missing], return_counts=True)
+        if len(distinct) <= max(bins, few):
+            last = np.arange(len(distinct) - 1)
+        else:
+            targets = np.arange(1, bins) / bins * counts.sum()
+            last = np.unique(np.searchsorted(np.cumsum(counts), targets))
+            last = last[last < len(distinct) - 1]
+        edges = [_edge(distinct[place], distinct[place + 1]) for place in last]
+        return Partition.edges(column, values, missing, edges)
+
+    @staticmethod
+    def edges(column: str, values: AnyArray, missing: Mask, edges: Sequence[str]) -> Partition:
+        """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
+        times = values.dtype.kind == "M"
+        below, above = ("<", ">=") if times else ("<=", ">")
+        limits = np.array(edges, dtype=values.dtype)
+        codes = np.searchsorted(limits, values[~missing], side="right" if times else "left")
+        cuts = tuple((Condition(column, below, edge), Condition(column, above, edge)) for edge in edges)
+        bins: list[Conditions] = []
+        for place in range(len(edges) + 1):
+            inside = values[~missing][codes == place]
+            limits_of_bin = (*(cuts[place - 1][1:] if place else ()), *(cuts[place][:1] if place < len(edges) else ()))
+            bins.append(_exact(column, inside) or limits_of_bin or (Condition(column, DIFFERENT, ""),))
+        return _with_missing(column, codes, bins, missing, cuts)
+
+    @staticmethod
+    def categories(column: str, values: AnyArray, missing: Mask, most: int, fewest: int = 1) -> Partition:
+        """Return a bin for each different text, and one for missing values. Shapes: values, missing (n,)."""
+        found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
+        if fewest == 1 and len(found) > most:
+            msg = f"column {column!r} has {len(found):,} different texts, and at most {most} can be groups"
+            raise DataError(msg)
+        frequent = np.sort(np.argsort(-counts, kind="stable")[:most])
+        frequent = frequent[counts[frequent] >= fewest]
+        place = np.full(len(found), len(frequent))
+        place[frequent] = np.arange(len(frequent))
+        bins: list[Conditions] = [(Condition(column, EQUAL, str(found[each])),) for each in frequent]
+        if len(frequent) < len(found):
+            bins.append(tuple(Condition(column, DIFFERENT, str(value)) for value in (*found[frequent], "")))
+        return _with_missing(column, place[codes], bins, missing)
+
+    @staticmethod
+    def periods(column: str, values: AnyArray, missing: Mask, period: str) -> Partition:
+        """Return a bin for each period that has rows."""
+        import pandas as pd
+
+        known = ", ".join(PERIODS)
+        try:
+            times = pd.DatetimeIndex(values[~missing] if values.dtype.kind != "f" else [None])
+            periods = times.to_period(period)
+        except (ValueError, TypeError, AttributeError):
+            names = f"{known}, or names of pandas, of a date column"
+            msg = f"column {column!r} cannot be cut by {period!r}: periods are {names}"
+            raise DataError(msg) from None
+        if values.dtype.kind == "f":
+            msg = f"column {column!r} holds numbers, not dates: it has no period {period!r} (periods: {known})"
+            raise DataError(msg)
+        found, codes = np.unique(periods.asi8, return_inverse=True)
+        spans = pd.PeriodIndex.from_ordinals(found, freq=periods.freq)
+        ends = zip(spans.start_time, (spans + 1).start_time, strict=True)
+        bins: list[Conditions] = [
+            (Condition(column, ">=", _moment(start)), Condition(column, "<", _moment(stop))) for start, stop in ends
+        ]
+        return _with_missing(column, codes, bins, missing)
+
+    @staticmethod
+    def whole(n: int) -> Partition:
+        """Return n rows as one bin."""
+        return Partition.make(np.zeros(n, dtype=np.intp), ((),))
 
     @property
     def names(self) -> list[str]:
@@ -135,15 +212,15 @@ def bin_column(column: str, raw: AnyArray, cut: Cut) -> Partition:
     """Return the bins of a column as the user cuts it. Shapes: raw (n,)."""
     values, missing = column_values(raw)
     if cut.period:
-        return _period_bins(column, values, missing, cut.period)
+        return Partition.periods(column, values, missing, cut.period)
     if values.dtype.kind == "U":
         if cut.bins or cut.edges:
             msg = f"column {column!r} holds text, which is not cut into bins: pass --by {column}"
             raise DataError(msg)
-        return text_bins(column, values, missing, MOST_TEXTS)
+        return Partition.categories(column, values, missing, MOST_TEXTS)
     if cut.edges:
-        return _edge_bins(column, values, missing, _edges_of(column, values, cut.edges))
-    return quantile_bins(column, values, missing, cut.bins or DEFAULT_BINS, few=0 if cut.bins else FEW_NUMBERS)
+        return Partition.edges(column, values, missing, _edges_of(column, values, cut.edges))
+    return Partition.quantiles(column, values, missing, cut.bins or DEFAULT_BINS, few=0 if cut.bins else FEW_NUMBERS)
 
 
 def column_values(raw: AnyArray) -> tuple[AnyArray, Mask]:
@@ -165,50 +242,6 @@ def column_values(raw: AnyArray) -> tuple[AnyArray, Mask]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def text_bins(column: str, values: AnyArray, missing: Mask, most: int, fewest: int = 1) -> Partition:
-    """Return a bin for each different text, and one for missing values. Shapes: values, missing (n,)."""
-    found, codes, counts = np.unique(values[~missing], return_inverse=True, return_counts=True)
-    if fewest == 1 and len(found) > most:
-        msg = f"column {column!r} has {len(found):,} different texts, and at most {most} can be groups"
-        raise DataError(msg)
-    frequent = np.sort(np.argsort(-counts, kind="stable")[:most])
-    frequent = frequent[counts[frequent] >= fewest]
-    place = np.full(len(found), len(frequent))
-    place[frequent] = np.arange(len(frequent))
-    bins: list[Conditions] = [(Condition(column, EQUAL, str(found[each])),) for each in frequent]
-    if len(frequent) < len(found):
-        bins.append(tuple(Condition(column, DIFFERENT, str(value)) for value in (*found[frequent], "")))
-    return _with_missing(column, place[codes], bins, missing)
-
-
-def quantile_bins(column: str, values: AnyArray, missing: Mask, bins: int, few: int = 0) -> Partition:
-    """Return bins with about equal counts of numbers or times; up to ``few`` different values have one bin each."""
-    distinct, counts = np.unique(values[~missing], return_counts=True)
-    if len(distinct) <= max(bins, few):
-        last = np.arange(len(distinct) - 1)
-    else:
-        targets = np.arange(1, bins) / bins * counts.sum()
-        last = np.unique(np.searchsorted(np.cumsum(counts), targets))
-        last = last[last < len(distinct) - 1]
-    edges = [_edge(distinct[place], distinct[place + 1]) for place in last]
-    return _edge_bins(column, values, missing, edges)
-
-
-def _edge_bins(column: str, values: AnyArray, missing: Mask, edges: Sequence[str]) -> Partition:
-    """Return the bins between edges: numbers at an edge belong to the bin below, times to the bin above."""
-    times = values.dtype.kind == "M"
-    below, above = ("<", ">=") if times else ("<=", ">")
-    limits = np.array(edges, dtype=values.dtype)
-    codes = np.searchsorted(limits, values[~missing], side="right" if times else "left")
-    cuts = tuple((Condition(column, below, edge), Condition(column, above, edge)) for edge in edges)
-    bins: list[Conditions] = []
-    for place in range(len(edges) + 1):
-        inside = values[~missing][codes == place]
-        limits_of_bin = (*(cuts[place - 1][1:] if place else ()), *(cuts[place][:1] if place < len(edges) else ()))
-        bins.append(_exact(column, inside) or limits_of_bin or (Condition(column, DIFFERENT, ""),))
-    return _with_missing(column, codes, bins, missing, cuts)
 
 
 def _exact(column: str, inside: AnyArray) -> Conditions:
@@ -251,31 +284,6 @@ def _edges_of(column: str, values: AnyArray, edges: Sequence[str]) -> list[str]:
     return list(edges)
 
 
-def _period_bins(column: str, values: AnyArray, missing: Mask, period: str) -> Partition:
-    """Return a bin for each period that has rows."""
-    import pandas as pd
-
-    known = ", ".join(PERIODS)
-    try:
-        times = pd.DatetimeIndex(values[~missing] if values.dtype.kind != "f" else [None])
-        periods = times.to_period(period)
-    except (ValueError, TypeError, AttributeError):
-        msg = (
-            f"column {column!r} cannot be cut by {period!r}: periods are {known}, or names of pandas, of a date column"
-        )
-        raise DataError(msg) from None
-    if values.dtype.kind == "f":
-        msg = f"column {column!r} holds numbers, not dates: it has no period {period!r} (periods: {known})"
-        raise DataError(msg)
-    found, codes = np.unique(periods.asi8, return_inverse=True)
-    spans = pd.PeriodIndex.from_ordinals(found, freq=periods.freq)
-    ends = zip(spans.start_time, (spans + 1).start_time, strict=True)
-    bins: list[Conditions] = [
-        (Condition(column, ">=", _moment(start)), Condition(column, "<", _moment(stop))) for start, stop in ends
-    ]
-    return _with_missing(column, codes, bins, missing)
-
-
 def _moment(time: Any) -> str:
     """Return a time as text, without a midnight."""
     text: str = time.isoformat()
@@ -305,8 +313,8 @@ def search_columns(source: Source, columns: Sequence[str], bins: int, fewest: in
 def _search_bins(name: str, raw: AnyArray, bins: int, fewest: int) -> Partition:
     values, missing = column_values(raw)
     if values.dtype.kind == "U":
-        return text_bins(name, values, missing, MOST_FREQUENT, max(2, fewest))
-    return quantile_bins(name, values, missing, bins)
+        return Partition.categories(name, values, missing, MOST_FREQUENT, max(2, fewest))
+    return Partition.quantiles(name, values, missing, bins)
 
 
 def values_of(source: Source, column: str) -> AnyArray:
@@ -326,14 +334,9 @@ def values_of(source: Source, column: str) -> AnyArray:
     return rows.distributions().mean() if column == MEAN else rows.distributions().spread()
 
 
-def one_bin(n: int) -> Partition:
-    """Return n rows as one bin."""
-    return Partition.make(np.zeros(n, dtype=np.intp), ((),))
-
-
 def partitions(columns: Sequence[Partition]) -> list[Partition]:
     """Return all rows as one group, then the groups of each column, then those of all combinations."""
-    found = [one_bin(len(columns[0].label)), *(_crossed([each]) for each in columns)]
+    found = [Partition.whole(len(columns[0].label)), *(_crossed([each]) for each in columns)]
     if len(columns) > 1:
         found.append(_crossed(columns))
     count = sum(each.classes for each in found)

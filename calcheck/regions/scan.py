@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
 from calcheck.predictions import Predictions
-from calcheck.regions.partition import Partition, one_bin
+from calcheck.regions.partition import Partition
 from calcheck.statistics.pit import mean_component, pit
 from calcheck.typing import Indices, Mask, Values
 
@@ -123,7 +123,7 @@ class Scan:
         """The columns, and one with a single bin if there is only one column."""
         if len(self.partitions) > 1:
             return self.partitions
-        return (*self.partitions, one_bin(len(self.partitions[0].label)))
+        return (*self.partitions, Partition.whole(len(self.partitions[0].label)))
 
     @cached_property
     def selectors(self) -> list[Values]:

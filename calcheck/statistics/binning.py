@@ -29,7 +29,7 @@ NUMBERS, DATES, CATEGORIES = "iuf", "M", "bOU"  # Kinds of NumPy types
 
 @dataclass(frozen=True, eq=False)
 class Binning(Groups):
-    """Groups of consecutive rows in the order of some values."""
+    """Groups of rows by their values, of which several may share a row; each constructor is one rule for ties."""
 
     remedy: ClassVar[str] = "use fewer --bins"
     """What a user can do about bins with few rows."""
@@ -40,6 +40,57 @@ class Binning(Groups):
     # (c - 1,), the boundaries between classes, which assign other rows to the same classes. A value equal to a cut
     # belongs to the upper class.
     cuts: Values = field(default_factory=lambda: np.empty(0))
+
+    @staticmethod
+    def equal_counts(values: Values, bins: int) -> Binning:
+        """Return bins of equal counts, in ascending order of the values.
+
+        Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
+        divided between the bins in equal shares, so the result does not depend on the order of the rows.
+
+        Shapes: values (n,).
+        """
+        n = len(values)
+        if bins > n:
+            msg = f"{bins} bins need at least {bins} rows, and there are {n:,}: use fewer --bins"
+            raise DataError(msg)
+        edges = np.round(np.linspace(0, n, bins + 1)).astype(np.intp)
+        ordered = np.sort(values)
+        after = ordered[edges[1:-1]]
+        tied = after[ordered[edges[1:-1] - 1] == after]
+        cuts = np.concatenate([after, np.nextafter(tied, np.inf)])  # Values tied across an edge form a separate class
+        starts = np.unique(np.append(np.searchsorted(ordered, cuts), [0, n]))[:-1]
+        cuts = _between(ordered[starts[1:] - 1], ordered[starts[1:]])  # Rounding does not change classes
+        stops = np.append(starts[1:], n)
+        overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
+        shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
+        label = digitize(values, cuts, equal=True)
+        return Binning(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
+
+    @staticmethod
+    def edges(values: Values, edges: Values) -> Binning:
+        """Return bins between edges (k + 1,): an edge belongs to the bin above, values beyond to the outer bins."""
+        cuts = edges[1:-1]
+        return Binning(digitize(values, cuts, equal=True), len(edges) - 1, low=edges[:-1], high=edges[1:], cuts=cuts)
+
+    @staticmethod
+    def values(values: Values, distinct: Values) -> ValueBins:
+        """Return one bin per distinct value, given these in ascending order, (k,)."""
+        cuts = _between(distinct[:-1], distinct[1:])
+        return ValueBins(digitize(values, cuts, equal=True), len(distinct), low=distinct, high=distinct, cuts=cuts)
+
+    @staticmethod
+    def categories(values: AnyArray, name: str) -> CategoryBins:
+        """Return one bin per category, in the order of their names. Shapes: values (n,) of texts."""
+        names = sorted(set(values.tolist()))
+        if len(names) > MAX_CATEGORIES:
+            msg = (
+                f"{name} has {len(names):,} categories (the first is {names[0]!r}), and at most {MAX_CATEGORIES:,} make"
+                " bins. Group them, or use a column of numbers or dates"
+            )
+            raise DataError(msg)
+        low = np.array(names, dtype=str)
+        return CategoryBins(None, len(names), low=low, high=low).assign(values)
 
     def assign(self, values: AnyArray) -> Binning:
         """Return the bins of other rows, with the same cuts and shares."""
@@ -170,61 +221,10 @@ def bin_warnings(bins: Binning, sums: Mapping[str, Values]) -> tuple[Message, ..
     return tuple(message for message, holds in found.items() if holds)
 
 
-def equal_count_bins(values: Values, bins: int) -> Binning:
-    """Return bins of equal counts, in ascending order of the values.
-
-    Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
-    divided between the bins in equal shares, so the result does not depend on the order of the rows.
-
-    Shapes: values (n,).
-    """
-    n = len(values)
-    if bins > n:
-        msg = f"{bins} bins need at least {bins} rows, and there are {n:,}: use fewer --bins"
-        raise DataError(msg)
-    edges = np.round(np.linspace(0, n, bins + 1)).astype(np.intp)
-    ordered = np.sort(values)
-    after = ordered[edges[1:-1]]
-    tied = after[ordered[edges[1:-1] - 1] == after]
-    cuts = np.concatenate([after, np.nextafter(tied, np.inf)])  # Values tied across an edge form a separate class
-    starts = np.unique(np.append(np.searchsorted(ordered, cuts), [0, n]))[:-1]
-    cuts = _between(ordered[starts[1:] - 1], ordered[starts[1:]])  # Rounding does not change classes
-    stops = np.append(starts[1:], n)
-    overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
-    shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
-    label = digitize(values, cuts, equal=True)
-    return Binning(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
-
-
-def edge_bins(values: Values, edges: Values) -> Binning:
-    """Return the bins between edges (k + 1,): an edge belongs to the bin above, and values beyond to the outer bins."""
-    cuts = edges[1:-1]
-    return Binning(digitize(values, cuts, equal=True), len(edges) - 1, low=edges[:-1], high=edges[1:], cuts=cuts)
-
-
 def middle_range(values: Values, tail: float) -> tuple[float, float]:
     """Return the range of values (n,) without a share of them on each side, or with all if it is a single value."""
     low, high = np.quantile(values, [tail, 1 - tail])
     return (low, high) if low < high else (values.min(), values.max())
-
-
-def value_bins(values: Values, distinct: Values) -> ValueBins:
-    """Return one bin per distinct value, given these in ascending order, (k,)."""
-    cuts = _between(distinct[:-1], distinct[1:])
-    return ValueBins(digitize(values, cuts, equal=True), len(distinct), low=distinct, high=distinct, cuts=cuts)
-
-
-def category_bins(values: AnyArray, name: str) -> CategoryBins:
-    """Return one bin per category, in the order of their names. Shapes: values (n,) of texts."""
-    names = sorted(set(values.tolist()))
-    if len(names) > MAX_CATEGORIES:
-        msg = (
-            f"{name} has {len(names):,} categories (the first is {names[0]!r}), and at most {MAX_CATEGORIES:,} make"
-            " bins. Group them, or use a column of numbers or dates"
-        )
-        raise DataError(msg)
-    low = np.array(names, dtype=str)
-    return CategoryBins(None, len(names), low=low, high=low).assign(values)
 
 
 def _between(before: Values, after: Values) -> Values:
@@ -242,7 +242,7 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Binning:
 
 @cached
 def _bins_by_spread(predictive: Predictive, bins: int) -> Binning:
-    return equal_count_bins(spreads(predictive), bins)
+    return Binning.equal_counts(spreads(predictive), bins)
 
 
 @cached
@@ -287,10 +287,12 @@ def make_bins(keys: AnyArray, bins: int, by: str | None) -> Binning:
         if bins != BINS:
             msg = f"column {by!r} holds categories, each of which is a bin: omit --bins {bins}, or use numbers or dates"
             raise DataError(msg)
-        return category_bins(keys, f"column {by!r}")
+        return Binning.categories(keys, f"column {by!r}")
     values = keys.astype(np.float64, copy=False)
     distinct = values if by is None else np.unique(values)
-    found = value_bins(values, distinct) if len(distinct) <= bins < len(values) else equal_count_bins(values, bins)
+    found = (
+        Binning.values(values, distinct) if len(distinct) <= bins < len(values) else Binning.equal_counts(values, bins)
+    )
     if keys.dtype.kind not in DATES:
         return found
     ends = np.stack([found.low, found.high]).astype("datetime64[us]")

@@ -14,7 +14,7 @@ from calcheck.distributions import Predictive
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName
-from calcheck.statistics.binning import DATES, NUMBERS, Binning, edge_bins, make_bins, middle_range, sort_keys
+from calcheck.statistics.binning import DATES, NUMBERS, Binning, make_bins, middle_range, sort_keys
 from calcheck.statistics.groups import Groups, Means, cells
 from calcheck.statistics.moments import central_interval, interval_widths, medians, spreads
 from calcheck.typing import AnyArray, Values
@@ -116,7 +116,7 @@ def bins_along_values(keys: AnyArray, x_name: str, rows_per_bin: int = ROWS_PER_
 def cells_along(first: Values, second: Values, names: Sequence[str], rows_per_cell: int) -> CurveBins:
     """Return the cells of a map, which are bins of two quantities, (n,) each; cells without rows are absent."""
     count = int(np.clip(np.sqrt(len(first) / rows_per_cell), LEAST_CELLS, MAX_CELLS))
-    bins = [edge_bins(values, _edges(values, count)) for values in (first, second)]
+    bins = [Binning.edges(values, _edges(values, count)) for values in (first, second)]
     label, (across, up) = cells(*bins)
     groups = Groups(label, len(across))
     counts = groups.sums(None)

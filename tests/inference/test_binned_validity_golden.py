@@ -17,7 +17,7 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
-from calcheck.statistics.binning import Binning, equal_count_bins
+from calcheck.statistics.binning import Binning
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices.study import by_groups
 from tests.helpers.streams import Batches
@@ -92,7 +92,7 @@ def test_for_a_mean_z0_is_the_acceleration_and_limits_have_a_closed_form():
 def test_the_share_counts_bins_whose_interval_contains_the_reference():
     """Three bins of 30 rows, data sets of exponential values scaled to lie below, around and above the reference 1."""
     rng = np.random.default_rng(0)
-    bins = equal_count_bins(np.arange(90.0), 3)
+    bins = Binning.equal_counts(np.arange(90.0), 3)
     sets = [
         {"a": rng.exponential(size=90) * np.repeat(scales, 30)}
         for scales in ([1, 1, 1], [0.5, 1, 1], [2, 0.3, 3], [1, 9, 0.1])

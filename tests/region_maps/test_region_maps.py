@@ -25,7 +25,7 @@ from calcheck.regions.maps import (
     make_map,
     mean_square_limits,
 )
-from calcheck.statistics.binning import edge_bins
+from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Groups
 from calcheck.statistics.moments import z_scores
 from calcheck.studies.page.document import group_picture
@@ -182,7 +182,7 @@ def test_outliers_belong_to_the_outer_bins():
     values = np.append(np.linspace(0, 1, 999), 1e6)
     axis = make_axis(Variable("a", values), 4)
     assert axis.edges[-1] < 1.01
-    assert edge_bins(values, axis.edges).label[-1] == 3
+    assert Binning.edges(values, axis.edges).label[-1] == 3
 
 
 def test_positive_values_over_orders_of_magnitude_have_a_logarithmic_axis():
@@ -284,4 +284,4 @@ def test_variables_of_any_size_have_edges():
     values = np.array([-1e308, -1.0, 0, 1, 1e308])
     axis = make_axis(Variable("a", values), 4)
     assert np.isfinite(axis.edges).all()
-    assert edge_bins(values, axis.edges).label[[0, -1]].tolist() == [0, 3]
+    assert Binning.edges(values, axis.edges).label[[0, -1]].tolist() == [0, 3]

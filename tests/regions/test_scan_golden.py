@@ -15,7 +15,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.accuracy import Bias
 from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.partition import Cut, column_values, quantile_bins, text_bins
+from calcheck.regions.partition import Cut, Partition, column_values
 from calcheck.regions.scan import Scan, dispersion, factor_of_dispersion, normal_dispersion, row_scores
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
@@ -87,9 +87,9 @@ def small_scan():
     kinds = np.array(["a", "b", "c", "c"])[rng.integers(0, 4, 60)]
     gaps = np.where(rng.random(60) < 0.3, np.nan, rng.random(60))
     partitions = (
-        quantile_bins("x", *column_values(numbers), 4),
-        text_bins("kind", *column_values(kinds), 20, 5),
-        quantile_bins("gaps", *column_values(gaps), 3),
+        Partition.quantiles("x", *column_values(numbers), 4),
+        Partition.categories("kind", *column_values(kinds), 20, 5),
+        Partition.quantiles("gaps", *column_values(gaps), 3),
     )
     return Scan(partitions, min_rows=7), rng.normal(size=(5, 60, 2))
 

@@ -11,7 +11,7 @@ from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
-from calcheck.regions.partition import column_values, label_of, quantile_bins, text_bins
+from calcheck.regions.partition import Partition, column_values, label_of
 from calcheck.regions.scan import Trees, row_scores
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from tests.helpers.simulations import band, sets
@@ -25,9 +25,9 @@ def partitions(n=80, seed=1):
     numbers, kinds = rng.integers(0, 6, n).astype(float), np.array(["a", "b", "c"])[rng.integers(0, 3, n)]
     gaps = np.where(rng.random(n) < 0.3, np.nan, rng.random(n))
     return (
-        quantile_bins("x", *column_values(numbers), 4),
-        text_bins("kind", *column_values(kinds), 20, 5),
-        quantile_bins("gaps", *column_values(gaps), 3),
+        Partition.quantiles("x", *column_values(numbers), 4),
+        Partition.categories("kind", *column_values(kinds), 20, 5),
+        Partition.quantiles("gaps", *column_values(gaps), 3),
     )
 
 
@@ -82,7 +82,7 @@ def test_a_tree_by_hand():
     The sum of squares within the parts is 2 (1 - 0)^2 + 2 (1 - 2)^2 = 4, and 8 are expected: the gain is 2 x 8 / 4.
     """
     x, kind = np.array([0.0, 0, 0, 0, 1, 1, 1, 1]), np.array(list("aabbaabb"))
-    bins = quantile_bins("x", *column_values(x), 4), text_bins("kind", *column_values(kind), 20)
+    bins = Partition.quantiles("x", *column_values(x), 4), Partition.categories("kind", *column_values(kind), 20)
     trees = Trees(bins, np.ones((8, 2)), depth=2, min_rows=2)
     scores = np.zeros((8, 2))
     scores[4:6, 1] = 2.0
@@ -144,9 +144,9 @@ def test_the_p_value_is_that_of_the_node_with_the_largest_excess_over_all_regrow
     found = search_regions(InMemory(rows), options=options, metrics=[], run=run).settings
     all_scores = [row_scores(each) for each in (rows, *NullSimulator(rows, run))]
     columns = [
-        quantile_bins(name, *column_values(rows.columns[name]), 4)
+        Partition.quantiles(name, *column_values(rows.columns[name]), 4)
         if name != "kind"
-        else text_bins(name, *column_values(rows.columns[name]), 20, 20)
+        else Partition.categories(name, *column_values(rows.columns[name]), 20, 20)
         for name in ("a", "b", "kind")
     ]
     trees = Trees(tuple(columns), np.mean(np.square(all_scores), axis=0), depth=2, min_rows=20)

@@ -19,16 +19,7 @@ from calcheck.errors import DataError
 from calcheck.execution.reduce import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.statistics.binning import (
-    FEW_ROWS,
-    bin_warnings,
-    bins_of,
-    category_bins,
-    edge_bins,
-    equal_count_bins,
-    middle_range,
-    value_bins,
-)
+from calcheck.statistics.binning import FEW_ROWS, Binning, bin_warnings, bins_of, middle_range
 from calcheck.statistics.groups import (
     Averages,
     Groups,
@@ -76,9 +67,9 @@ def test_bins_agree_with_their_definition(values, bins):
     values = np.array(values)
     if bins > len(values):
         with pytest.raises(DataError, match="bins need at least"):
-            equal_count_bins(values, bins)
+            Binning.equal_counts(values, bins)
         return
-    found = equal_count_bins(values, bins)
+    found = Binning.equal_counts(values, bins)
     expected = shares_by_definition(values, bins)
     assert_allclose(found.shares[found.label], expected, atol=1e-12)
     assert_allclose(found.sums(None), expected.sum(axis=0), atol=1e-12)
@@ -93,10 +84,10 @@ TIED = np.array([1.0, 2, 2, 2, 3])
 @pytest.mark.parametrize(
     ("bins", "members"),
     [
-        (equal_count_bins(TIED, 2), [[1, 0], [1 / 3, 2 / 3], [1 / 3, 2 / 3], [1 / 3, 2 / 3], [0, 1]]),
-        (value_bins(TIED, np.unique(TIED)), [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]),
-        (edge_bins(TIED, np.array([1.5, 2, 2.5])), [[1, 0], [0, 1], [0, 1], [0, 1], [0, 1]]),
-        (category_bins(np.array(list("abbba")), "kind"), [[1, 0], [0, 1], [0, 1], [0, 1], [1, 0]]),
+        (Binning.equal_counts(TIED, 2), [[1, 0], [1 / 3, 2 / 3], [1 / 3, 2 / 3], [1 / 3, 2 / 3], [0, 1]]),
+        (Binning.values(TIED, np.unique(TIED)), [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]),
+        (Binning.edges(TIED, np.array([1.5, 2, 2.5])), [[1, 0], [0, 1], [0, 1], [0, 1], [0, 1]]),
+        (Binning.categories(np.array(list("abbba")), "kind"), [[1, 0], [0, 1], [0, 1], [0, 1], [1, 0]]),
     ],
 )
 def test_equal_values_are_divided_between_bins_of_equal_counts_and_in_one_bin_of_others(bins, members):
@@ -105,7 +96,7 @@ def test_equal_values_are_divided_between_bins_of_equal_counts_and_in_one_bin_of
 
 
 def test_values_equal_to_an_edge_are_above_it_and_those_beyond_all_edges_are_in_the_outer_bins():
-    bins = edge_bins(np.array([-np.inf, 0, 1, 1.5, 2, 9]), np.array([0.0, 1, 2]))
+    bins = Binning.edges(np.array([-np.inf, 0, 1, 1.5, 2, 9]), np.array([0.0, 1, 2]))
     assert bins.label.tolist() == [0, 0, 1, 1, 1, 1]
     assert (bins.low.tolist(), bins.high.tolist(), bins.cuts.tolist()) == ([0, 1], [1, 2], [1])
     assert digitize(np.array([0.0, 1, 2]), np.array([1.0])).tolist() == [0, 0, 1]
@@ -125,7 +116,7 @@ def test_the_middle_of_values_with_one_frequent_value_is_all_of_them():
 def test_many_bins_agree_with_their_definition():
     """More than 255 edges are labeled by another algorithm."""
     values = np.random.default_rng(0).integers(0, 400, 3000).astype(float)
-    found = equal_count_bins(values, 600)
+    found = Binning.equal_counts(values, 600)
     assert_allclose(found.shares[found.label], shares_by_definition(values, 600), atol=1e-12)
 
 
@@ -349,7 +340,7 @@ def test_bins_of_few_or_of_tied_rows_are_warned_of():
     """Ten bins of 30 rows are enough, those of 29 are few; and bins that share most of their rows repeat each other."""
 
     def codes(values, rows):
-        return [each.code for each in bin_warnings(equal_count_bins(values, 10), {"rows": np.full(10, rows)})]
+        return [each.code for each in bin_warnings(Binning.equal_counts(values, 10), {"rows": np.full(10, rows)})]
 
     apart, tied = np.arange(300.0), np.repeat([1.0, 2.0, 3.0], [90, 120, 90])
     assert codes(apart, FEW_ROWS) == []
