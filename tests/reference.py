@@ -434,7 +434,7 @@ def _map_fields():
     found = {}
     for owner, kind in zip(get_args(AnyStep), kinds, strict=True):
         for path, type_, text in _fields(kind, owner, "steps[]."):
-            found.setdefault((path, type_, text), []).append(owner.method)
+            found.setdefault((path, type_, text), []).append(owner.kind)
     for (path, type_, text), methods in found.items():
         yield path, type_, f"{text} ({', '.join(methods)})" if path != "steps[].kind" else text
 
