@@ -40,6 +40,7 @@ from calcheck.inference.verdicts import (
     adjusted_p_values,
     basis_of,
     compare_with_null,
+    is_impossible,
     overall_verdict,
     with_adjusted,
     without_verdict,
@@ -172,7 +173,8 @@ def make_results(
         adjusted = adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
             compared = compare_with_null(each, interval, run)
-            if unjudged and compared.verdict != "none" and not each.metric.info.tests_independence:
+            told = each.metric.info.tests_independence or is_impossible(each)  # however rows depend on each other
+            if unjudged and compared.verdict != "none" and not told:
                 compared = without_verdict(compared, unjudged)
             inference = with_adjusted(compared, p)
             if each.bands is not None:

@@ -372,7 +372,9 @@ TOPICS = (describe_bias, describe_size, describe_shape, describe_ranking, descri
 
 def conclude(report: Report) -> Report:
     """Return a report with its conclusion; unchanged if it has few results and fewer than two verdicts."""
-    if (unjudged := unjudged_conclusion(report.settings)) is not None:
+    impossible = describe_impossible(Evidence(report)) if any(each.is_impossible for each in report.results) else None
+    found = () if impossible is None else (impossible,)
+    if (unjudged := unjudged_conclusion(report.settings, impossible=found)) is not None:
         return replace(report, conclusion=unjudged) if len(report.results) >= MIN_VERDICTS else report
     verdicts = sum(result.verdict != "none" for result in report.results)
     if verdicts < MIN_VERDICTS and len(report.results) < MANY_RESULTS:
@@ -382,13 +384,19 @@ def conclude(report: Report) -> Report:
     return replace(report, conclusion=Conclusion(answer=answer, findings=findings))
 
 
-def unjudged_conclusion(settings: Mapping[str, Any], further: str = "") -> Conclusion | None:
-    """Return the conclusion if it was noticed that rows depend on each other, so that nothing is judged; else None."""
+def unjudged_conclusion(
+    settings: Mapping[str, Any], further: str = "", *, impossible: Sequence[Finding] = ()
+) -> Conclusion | None:
+    """Return the conclusion if it was noticed that rows depend on each other; else None.
+
+    Nothing is judged then but targets with probability 0, which are impossible however rows depend on each other.
+    """
     noticed = settings.get("dependence_noticed")
     if noticed is None:
         return None
-    text = f"nothing is judged, since {noticed['reason']}{further}"
-    return Conclusion(answer="unclear", findings=(Finding(topic="dependence", state="untested", text=text),))
+    text = f"nothing{' else' if impossible else ''} is judged, since {noticed['reason']}{further}"
+    unclear = Finding(topic="dependence", state="untested", text=text)
+    return Conclusion(answer="no" if impossible else "unclear", findings=(*impossible, unclear))
 
 
 def _findings(evidence: Evidence) -> tuple[Finding, ...]:

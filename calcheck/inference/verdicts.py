@@ -255,12 +255,17 @@ def compare_with_null(
 ) -> IntervalInference:
     """Return the inference of a metric with its reference, p-value and verdict."""
     found = _compared(computed, inferred, run)
-    if computed.value < np.inf or not computed.metric.info.infinite_if_impossible or found.verdict == "fail":
-        return found
-    if computed.null is not None and not np.isfinite(computed.null.values).all():
+    if found.verdict == "fail" or not is_impossible(computed):
         return found
     notes = tuple(each for each in found.warnings if each.code != "no-verdict")
     return replace(found, verdict="fail", warnings=(*notes, IMPOSSIBLE))
+
+
+def is_impossible(computed: FittedMetric[InferableMetric]) -> bool:
+    """Return whether a value is infinite since targets have probability 0, and that of no replicate is."""
+    if computed.value != np.inf or not computed.metric.info.infinite_if_impossible:
+        return False
+    return computed.null is None or bool(np.isfinite(computed.null.values).all())
 
 
 def _compared(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:

@@ -27,6 +27,7 @@ from calcheck.studies.gate.rules import parse
 from calcheck.studies.monitor.state import MonitorOptions, join_states, read_monitor_state, write_monitor_state
 from calcheck.studies.monitor.study import monitor_report, observe
 from calcheck.studies.slices.study import by_groups
+from tests.helpers.simulations import autoregressive
 from tests.helpers.streams import Batches
 
 N, FEW = 120, ("nll", "mae")
@@ -64,6 +65,44 @@ def test_impossible_targets_fail_where_rows_depend_on_each_other():
     assert nll_of(report).verdict == report.overall.verdict == "fail"
     assert nll_of(report).p_value < 0.001
     assert report.overall.leading == "nll"
+
+
+def series_of(impossible):
+    """Return log-normal predictions with an hour, whose errors depend on each other; some targets are negative."""
+    rng = np.random.default_rng(0)
+    y = np.exp(0.5 * autoregressive(rng, N, 0.9))
+    y[:impossible] = -0.001
+    columns = {"hour": np.arange(N), "half": np.arange(N) // 60}
+    return Predictions(y=y, predictive=LogNormal(np.zeros(N), np.full(N, 0.5)), columns=columns)
+
+
+@pytest.mark.parametrize("replicates", [0, 99])
+def test_impossible_targets_are_judged_where_dependence_is_noticed(replicates):
+    """They are impossible however rows depend on each other; nothing else is judged."""
+    run, metrics = Run(resamples=100, replicates=replicates), [METRICS[name]() for name in ("nll", "crps", "bias")]
+    report = conclude(evaluate(InMemory(series_of(2)), metrics, run=run))
+    assert [each.verdict for each in report.results] == ["fail", "none", "none"]
+    assert report.conclusion.answer == "no"
+    impossible, rest = (finding.text for finding in report.conclusion.findings)
+    assert impossible.startswith("2 targets have probability 0")
+    assert rest.startswith("nothing else is judged, since rows depend on each other by 'hour'")
+    assert [(each.rule, each.passed) for each in verdict_gates(report) if each.judged] == [
+        ("nll.verdict == fail", False)
+    ]
+    without = conclude(evaluate(InMemory(series_of(0)), metrics, run=run))
+    assert {each.verdict for each in without.results} == {"none"}
+    assert without.conclusion.answer == "unclear"
+
+
+def test_groups_with_impossible_targets_are_named_where_dependence_is_noticed():
+    run = Run(resamples=0, replicates=59)
+    report = by_groups(InMemory(series_of(1)), [Cut("half")], metrics=[METRICS["nll"]()], run=run)
+    assert report.conclusion.answer == "no"
+    assert [each.text.split(":")[0] for each in report.conclusion.findings] == [
+        "all rows",
+        "half=0",
+        "nothing else is judged, since rows depend on each other by 'hour'",
+    ]
 
 
 def test_impossible_targets_of_one_part_fail_in_streams_and_merged_states():

@@ -357,6 +357,7 @@ class _Groups:
         computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
         results = tuple(self._results(computed))
         noticed = {} if self.noticed is None else self.noticed.settings
+        impossible = self._impossible()
         return Report(
             calcheck=__version__,
             input=self.source.input_info(),
@@ -370,14 +371,14 @@ class _Groups:
             },
             results=results,
             skipped=tuple(self.skipped),
-            conclusion=unjudged_conclusion(noticed) or conclude_groups(results, self._impossible()),
+            conclusion=unjudged_conclusion(noticed, impossible=impossible) or conclude_groups(results, impossible),
         )
 
-    def _impossible(self) -> dict[str, int]:
-        """Return the number of targets with probability 0 in each group that has any, by label."""
+    def _impossible(self) -> tuple[Finding, ...]:
+        """Return the findings of groups that have targets with probability 0."""
         found = are_impossible(self.rows)
         counts = {group.label: int(found[group.rows].sum()) for group in self.groups}
-        return {label: count for label, count in counts.items() if count}
+        return tuple(_impossible(label, count) for label, count in counts.items() if count)
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
         """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
@@ -585,20 +586,19 @@ def _statistic(metric: Metric[Any], means: Means) -> Values:
     return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
 
 
-def conclude_groups(results: Sequence[Result], impossible: Mapping[str, int]) -> Conclusion | None:
+def conclude_groups(results: Sequence[Result], impossible: Sequence[Finding]) -> Conclusion | None:
     """Return what is wrong in which groups; None if no group is judged."""
     if all(result.verdict == "none" for result in results) and not impossible:
         return None
     others = [result for result in results if not result.is_impossible]
-    findings = (*map(_impossible, impossible.items()), *fault_findings(others))
+    findings = (*impossible, *fault_findings(others))
     if findings:
         return Conclusion(answer="no", findings=findings)
     text = "no group differs from a perfect model by more than chance"
     return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
 
 
-def _impossible(group: tuple[str, int]) -> Finding:
-    label, count = group
+def _impossible(label: str, count: int) -> Finding:
     text = f"{label}: {describe_impossible(count)}"
     return Finding(topic="where", state="fault", fault="worse-than-promised", text=text)
 
