@@ -1,7 +1,7 @@
-"""Every check of the project: format, lint, names, types, layers, docs, tests. `python -m tests [--all]`.
+"""Every check of the project: format, lint, names, types, layers, docs, tests. `python -m tests [--all | --rest]`.
 
 Simulations draw a quarter of their data sets. With ``--all`` they draw all, tests marked ``slow`` run too, and the
-benchmarks print their table.
+benchmarks print their table. With ``--rest``, only the tests run that the default leaves out or reduces.
 """
 
 import os
@@ -36,11 +36,15 @@ BENCHMARKS = "python -m tests.benchmarks"
 
 def main(arguments: list[str]) -> int:
     """Run the checks in order; stop at the first that fails."""
-    if arguments not in ([], ["--all"]):
-        sys.stdout.write(f"unknown arguments {shlex.join(arguments)}: only --all is known\n")
+    plans = {
+        (): (*CHECKS, [TESTS]),
+        ("--all",): (*CHECKS, [f"{TESTS} --all"], [BENCHMARKS]),
+        ("--rest",): ([f"{TESTS} --rest"],),
+    }
+    if tuple(arguments) not in plans:
+        sys.stdout.write(f"unknown arguments {shlex.join(arguments)}: only --all or --rest is known\n")
         return 2
-    last = ([f"{TESTS} --all"], [BENCHMARKS]) if arguments else ([TESTS],)
-    return next((1 for check in (*CHECKS, *last) if not passes(check)), 0)
+    return next((1 for check in plans[*arguments,] if not passes(check)), 0)
 
 
 def passes(check: list[str]) -> bool:

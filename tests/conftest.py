@@ -1,4 +1,4 @@
-"""A neutral environment, files, runners of the program, and `--all`, for full simulations and slow tests.
+"""A neutral environment, files, runners of the program; `--all` and `--rest`, for full simulations and slow tests.
 
 The environment has no forced color, 80 columns and no settings.
 """
@@ -27,17 +27,27 @@ os.environ["COLUMNS"] = "80"
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="draw all data sets of simulations, and run slow tests")
+    parser.addoption("--rest", action="store_true", help="as --all, without the tests that run in full by default")
 
 
 def pytest_configure(config):
-    simulations.full = config.getoption("--all")
+    simulations.full = config.getoption("--all") or config.getoption("--rest")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave slow tests out, unless all are asked for."""
-    slow = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in set(slow)]
+    """Leave slow tests out, unless all are asked for, or those that run in full without them."""
+    if config.getoption("--rest"):
+        left_out = [item for item in items if not is_reduced(item)]
+    else:
+        left_out = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def is_reduced(item):
+    """Return whether a test is left out by default, or draws fewer data sets."""
+    simulates = item.path.suffix == ".py" and getattr(item, "originalname", None) in simulations.simulated(item.path)
+    return bool(item.get_closest_marker("slow")) or simulates
 
 
 @dataclass(frozen=True)

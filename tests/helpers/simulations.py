@@ -1,12 +1,16 @@
-"""How many data sets simulations draw, and how many pairs laws are tested on: all of them with `pytest --all`.
+"""How many data sets simulations draw, and how many pairs laws are tested on: all of them with `--all` or `--rest`.
 
 Limits are quantiles at the number that is drawn, so that a right program fails with the same probability in both.
 """
 
+import ast
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from scipy.stats import binom
 
@@ -22,15 +26,32 @@ def sets(number: int) -> int:
     return number if full else -(-number // 4)
 
 
-def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Return the pairs on which a law is tested: a quarter of them, each item of which is in some; or all."""
+def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
+    """Return the pairs on which a law is tested: a quarter of them, each item of which is in some, or all.
+
+    All others are marked ``slow``.
+    """
     others = list(second)
-    return [
-        (one, other)
-        for place, one in enumerate(first)
-        for number, other in enumerate(others)
-        if full or (place + number) % QUARTER == 0
+    numbered = [
+        (place + number, (one, other)) for place, one in enumerate(first) for number, other in enumerate(others)
     ]
+    fast = [pair for number, pair in numbered if number % QUARTER == 0]
+    slow = [pytest.param(*pair, marks=pytest.mark.slow) for number, pair in numbered if number % QUARTER]
+    return fast + slow * full
+
+
+@cache
+def simulated(path: Path) -> frozenset[str]:
+    """Return the names of a module of tests whose definition, or that of a name in it, uses a number of data sets."""
+    uses = {}
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        words = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        names = [statement.name] if hasattr(statement, "name") else words
+        uses |= dict.fromkeys(names, words)
+    found = {"sets", "examples", "simulations"}
+    while more := {name for name, words in uses.items() if words & found} - found:
+        found |= more
+    return frozenset(found)
 
 
 def band(number: int, share: float, error: float = 0.001) -> tuple[float, float]:
