@@ -3,6 +3,7 @@
 The environment has no forced color, 80 columns and no settings.
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -42,6 +43,12 @@ def pytest_collection_modifyitems(config, items):
         left_out = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_collection_finish():
+    """Keep what was collected out of later searches for garbage, which would visit it hundreds of times."""
+    gc.collect()
+    gc.freeze()
 
 
 def is_reduced(item):

@@ -293,7 +293,7 @@ def test_help_imports_no_heavy_module():
         "vl_convert",
         "dask",
     )
-    for command in (
+    commands = (
         ["--help"],
         ["--version"],
         ["cce", "--help"],
@@ -303,13 +303,18 @@ def test_help_imports_no_heavy_module():
         ["reject", "--help"],
         ["sweep", "--help"],
         ["mcmd", "--help"],
-    ):
-        code = (
-            f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
-            f"print([module for module in {heavy} if module in sys.modules])"
-        )
-        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert ended.stdout.endswith("[]\n")
+    )
+    code = f"""
+import sys
+from calcheck.cli.app import run
+for command in {commands}:
+    sys.argv = ["calcheck", *command]
+    run()
+    print("loaded", [module for module in {heavy} if module in sys.modules])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = [line for line in ended.stdout.splitlines() if line.startswith("loaded ")]
+    assert loaded == ["loaded []"] * len(commands)
 
 
 def loaded_after(*command):

@@ -12,7 +12,7 @@ from calcheck import evaluate
 from calcheck.core.text import extract
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
-from tests.helpers.simulations import autoregressive
+from tests.helpers.simulations import autoregressive, slow
 
 QUICK = ("--replicates", "39", "--resamples", "200")
 
@@ -110,7 +110,7 @@ def test_reports_store_what_was_stated(report, series):
 OPTIONS = [("--time", "day"), ("--cluster", "patient"), ("--block", "20")]
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("option", [OPTIONS[0], slow((OPTIONS[1],)), slow((OPTIONS[2],))])
 def test_a_page_holds_the_verdicts_of_evaluate_with_the_same_option(report, page, series, option):
     arguments = (series, "--metrics", "zms,pit,ece,coverage,cce", "--inputs", "a,b", *option)
     text = page(*arguments)
@@ -157,7 +157,7 @@ def _columns(path):
     return table.column_names, table.columns
 
 
-@pytest.mark.parametrize("option", OPTIONS[1:])
+@pytest.mark.parametrize("option", [OPTIONS[1], slow((OPTIONS[2],))])
 def test_the_correction_of_a_page_has_the_folds_of_recalibrate(report, page, series, tmp_path, option):
     val = other_rows(series, tmp_path)
     text = seen(page(series, "--metrics", "zms", "--validation", val, *option))

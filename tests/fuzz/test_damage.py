@@ -14,8 +14,7 @@ from tests.fuzz.program import READ, REFUSED, run_command
 from tests.fuzz.seeds import SEEDS
 from tests.helpers.simulations import sets
 
-FILES, AT_ONCE = sets(250), sets(25)
-CUTS = sets(20)
+FILES, AT_ONCE, CUTS = sets(250, 8), sets(25, 8), sets(20, 8)
 
 
 @pytest.fixture

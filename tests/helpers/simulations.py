@@ -21,9 +21,9 @@ full = False
 QUARTER = 4
 
 
-def sets(number: int) -> int:
-    """Return the number of data sets to draw, of which ``number`` are all."""
-    return number if full else -(-number // 4)
+def sets(number: int, part: int = QUARTER) -> int:
+    """Return the number of data sets to draw by default, one of ``part``, of which ``number`` are all."""
+    return number if full else -(-number // part)
 
 
 def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
@@ -36,8 +36,12 @@ def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
         (place + number, (one, other)) for place, one in enumerate(first) for number, other in enumerate(others)
     ]
     fast = [pair for number, pair in numbered if number % QUARTER == 0]
-    slow = [pytest.param(*pair, marks=pytest.mark.slow) for number, pair in numbered if number % QUARTER]
-    return fast + slow * full
+    return fast + [slow(pair) for number, pair in numbered if full and number % QUARTER]
+
+
+def slow(values: Any) -> Any:
+    """Return the parameter, or a tuple of several, of a test that runs with `--all` or `--rest` only."""
+    return pytest.param(*(values if isinstance(values, tuple) else (values,)), marks=pytest.mark.slow)
 
 
 @cache

@@ -18,7 +18,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
 from calcheck.studies.slices.study import by_groups
 from tests.helpers.naive import cce_squared_gaussian, input_kernel
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 
 BY_KIND = [Cut("kind")]
 CLOSED = Cce(kernel_x="rbf", gamma_x=0.3, normalize="none")
@@ -72,7 +72,7 @@ def test_the_fault_of_a_group_is_not_that_of_rows_far_from_it():
     assert "predicted distributions differ from those of the targets" in report.conclusion.findings[1].text
 
 
-@pytest.mark.parametrize(("refit", "count"), [(False, sets(240)), (True, sets(100))])
+@pytest.mark.parametrize(("refit", "count"), [(False, sets(240)), slow((True, sets(100)))])
 def test_some_group_of_a_right_model_fails_in_five_percent_of_data_sets(refit, count):
     run, failures = Run(replicates=19, resamples=0), 0
     for seed in range(count):

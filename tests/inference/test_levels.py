@@ -16,7 +16,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 
 LEVEL = 0.1  # attained exactly by p-values from 19 replicates, one-sided and two-sided
 GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py
@@ -70,7 +70,7 @@ METRICS_OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
 
 
 @pytest.mark.parametrize(
-    ("family", "names"), [("gaussian", TESTED), ("poisson", METRICS_OF_COUNTS), ("samples 5", TESTED)]
+    ("family", "names"), [("gaussian", TESTED), ("poisson", METRICS_OF_COUNTS), slow(("samples 5", TESTED))]
 )
 def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
     found = rejections(family, names, SETS)
@@ -83,7 +83,7 @@ def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
     assert sum(found.values()) >= LEVEL * SETS * len(found) / 3
 
 
-@pytest.mark.parametrize("family", ["samples 1", "samples 2"])
+@pytest.mark.parametrize("family", [slow("samples 1"), "samples 2"])
 def test_small_perfect_ensembles_are_not_rejected_more_often(family):
     """With targets drawn from the saved draws they would be: always with one draw, more often than not with two.
 

@@ -22,7 +22,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Inference
 from tests.helpers.families import FAMILIES, calibrated
 from tests.helpers.shorthand import texts
-from tests.helpers.simulations import sets
+from tests.helpers.simulations import sets, slow
 
 NINE = np.arange(1.0, 10.0)  # nine replicates
 
@@ -373,7 +373,7 @@ def by_counting(replicates, value, sided):
     return min(1.0, (2 if sided == "two-sided" else 1) * (1 + farther) / (1 + len(replicates)))
 
 
-@pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t"])
+@pytest.mark.parametrize("family", [slow("gaussian"), "samples", "poisson", slow("student-t")])
 def test_replicates_are_evaluated_like_data(family):
     """p-values and references equal those of a loop that evaluates one replicate after the other as data."""
     run, rows = Run(replicates=39, resamples=0), calibrated(family, n=40)

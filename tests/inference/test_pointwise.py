@@ -12,6 +12,7 @@ from calcheck.inference.p_values import benjamini_hochberg, pointwise_p_values
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
+from tests.helpers.simulations import slow
 
 
 @pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])
@@ -129,7 +130,7 @@ def two_clusters(seed, n=400):
     return Predictions(y=y, predictive=Gaussian(mean, std * np.where(wrong, 0.5, 1)), x=x, has_embedding=False), wrong
 
 
-@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+@pytest.mark.parametrize("estimator", ["plugin", slow("unbiased")])
 def test_wrong_inputs_are_rejected_and_few_right_ones_are(estimator):
     """rbf with gamma 1/2, whose length scale is 1. Twelve data sets: the mean share of right inputs among the
 

@@ -20,7 +20,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.benchmarks.models import BY_QUANTILES, rows_of
 from tests.benchmarks.significance import metric_of
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 from tests.helpers.streams import Batches
 
 JUDGED = ("ece", "coverage", "stratified-coverage")
@@ -108,14 +108,16 @@ def fails(count, family, n):
     return found
 
 
-@pytest.mark.parametrize(("count", "family"), [(2, "lognormal"), (3, "gaussian"), (9, "gamma"), (23, "lognormal")])
+@pytest.mark.parametrize(
+    ("count", "family"), [slow((2, "lognormal")), (3, "gaussian"), slow((9, "gamma")), (23, "lognormal")]
+)
 def test_right_models_given_by_quantiles_fail_at_the_level_of_the_test(count, family):
     high = band(SETS, 0.05, 0.001 / 4)[1]
     for name, failed in fails(count, family, 60).items():
         assert failed <= high, name
 
 
-@pytest.mark.parametrize(("count", "family"), [(2, "poisson"), (9, "poisson"), (23, "zero-inflated")])
+@pytest.mark.parametrize(("count", "family"), [(2, "poisson"), slow((9, "poisson")), (23, "zero-inflated")])
 def test_right_models_of_counts_and_atoms_given_by_quantiles_pass(count, family):
     """Their targets are equal to quantiles, so that counts at or below them exceed the levels.
 

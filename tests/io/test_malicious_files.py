@@ -14,6 +14,7 @@ from calcheck.errors import FileError
 from calcheck.io.text_files import MAX_DEPTH, depth
 from tests.helpers.files import columns, table, wide, write
 from tests.helpers.malicious_files import as_big_endian, to_stream, write_encrypted
+from tests.helpers.simulations import examples
 
 PARTS = wide(columns())
 WORDS = np.array(["a", "b"] * 6)
@@ -54,6 +55,7 @@ def test_ordinary_nesting_is_read(tmp_path):
     assert read(str(path)).predictions().x.tolist() == [[1], [2]]
 
 
+@examples(100)
 @given(st.recursive(st.text('[]{}"\\a', max_size=4), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_depth_agrees_with_the_parsed_value(value):
     def measured(part):

@@ -20,7 +20,7 @@ from tests.helpers.naive import cce_squared, input_kernel
 from tests.helpers.naive_nystroem import corrections, differences_gaussian, error_of_mean, left_over
 from tests.helpers.naive_nystroem import nystroem_embedding as naive
 from tests.helpers.shorthand import gaussian_case
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystroem"}
 K_X = input_kernel("rbf", 0.3)
@@ -278,7 +278,7 @@ def family(name, seed, n=300):
 
 
 @pytest.mark.usefixtures("all_directions")
-@pytest.mark.parametrize("name", ["samples", "poisson", "student-t", "two targets"])
+@pytest.mark.parametrize("name", ["samples", "poisson", slow("student-t"), "two targets"])
 def test_perfect_models_of_every_family_have_uniform_p_values(name):
     """24 data sets; a quarter of them would not show p-values that are always too large."""
     found = np.array(

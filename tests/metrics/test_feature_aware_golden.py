@@ -28,6 +28,7 @@ from tests.helpers.joint_cases import (
     value,
 )
 from tests.helpers.naive import target_kernel
+from tests.helpers.simulations import slow
 
 EPSILON, GAMMA, OF_FEATURES = 0.3, 0.6, 0.2
 OPTIONS = {"feature_targets": 2, "epsilon": EPSILON, "gamma_y": GAMMA, "gamma_features": OF_FEATURES}
@@ -52,7 +53,7 @@ def test_metrics_of_draws_equal_those_of_pooled_samples(targets, standardize):
     assert_equal_to_pooled_samples(rows, (x, y, draws), k_y, options)
 
 
-@pytest.mark.parametrize(("epsilon", "joint"), [(0.0, False), (EPSILON, False), (1.0, False), (EPSILON, True)])
+@pytest.mark.parametrize(("epsilon", "joint"), [(0.0, False), (EPSILON, False), (1.0, False), slow((EPSILON, True))])
 def test_normal_distributions_equal_a_sum_of_two_closed_forms(epsilon, joint):
     """(1 - epsilon) times the RBF kernel of all columns, and epsilon times that of y."""
     x, y, draws = sampled_case(2, d=2, columns=COLUMNS)

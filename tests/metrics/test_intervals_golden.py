@@ -21,7 +21,7 @@ from calcheck.regions.partition import Cut
 from calcheck.streaming.state import accumulate, report_from_state
 from calcheck.studies.slices.study import by_groups
 from tests.benchmarks.models import RIGHT, rows_of
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 from tests.helpers.streams import Batches
 
 NO_NULL = Run(replicates=0, resamples=0)
@@ -289,7 +289,7 @@ FAMILIES = ("1 interval", "2 intervals", "3 intervals")
 ROWS, SETS, LEVEL = 40, sets(200), 0.1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [slow("1 interval"), "2 intervals", slow("3 intervals")])
 def test_right_intervals_fail_at_most_at_the_level_of_the_test(family):
     """Counts are discrete, so p-values are conservative: 0.1 or less of the sets have p <= 0.1."""
     metrics = [METRICS["coverage"](), METRICS["stratified-coverage"](bins=4), METRICS["cce"]()]

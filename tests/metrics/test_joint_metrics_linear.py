@@ -13,6 +13,7 @@ from calcheck.render.data import render_json
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
 from tests.helpers.shorthand import texts
+from tests.helpers.simulations import slow
 
 ROWS = 1200
 FAST = {"max_exact_rows": 1}
@@ -41,7 +42,7 @@ def linear_time(name, rows, **options):
     return result.value, result.details, texts(result.warnings)
 
 
-@pytest.mark.parametrize(("d", "correlated"), [(1, True), (4, True), (8, True), (8, False)])
+@pytest.mark.parametrize(("d", "correlated"), [(1, True), slow((4, True)), slow((8, True)), (8, False)])
 @pytest.mark.parametrize("wrong", [0.0, 0.4])
 @pytest.mark.parametrize("statistic", ESTIMATORS)
 def test_jmmd_in_linear_time_is_close_to_the_naive_sum(d, correlated, wrong, statistic):

@@ -12,6 +12,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
+from tests.helpers.simulations import slow
 
 PAPERS = Path(__file__).parents[2] / "examples" / "papers"
 SHARED = ("tools", "cce", "sine_counts", "misfit", "levi_figure1", "generators")
@@ -50,7 +51,7 @@ def values_of(pairs, options):
     ("pairs", "options", "published"),
     [
         ("heteroscedastic_pairs", {}, FIGURE_8),
-        ("homoscedastic_pairs", {}, FIGURE_9),
+        slow(("homoscedastic_pairs", {}, FIGURE_9)),
         ("homoscedastic_pairs", SQUARED, MCMD_FIGURE_2),
     ],
 )

@@ -19,7 +19,7 @@ from calcheck.regions.partition import Cut, Partition, column_values
 from calcheck.regions.scan import Scan, dispersion, factor_of_dispersion, normal_dispersion, row_scores
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups
-from tests.helpers.simulations import band, sets
+from tests.helpers.simulations import band, sets, slow
 
 SETS = sets(240)
 
@@ -156,7 +156,7 @@ def right(family, rng, n):
     return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), columns=columns)
 
 
-@pytest.mark.parametrize("family", ["gaussian", "counts", "ensemble"])
+@pytest.mark.parametrize("family", ["gaussian", slow("counts"), slow("ensemble")])
 def test_some_region_of_a_right_model_is_found_in_five_percent_of_data_sets(family):
     rng, options = np.random.default_rng(7), SearchOptions(min_rows=15, bins=4)
     p_values = [

@@ -18,6 +18,7 @@ from calcheck.studies.monitor.state import read_monitor_state, write_monitor_sta
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts
+from tests.helpers.simulations import slow
 
 DAYS = 30
 
@@ -207,8 +208,15 @@ def limits(report):
     return [(each["metric"], each["slice"], each["value"], each["reference_high"]) for each in report["results"]]
 
 
-@pytest.mark.parametrize(("days", "times"), [((10, 21, 7), 2), ((500, 301, 99), 48)])
-@pytest.mark.parametrize("continued", [False, True])
+@pytest.mark.parametrize(
+    ("days", "times", "continued"),
+    [
+        ((10, 21, 7), 2, False),
+        slow(((10, 21, 7), 2, True)),
+        slow(((500, 301, 99), 48, False)),
+        ((500, 301, 99), 48, True),
+    ],
+)
 def test_without_a_window_states_of_any_length_have_the_windows_of_one_run(
     monitored, calcheck, tmp_path, days, times, continued
 ):

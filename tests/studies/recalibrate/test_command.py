@@ -12,6 +12,7 @@ from calcheck.recalibration.features import Feature
 from calcheck.recalibration.steps import Local
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
+from tests.helpers.simulations import slow
 
 FEW = ("--no-bootstrap", "--no-null")
 
@@ -146,7 +147,7 @@ def test_rows_beyond_the_fitted_range_are_counted(calcheck, tmp_path):
     assert "of 100 rows are outside the range of the fitted rows" in ended.err
 
 
-@pytest.mark.parametrize("family", ["samples", "counts", "quantiles", "intervals", "student-t", "mixture"])
+@pytest.mark.parametrize("family", ["samples", "counts", "quantiles", "intervals", "student-t", slow("mixture")])
 def test_every_family_has_a_correction(recalibrated, tmp_path, family):
     rng = np.random.default_rng(8)
     n, center = 400, np.arange(400) % 7 + 1.0
@@ -253,7 +254,7 @@ def test_what_cannot_be_done_is_refused(calcheck, tmp_path, options, why):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"std": np.r_[0.0, np.ones(59)]}, "the standard deviation of row 0 is 0"),
+        ({"std": np.r_[0.0, np.ones(59)]}, "std must be positive, but 1 of 60 rows is not (row 0, counted from 0)"),
         ({"y": np.zeros(60), "mean": np.zeros(60)}, "the errors are all equal"),
     ],
 )
@@ -261,7 +262,7 @@ def test_predictions_that_show_no_scale_are_refused(calcheck, tmp_path, change, 
     val = write(tmp_path / "val.parquet", forecasts(60, 10) | change)
     ended = calcheck("recalibrate", val, "--method", "scale", *FEW)
     assert ended.code == 2
-    assert why in ended.err or "must be positive" in ended.err
+    assert why in ended.err
 
 
 @pytest.mark.parametrize(("factor", "what"), [(0.0, "errors"), (1.0, "errors relative to the uncertainties")])
@@ -310,10 +311,11 @@ def test_a_map_of_another_family_or_that_was_changed_is_refused(calcheck, val, t
     stored, out = tmp_path / "map.json", tmp_path / "out.parquet"
     assert calcheck("recalibrate", val, "--method", "local", "--by", "day", "--save-map", stored, *FEW).code == 0
     draws = write(
-        tmp_path / "draws.parquet", {"y": np.zeros(9), "samples": np.random.default_rng(0).normal(size=(9, 5))}
+        tmp_path / "draws.parquet",
+        {"y": np.zeros(9), "samples": np.random.default_rng(0).normal(size=(9, 5)), "day": np.arange(9)},
     )
     why = calcheck("recalibrate", draws, "--map", stored, "-o", out, *FEW).refused()
-    assert "there is no column 'day'" in why or "the map was fitted to gaussian" in why
+    assert "the map was fitted to gaussian" in why
     content = json.loads(stored.read_text())
     stored.write_text(json.dumps(content | {"rows": 7}))
     assert "its checksum does not match" in calcheck("recalibrate", test, "--map", stored, "-o", out, *FEW).refused()
