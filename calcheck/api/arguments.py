@@ -22,7 +22,6 @@ from calcheck.models.comparison import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.cells import skip_reasons
-from calcheck.studies.sweep.study import SweptSetting, from_values
 
 if TYPE_CHECKING:
     from calcheck.report import Report, Skipped
@@ -320,12 +319,14 @@ def named_models(
     ]
 
 
-def varied_settings(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
-    """Return the settings of a sweep."""
+def require_varied(vary: Any) -> None:
+    """Raise unless there are settings to vary."""
     if not isinstance(vary, Mapping):
         msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
         raise OptionError(msg)
-    return [from_values(name, values, metric) for name, values in vary.items()]
+    if not vary:
+        msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
+        raise OptionError(msg)
 
 
 def require_conditional(metrics: Sequence[AnyMetric]) -> None:

@@ -8,53 +8,43 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from calcheck import evaluation
 from calcheck.api.arguments import (
-    RUN,
     AnyMetric,
     Data,
     Metrics,
     Options,
     SearchArguments,
     WeightedOptions,
-    are_datasets,
     checked,
     checked_count,
     evaluation_points,
     listed,
     listed_criteria,
-    make_run,
     named_metric,
-    named_models,
     open_source,
     options_from,
-    parsed,
     parsed_weighted,
     require_conditional,
     require_known,
     require_results,
-    sample_source,
-    varied_settings,
+    require_varied,
     without_options,
 )
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
-from calcheck.api.requests import report_of
+from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
-from calcheck.errors import OptionError, keyword_messages, message_prefix
+from calcheck.errors import OptionError, keyword_messages
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
-from calcheck.models import comparison
-from calcheck.models.two_samples import metric_of_samples, two_samples
+from calcheck.models.two_samples import metric_of_samples
 from calcheck.options import Option
-from calcheck.predictions import InMemory, Predictions
+from calcheck.predictions import Predictions
 from calcheck.regions.partition import Cut
-from calcheck.studies.compare.document import comparison_document
-from calcheck.studies.compare.picture import comparison_picture
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.slices.document import slices_document
 from calcheck.studies.slices.search import SearchOptions, search_regions
 from calcheck.studies.slices.study import by_groups, file_columns, group_metrics
-from calcheck.studies.sweep import study as settings_study
-from calcheck.studies.sweep.document import sweep_document
-from calcheck.studies.sweep.picture import sweep_picture
+from calcheck.studies.sweep.study import REPEATS
+from calcheck.studies.two_samples.study import run as compare_two_samples
 
 if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import RowResults
@@ -206,23 +196,9 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, without, run, columns = parsed_weighted(metrics, options)
-    permutations = None if permutations is None else checked_count("permutations", permutations)
-    if are_datasets(models):
-        datasets = {}
-        for dataset, each in models.items():
-            with message_prefix(str(dataset)):
-                datasets[str(dataset)] = named_models(each, chosen, columns, run.dependence.columns)
-        report = comparison.compare_datasets(datasets, chosen, swaps=permutations, run=run)
-    else:
-        opened = named_models(models, chosen, columns, run.dependence.columns)
-        report = comparison.compare(opened, chosen, swaps=permutations, run=run)
-    report = require_results(report)
-    return InteractiveReport.from_report(
-        replace(report, skipped=(*report.skipped, *without)),
-        build=comparison_document,
-        draw=lambda report: [comparison_picture(report)],
-    )
+    count = None if permutations is None else checked_count("permutations", permutations)
+    data = {"models": models, "metrics": metrics}
+    return report_of("compare", data, options, WeightedOptions, permutations=count)
 
 
 @keyword_messages()
@@ -279,19 +255,11 @@ def compare_samples(
     (0.74, 0.005)
     """
     compared = metric_of_samples(named_metric(metric))
-    columns = {name: value for name, value in options.items() if name not in RUN}
-    samples = [sample_source(each, columns) for each in (first, second)]
-    points = None if at is None else evaluation_points(at, samples[0])
-    found: list[PointwiseResults] = []
-
-    def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
-        found.append(PointwiseResults(metric.info.name, results.columns, shown.row_numbers(), InMemory(shown)))
-
     if grid is not None and not compared.info.conditional:
         msg = f"grid sets evaluation points, which {compared.info.name} does not have. Omit it"
         raise OptionError(msg)
-    report = two_samples(samples[0], samples[1], compared, grid=grid, at=points, run=make_run(options), sink=keep)
-    return InteractiveReport.from_report(require_results(report), found)
+    request = KeywordRequest({"a": first, "b": second, "at": at}, {**options, "grid": grid}, Options, ["grid"])
+    return InteractiveReport.from_report(compare_two_samples(request, compared), request.rows)
 
 
 @keyword_messages()
@@ -301,7 +269,7 @@ def sweep(
     vary: Mapping[str, str | Sequence[Any]],
     *,
     all_combinations: bool = False,
-    subsets: int = settings_study.REPEATS,
+    subsets: int = REPEATS,
     **options: Unpack[Options],
 ) -> InteractiveReport:
     """Return a metric, and the ranking of models by it, as its settings and the number of rows change.
@@ -345,14 +313,10 @@ def sweep(
     1    0.5  0.505
     2    0.9  0.905
     """
-    (chosen,), run, columns = parsed(metric, options)
-    models = named_models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
-    varied = varied_settings(vary, type(chosen))
-    if not varied:
-        msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
-        raise OptionError(msg)
-    report = settings_study.sweep(models, chosen, varied, all_combinations=all_combinations, subsets=subsets, run=run)
-    return InteractiveReport.from_report(report, build=sweep_document, draw=lambda report: [sweep_picture(report)])
+    require_varied(vary)
+    models = data if isinstance(data, Mapping) else {"model": data}
+    given = {"models": models, "metric": metric, "vary": vary}
+    return report_of("sweep", given, options, Options, all_combinations=all_combinations, subsets=subsets)
 
 
 @keyword_messages()

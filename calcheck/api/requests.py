@@ -11,9 +11,12 @@ from calcheck.api.arguments import (
     DEPENDENCE,
     RUN,
     AnyMetric,
+    are_datasets,
     checked,
+    evaluation_points,
     make_run,
     named_metric,
+    named_models,
     new_rows,
     open_source,
     options_from,
@@ -22,15 +25,21 @@ from calcheck.api.arguments import (
     selected,
 )
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
+from calcheck.errors import OptionError, message_prefix
 from calcheck.execution.run import RowDependence, Run
 from calcheck.io.arguments import ColumnArguments, levels_of
+from calcheck.io.source import FileSource
+from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
+from calcheck.options import Option
 from calcheck.studies import STUDIES
 
 if TYPE_CHECKING:
-    from calcheck.predictions import Source
-    from calcheck.report import Report
+    from calcheck.models.comparison import Model
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Report, Skipped
     from calcheck.studies.base import Answer
+    from calcheck.typing import AnyArray
 
 
 class KeywordRequest:
@@ -69,6 +78,28 @@ class KeywordRequest:
         levels = levels_of(self._columns.get("level"))
         return [with_level(each, levels) for each in selected(default if metrics is None else metrics)]
 
+    def refined(self, metrics: Sequence[AnyMetric], _: str) -> list[AnyMetric]:
+        """Return metrics as they are: they come with their options."""
+        return list(metrics)
+
+    def weighted(
+        self, metrics: Sequence[AnyMetric], *, applicable: bool = False, unweighted: Mapping[str, bool] = {}, **_: Any
+    ) -> tuple[list[AnyMetric], list[Skipped]]:
+        """Return metrics with the given weights, and those without a weighted form, which are skipped if none is named.
+
+        ``unweighted`` are arguments that do not apply to weighted means, and whether they were given.
+        """
+        weights = checked(Option("weights", str, None), self._given.get("weights"), "weights")
+        if weights is None:
+            return list(metrics), []
+        stated = {name: getattr(self._run.dependence, name) is not None for name in DEPENDENCE}
+        for name in (name for name, given in {**stated, **unweighted}.items() if given):
+            msg = f"{name} does not apply to weighted means (weights): pass only one of them"
+            raise OptionError(msg)
+        if applicable and self.data("metrics") is None:
+            return weighted_forms(metrics, weights)
+        return [weighted(each, weights) for each in metrics], []
+
     def open(
         self, data: Any, metrics: Sequence[AnyMetric] | None, *, narrow: bool = False, also: Sequence[str] = ()
     ) -> Source:
@@ -80,13 +111,37 @@ class KeywordRequest:
         """Return the source of other data, which are in the columns of the first source."""
         return new_rows(data, first, tuple(also))
 
-    def require_outputs(self, *_: Any, **__: Any) -> None:
+    def open_inputs(self, data: Any, *sources: Source, **_: Any) -> Source:
+        """Return the source of evaluation points, in the columns of the first source."""
+        return evaluation_points(data, sources[0])
+
+    def open_samples(self, *data: Any, **_: Any) -> list[Source]:
+        """Return the sources of samples, which need no predictions."""
+        opened = [self.open(each, None) for each in data]
+        return [replace(each, contents="sample") if isinstance(each, FileSource) else each for each in opened]
+
+    def models(self, metrics: Sequence[AnyMetric]) -> dict[str, list[Model]]:
+        """Return the models of each data set by its name; that of a single one is empty."""
+        models = self.data("models")
+        datasets = models if are_datasets(models) else {"": models}
+        found = {}
+        for dataset, each in datasets.items():
+            with message_prefix(str(dataset)) if dataset else nullcontext():
+                found[str(dataset)] = named_models(each, metrics, self._columns, self._run.dependence.columns)
+        return found
+
+    keeps_rows = True
+
+    def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: Source) -> None:
+        """Keep the results of rows, for frames."""
+        self.rows.append(PointwiseResults(name, columns, shown.row_numbers(), source))
+
+    def require_outputs(self, **_: Any) -> None:
         """Do nothing: functions return what they find."""
 
     @contextmanager
-    def run(self, *sources: Source | None) -> Iterator[Run]:
+    def run(self, source: Source | None = None) -> Iterator[Run]:
         """Yield the settings of the run."""
-        source = sources[0] if sources else None
         with source.error_names() if source is not None else nullcontext():
             yield self._run
 
@@ -114,6 +169,4 @@ def report_of(
 ) -> InteractiveReport:
     """Return the report of a study, as notebooks show it; see :func:`ask`."""
     study, (found, request) = STUDIES[name], ask(name, data, options, keywords, **own)
-    return InteractiveReport.from_report(
-        found.report, request.rows, build=study.document_of, draw=lambda report: [study.picture_of(report)]
-    )
+    return InteractiveReport.from_report(found.report, request.rows, build=study.document_of, draw=study.pictures_of)

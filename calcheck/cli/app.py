@@ -59,27 +59,27 @@ PANELS: dict[str, dict[str, str]] = {
         "evaluate": "evaluate",
         "report": "report",
         "check": "check",
-        "compare": "compare",
+        "compare": "study_commands",
         "slices": "slices",
         "monitor": "monitor",
         "recalibrate": "study_commands",
         "reject": "study_commands",
-        "sweep": "sweep",
+        "sweep": "study_commands",
         "validity": "study_commands",
-        "diff": "compare",
+        "diff": "study_commands",
     },
     "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
     "More metrics": {
         **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
-        "mcmd": "mcmd",
-        "mmd": "mcmd",
+        "mcmd": "study_commands",
+        "mmd": "study_commands",
     },
     "Help with files": {"inspect": "inspect"},
     "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
 }
 """The commands in the order of the help: by panel, the module of each."""
 
-OLD_NAMES = {"prune": "study_commands", "trend": "compare", "merge": "streaming", "convert": "inspect"}
+OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "streaming", "convert": "inspect"}
 """Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)

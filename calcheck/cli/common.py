@@ -30,7 +30,6 @@ from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
 from calcheck.studies.options import (
     AnyReportOptions,
-    DiffReportOptions,
     InputOptions,
     PageOptions,
     PrintedReportOptions,
@@ -153,7 +152,7 @@ class Pointwise:
 
 
 def require_deliverable(
-    report: AnyReportOptions | DiffReportOptions,
+    report: AnyReportOptions,
     inputs: Sequence[str],
     *,
     pointwise: str | None = None,
@@ -197,7 +196,7 @@ def deliver(
     deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions | PageOptions | PrintedReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions | PageOptions | PrintedReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
-    BOOTSTRAP,
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    FILE,
     INPUTS,
     LEVEL,
-    REFERENCE,
-    REPORT,
-    SEED,
-    SIGNIFICANCE,
-    WEIGHTS,
     deliver,
     draw_metrics,
     open_source,
     require_nothing_skipped,
-    require_only,
     require_outputs,
     require_shown,
     run_context,
     weigh,
 )
-from calcheck.cli.samples import SAMPLE_OPTIONS, compare_samples
-from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
-from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters
+from calcheck.cli.streaming import StateOptions, stream_metric, streaming_reason, streaming_requested
+from calcheck.cli.study_commands import CommandRequest, command_of, refuse
+from calcheck.cli.typer_bridge import Command, build, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.options import options_of
+from calcheck.studies.base import Answer, Argument, Group, Study, group
 from calcheck.studies.options import (
+    BOOTSTRAP,
+    COLUMNS,
+    DEPENDENCE,
+    ENGINE,
+    FILE,
+    PLOT,
+    REFERENCE,
+    REPORT,
+    SAMPLES,
+    SEED,
+    SIGNIFICANCE,
+    WEIGHTS,
     EvaluationPointsOptions,
     PlotByOptions,
     PlotOptions,
@@ -51,63 +52,59 @@ if TYPE_CHECKING:
 
 POLYNOMIAL = ("degree", "coef0")
 """Options of polynomial kernels."""
-SECOND = argument(
+SECOND = Argument(
     "second",
     "MODEL",
     "Second file, with targets drawn from a model at inputs that may differ: two samples are compared, without"
     " predictions.",
-    str | None,
-    None,
+    optional=True,
 )
 
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
-    columns = [parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS]
-    of_samples = hasattr(metric, "of_samples")
-    declared = [
-        FILE,
-        *([SECOND] if of_samples else []),
-        *(parameter for parameter in parameters(metric, "Metric") if parameter.name != LEVEL),
-        *columns,
-        *parameters(RowOptions, "Rows"),
-        *WEIGHTS,
-        *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
-        *(BOOTSTRAP if metric.info.interval != "none" else []),
-        *REFERENCE,
-        *DEPENDENCE,
-        *(SIGNIFICANCE if metric.info.conditional else []),
-        *REPORT,
-        *(
-            parameters(PointwiseOptions, "Output") + parameters(WorstBestOptions, "Output")
-            if metric.info.pointwise
-            else []
-        ),
-        *(parameters(PlotOptions, "Output") if metric.info.conditional or issubclass(metric, HasCurves) else []),
-        *(parameters(PlotByOptions, "Output") if metric.curves_along_columns else []),
-        *STATES,
-        *SEED,
-        *(ENGINE if metric.info.uses_kernels else []),
-    ]
+    info, own = metric.info, Group("Metric", (metric,)).omit(LEVEL)
+    parts = {
+        own: True,
+        COLUMNS if "x" in info.needs else COLUMNS.omit(*INPUTS): True,
+        group("Rows", RowOptions): True,
+        WEIGHTS: True,
+        group("Rows", EvaluationPointsOptions): info.conditional,
+        BOOTSTRAP: info.interval != "none",
+        REFERENCE: True,
+        DEPENDENCE: True,
+        SIGNIFICANCE: info.conditional,
+        REPORT: True,
+        group("Output", PointwiseOptions, WorstBestOptions): info.pointwise,
+        PLOT: info.conditional or issubclass(metric, HasCurves),
+        group("Output", PlotByOptions): metric.curves_along_columns,
+        group("Streaming", StateOptions): True,
+        SEED: True,
+        ENGINE: info.uses_kernels,
+    }
+    conditional = " --embedding embedding" if info.conditional else ""
+    study = Study(
+        info.name,
+        metric.summary(),
+        "",
+        arguments=(FILE, SECOND) if hasattr(metric, "of_samples") else (FILE,),
+        groups=tuple(part for part, applies in parts.items() if applies),
+        example=f"calcheck {info.name} preds.parquet{conditional} --worst 5",
+    )
 
-    def command(file: str, second: str | None = None, **given: Any) -> None:
+    def run(file: str, second: str | None = None, **given: Any) -> None:
         if second is None:
             run_metric(build(metric, given), file, given)
-        else:
-            _require_sample_options(declared, metric, given)
-            compare_samples(build(metric, given).of_samples(), (file, second), given)
+            return
+        allowed = {*SAMPLES.only, *(each.name for each in parameters_of([own, REFERENCE, REPORT, SEED, ENGINE]))}
+        further = (each.name for each in parameters_of(study.groups) if each.name not in allowed)
+        refuse(further, given, "two files", "remove it, or pass one file with predictions")
+        from calcheck.studies.two_samples.study import run
 
-    command.__doc__ = metric.summary()
-    conditional = " --embedding embedding" if metric.info.conditional else ""
-    example = f"calcheck {metric.info.name} preds.parquet{conditional} --worst 5"
-    return make_command(metric.info.name, command, declared, example=example)
+        request = CommandRequest(study, {**given, "a": file, "b": second})
+        request.finish(Answer(run(request, build(metric, given).of_samples())))
 
-
-def _require_sample_options(declared: list[Parameter], metric: type[Metric[Any]], given: dict[str, Any]) -> None:
-    """Raise an error if an option was given that does not apply to two samples."""
-    groups = (parameters(metric, "Metric"), REFERENCE, REPORT, SEED, ENGINE)
-    allowed = {*SAMPLE_OPTIONS, "settings", *(parameter.name for group in groups for parameter in group)}
-    require_only(declared, allowed, given, "two files", "remove it, or pass one file with predictions")
+    return command_of(study, run)
 
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:

@@ -26,9 +26,9 @@ from calcheck.cli.common import (
     select_metrics,
     weigh_applicable,
 )
-from calcheck.cli.compare import model_names, open_models
 from calcheck.cli.evaluate import evaluate_file, stream_reason
 from calcheck.cli.streaming import STATES
+from calcheck.cli.study_commands import model_names, open_models
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.studies.options import MetricSelectionOptions, PageOptions, RowOptions, WeightOptions

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from calcheck.cli.app import metric_name
 from calcheck.cli.common import (
     LEVEL,
     STDOUT,
@@ -19,11 +26,14 @@ from calcheck.cli.common import (
     require_nothing_skipped,
     run_context,
     select_metrics,
+    weigh,
+    weigh_applicable,
 )
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of, parse_given
-from calcheck.errors import OptionError
-from calcheck.metrics import METRICS
-from calcheck.options import flag_of, options_of
+from calcheck.errors import DataError, FileError, OptionError, with_suggestion
+from calcheck.io.columns import ColumnOptions
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.studies import STUDIES
 from calcheck.studies.options import OVERWRITTEN, AnyReportOptions
 
@@ -31,22 +41,29 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
-    from calcheck.studies.base import Study
+    from calcheck.models.comparison import Model
+    from calcheck.predictions import Predictions
+    from calcheck.report import Report, Skipped
+    from calcheck.studies.base import Answer, Study
+    from calcheck.typing import AnyArray
+
+STDIN = "-"
+OPTION_NAME = "[a-z][a-z_-]*"
 
 
 class CommandRequest:
     """What the command line asks of a study."""
 
     def __init__(self, study: Study, given: dict[str, Any]) -> None:
-        self.given = given
+        self._study, self.given = study, given
         hidden = [name for group in study.groups if group.owners for name in group.omitted]
         self._reading = {**given, **dict.fromkeys(hidden)}
         declared = [option for group in study.groups for owner in group.owners for option in options_of(owner)]
         written = {option.field: given.get(option.field) for option in declared if option.by_hand == OVERWRITTEN}
         self._outputs = {name: path for name, path in written.items() if path and path not in STDOUT}
+        self._opened: list[FileSource] = []
         self._are_checked = False
-        self.pointwise = Pointwise(given.get("pointwise"))
+        self._pointwise = Pointwise(given.get("pointwise"))
 
     def data(self, name: str) -> Any:
         """Return a given file, or the files."""
@@ -57,8 +74,19 @@ class CommandRequest:
         return build(owner, self.given)
 
     def metric(self, named: str) -> Metric[Any]:
-        """Return a metric with its given options."""
-        metric: Metric[Any] = self.given["settings"].metric(named, parse_given(METRICS[named], self.given))
+        """Return a metric with its given options; raise if an option of another metric was given."""
+        name = metric_name(named)
+        metric = TWO_SAMPLE_METRICS[name] if name in TWO_SAMPLE_METRICS else METRICS.named(name, "--metric: ")
+        fields = {option.field for option in options_of(metric)}
+        for option in (each for group in self._study.groups if group.metrics for each in parameters_of([group])):
+            if option.name not in fields and is_given(self.given, option.name):
+                msg = f"{name} has no option {flag_of(option.name)}: calcheck {name} --help lists its options"
+                raise OptionError(msg)
+        own = parse_given(metric, self.given)
+        return metric(**own) if name in TWO_SAMPLE_METRICS else self._metric(name, own)
+
+    def _metric(self, name: str, own: dict[str, Any]) -> Metric[Any]:
+        metric: Metric[Any] = self.given["settings"].metric(name, own)
         return metric
 
     def metrics(self, default: Sequence[Any] | None = None) -> list[Metric[Any]]:
@@ -68,13 +96,34 @@ class CommandRequest:
             return list(named)
         return select_metrics(named, self.given["settings"], self._reading.get(LEVEL))
 
+    def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
+        """Return metrics, of which the named one has its given options."""
+        declared = [each for group in self._study.groups if name in group.metrics for each in parameters_of([group])]
+        own = parse_given(METRICS[name], {each.name: self.given.get(each.name) for each in declared})
+        if own and all(metric.info.name != name for metric in metrics):
+            flag = flag_of(next(iter(own)))
+            msg = f"{flag} is an option of {name}, which is not among the metrics: add it to --metrics, or omit {flag}"
+            raise OptionError(msg)
+        return [self._metric(name, own) if own and metric.info.name == name else metric for metric in metrics]
+
+    def weighted(
+        self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
+    ) -> tuple[list[Metric[Any]], list[Skipped]]:
+        """Return metrics with the weights of ``--weights``, and those without a weighted form."""
+        if applicable:
+            return weigh_applicable(metrics, self.given, self.given.get("metrics"), plots=plots)
+        return weigh(metrics, self.given, plots=plots), []
+
     def open(
         self, data: str, metrics: Sequence[Metric[Any]] | None, *, narrow: bool = False, also: Sequence[str] = ()
     ) -> FileSource:
         """Return the source of a file, with the columns that metrics need (all for None) and further ones."""
         if metrics is None:
-            return file_source(data, self._reading, narrow=narrow, also=tuple(also))
-        return open_source(data, self._reading, metrics, narrow=narrow, also=also)
+            source = file_source(data, self._reading, narrow=narrow, also=tuple(also))
+        else:
+            source = open_source(data, self._reading, metrics, narrow=narrow, also=also)
+        self._opened.append(source)
+        return source
 
     def open_other(
         self, data: str, first: Any, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
@@ -82,12 +131,54 @@ class CommandRequest:
         """Return the source of another file: in the columns of the first, or, with metrics, with its own."""
         from calcheck.io.source import read_evaluation_points
 
-        if metrics is None:
-            return read_evaluation_points(data, first, also=tuple(also))
-        return replace(self.open(data, metrics, also=also), contents="any")
+        if metrics is not None:
+            return replace(self.open(data, metrics, also=also), contents="any")
+        source = read_evaluation_points(data, first, also=tuple(also))
+        self._opened.append(source)
+        return source
 
-    def require_outputs(self, *sources: FileSource | None, reads: Sequence[str] = ()) -> None:
-        """Raise if an output cannot be written, or would replace what is read."""
+    def open_inputs(self, data: str, *sources: FileSource, narrow: bool = False) -> FileSource:
+        """Return the source of evaluation points; if they are those of an open file, its source."""
+        from calcheck.io.source import read_inputs
+
+        for source in sources:
+            if os.path.realpath(data) == os.path.realpath(source.file.name):
+                return source
+        self._opened.append(read_inputs(data, sources[0], narrow=narrow))
+        return self._opened[-1]
+
+    def open_samples(self, *data: str, narrow: bool = False) -> list[FileSource]:
+        """Return the sources of files of samples."""
+        if data == (STDIN, STDIN):
+            msg = "only one file can be read from standard input: pass the other by its file name"
+            raise OptionError(msg)
+        return [replace(self.open(file, None, narrow=narrow), contents="sample") for file in data]
+
+    def models(self, metrics: Sequence[Metric[Any]]) -> dict[str, list[Model]]:
+        """Return the models of each data set: one for each file."""
+        from calcheck.models.comparison import Model
+
+        files = self.given["files"]
+        folders = files_by_folder(files) if self.given.get("by_folder") else {"": files}
+        names = {folder: model_names(group, self.given.get("names")) for folder, group in folders.items()}
+        sources = {folder: open_models(group, self._reading, metrics) for folder, group in folders.items()}
+        self._opened += chain.from_iterable(sources.values())
+        return {
+            folder: [Model.from_source(*each) for each in zip(names[folder], sources[folder], strict=True)]
+            for folder in folders
+        }
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the results of rows are written."""
+        return self._pointwise.path is not None
+
+    def keep(self, _: str, shown: Predictions, columns: dict[str, AnyArray], __: Any) -> None:
+        """Keep the results of rows, to be written."""
+        self._pointwise.add(shown, columns)
+
+    def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
+        """Raise if an output cannot be written, or would replace what is read: opened files, and further ones."""
         from calcheck.charts.drawing import require_image
         from calcheck.storage.atomic_write import require_suffix, require_writable
 
@@ -95,28 +186,39 @@ class CommandRequest:
             require_suffix(self._outputs["pointwise"])
         if "plot" in self._outputs:
             require_image(self._outputs["plot"])
-        read = [name for source in sources if source for name in source.reads()]
+        read = [name for source in self._opened for name in source.reads()]
         require_writable(list(self._outputs.values()), [*read, *reads])
         self._are_checked = True
 
     @contextmanager
-    def run(self, *sources: FileSource | None) -> Iterator[Run]:
+    def run(self, source: FileSource | None = None) -> Iterator[Run]:
         """Yield the settings of the run; raise before it if an output cannot be written."""
         if not self._are_checked:
-            self.require_outputs(*sources)
-        with run_context(self.given, sources[0] if sources else None) as run:
+            self.require_outputs()
+        with run_context(self.given, source) as run:
             yield run
 
-    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str) -> None:
+    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
         """Raise if an option was given that a class declares, and that does not apply to what is computed."""
         declared = (each for owner in owners for option in options_of(owner) for each in (option, option.off) if each)
-        refuse((option.field for option in declared), self.given, what, remedy)
+        given = {each.field for each in declared if self.given.get(each.field) != each.default}
+        refuse(given - {*allowed}, self.given, what, remedy)
 
     def require_results(self, report: Report, *sources: FileSource, every: bool = False) -> Report:
         """Return a report; raise if a metric was skipped that was given, or any of ``every``; or all were."""
         if self.given.get("metrics") or every or not report.results:
             require_nothing_skipped(report, *sources)
         return report
+
+    def finish(self, answer: Answer) -> None:
+        """Write what a study found: results of rows, pictures, and the report."""
+        if answer.report is None:
+            return
+        self._pointwise.write()
+        if plot := self.given.get("plot"):
+            for picture in self._study.pictures_of(answer.report, *answer.found):
+                draw(picture, plot)
+        deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of)
 
     def tell(self, text: str) -> None:
         """Write a line to standard error."""
@@ -125,19 +227,24 @@ class CommandRequest:
 
 def study_command(study: Study) -> Command:
     """Return the command of a study."""
+    return command_of(study, partial(run_study, study))
+
+
+def command_of(study: Study, run: Callable[..., None]) -> Command:
+    """Return a command with the arguments and options of a study, which calls a function with what was given."""
     arguments = [
         argument(each.name, each.metavar, each.text, *([each.hint | None, None] if each.optional else [each.hint]))
         for each in study.arguments
     ]
 
     def command(**given: Any) -> None:
-        run_study(study, given)
+        run(**given)
 
     command.__doc__ = study.help
     return make_command(study.name, command, [*arguments, *parameters_of(study.groups)], example=study.example)
 
 
-def run_study(study: Study, given: dict[str, Any]) -> None:
+def run_study(study: Study, **given: Any) -> None:
     """Compute the report of a study, draw its picture if one is asked for, and write the report."""
     for option, variant in study.variants.items():
         if is_given(given, option):
@@ -146,12 +253,7 @@ def run_study(study: Study, given: dict[str, Any]) -> None:
             further = (each.name for each in parameters_of(known.groups) if each.name not in names | {option})
             refuse(further, given, variant.what, "remove one of them")
     request = CommandRequest(study, given)
-    answer = study.answer(request)
-    if answer.report is None:
-        return
-    if plot := given.get("plot"):
-        draw(study.picture_of(answer.report, *answer.found), plot)
-    deliver(answer.report, build(AnyReportOptions, given), study.document_of)
+    request.finish(study.answer(request))
 
 
 def is_given(given: dict[str, Any], name: str) -> bool:
@@ -165,3 +267,104 @@ def refuse(names: Iterable[str], given: dict[str, Any], what: str, remedy: str) 
         if is_given(given, name):
             msg = f"{flag_of(name)} does not apply to {what}: {remedy}"
             raise OptionError(msg)
+
+
+def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files in each folder, by its name: DATASET/MODEL."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        folder = PurePath(split_options(file)[0]).parent
+        if not folder.name:
+            msg = f"--by-folder needs files named DATASET/MODEL, got {file}"
+            raise OptionError(msg)
+        group = found.setdefault(folder.name, [])
+        others = {PurePath(split_options(each)[0]).parent for each in group} - {folder}
+        if others:
+            msg = f"--by-folder needs folders with different names, got {others.pop()} and {folder}"
+            raise OptionError(msg)
+        group.append(file)
+    return found
+
+
+def open_models(
+    files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool = False
+) -> list[FileSource]:
+    """Return the source of each file, with the same column options, and those after its name: ``a.csv@dist=poisson``.
+
+    Narrow sources read the other scalar columns, too.
+    """
+    sources = [_open_model(file, given, metrics, narrow=narrow) for file in files]
+    problems = {source.name: problem for source in sources if (problem := _problem(source))}
+    fit = [source for source in sources if source.name not in problems]
+    if not problems or not fit or fit[0].options == ColumnOptions():
+        return sources
+    described, name = fit[0], next(iter(problems))
+    converted = PurePath(described.name).stem + "-converted.parquet"
+    command = shlex.join(["calcheck", "inspect", described.name, *described.explicit(), "-o", converted])
+    msg = (
+        f"{problems[name]}. The column options describe {described.name}, but not {name}, and apply to all files: run"
+        f" {command}, then pass {converted} without these options"
+    )
+    raise FileError(msg)
+
+
+def _open_model(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool) -> FileSource:
+    path, own = split_options(file)
+    excluded = {name: None for name in given if is_excluded(name, set(own), options_of(ColumnOptions))}
+    return open_source(path, {**given, **excluded, **own}, metrics, narrow=narrow)
+
+
+def split_options(file: str) -> tuple[str, dict[str, Any]]:
+    """Return the path of a file, and the column options after its name: ``a.csv@dist=poisson@param=rate=r``."""
+    path, *texts = re.split(rf"@(?={OPTION_NAME}=)", file)
+    if not texts or Path(file).exists():
+        return file, {}
+    known = {option.flag.removeprefix("--"): option for option in options_of(ColumnOptions)}
+    own: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in known:
+            msg = f"{file}: there is no column option --{name}"
+            raise OptionError(with_suggestion(msg, name, known))
+        option = known[name]
+        parsed = (value,) if option.repeated else option.parse(value, f"{file}: {option.flag}")
+        own[option.field] = own.get(option.field, ()) + parsed if option.repeated else parsed
+    return path, own
+
+
+def _problem(source: FileSource) -> str:
+    """Return why the columns of a file cannot be read with its options, or ""."""
+    names = source.table.schema.names
+    try:
+        source.roles.explicit(names)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
+    """Return the names of the models: those given, else the shortest part of each path that makes them unique.
+
+    A file that is read with different options has them in its names.
+    """
+    plain = [split_options(file)[0] for file in files]
+    if plain.count(STDIN) > 1:
+        msg = "only one file can be read from standard input: pass the others by their file names"
+        raise OptionError(msg)
+    if names is not None:
+        if len(names) != len(files) or len(set(names)) < len(names):
+            msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
+            raise OptionError(msg)
+        return list(names)
+    paths = [PurePath("stdin" if file == STDIN else file) for file in plain]
+    for depth in range(1, max(len(path.parts) for path in paths) + 1):
+        candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
+        if len(set(candidates)) == len(candidates):
+            return candidates
+    candidates = [path.stem + file.removeprefix(name) for path, name, file in zip(paths, plain, files, strict=True)]
+    if len(set(candidates)) == len(candidates):
+        return candidates
+    candidates = [path.name for path in paths]
+    if len(set(candidates)) == len(candidates):
+        return candidates
+    return [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]

@@ -29,10 +29,15 @@ class Registry(Mapping[str, "Study"]):
 
 STUDIES = Registry(
     {
+        "compare": "compare",
         "recalibrate": "recalibrate",
         "reject": "reject",
+        "sweep": "sweep",
         "validity": "validity",
+        "diff": "compare",
+        **dict.fromkeys(("mcmd", "mmd"), "two_samples"),
         "prune": "reject",
+        "trend": "compare",
     }
 )
 """The folder of each study, in the order of the help."""

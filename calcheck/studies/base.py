@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
     from calcheck.execution.run import Run
     from calcheck.metrics.base import Metric
+    from calcheck.models.comparison import Model
+    from calcheck.predictions import Predictions
     from calcheck.render.document import Document
-    from calcheck.report import Report
+    from calcheck.report import Report, Skipped
+    from calcheck.typing import AnyArray
 
 OptionsT = TypeVar("OptionsT")
 AnySource: TypeAlias = Any
@@ -76,6 +79,17 @@ class Request(Protocol):
     def metrics(self, default: Sequence[Any] | None = None) -> list[Metric[Any]]:
         """Return the given metrics, else the default ones; or all, if there are none either."""
 
+    def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
+        """Return metrics, of which the named one has its given options."""
+
+    def weighted(
+        self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
+    ) -> tuple[list[Metric[Any]], list[Skipped]]:
+        """Return metrics with the given weights, and those without a weighted form.
+
+        These are errors unless only ``applicable`` metrics were asked for; pictures are errors without ``plots``.
+        """
+
     def open(
         self, data: Any, metrics: Sequence[Metric[Any]] | None, *, narrow: bool = False, also: Sequence[str] = ()
     ) -> AnySource:
@@ -89,13 +103,29 @@ class Request(Protocol):
         They are in the columns of the first source; with metrics, a file has its own, and its targets may be absent.
         """
 
-    def require_outputs(self, *sources: AnySource, reads: Sequence[str] = ()) -> None:
-        """Raise if an output cannot be written, or would replace what is read."""
+    def open_inputs(self, data: Any, *sources: AnySource, narrow: bool = False) -> AnySource:
+        """Return the source of evaluation points, in the columns of the first source."""
 
-    def run(self, *sources: AnySource) -> AbstractContextManager[Run]:
-        """Return the context of a computation about a source; outputs are checked before it."""
+    def open_samples(self, *data: Any, narrow: bool = False) -> list[AnySource]:
+        """Return the sources of samples, which need no predictions."""
 
-    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str) -> None:
+    def models(self, metrics: Sequence[Metric[Any]]) -> dict[str, list[Model]]:
+        """Return the models of each data set by its name; that of a single one is empty."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the results of rows are kept."""
+
+    def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: AnySource) -> None:
+        """Keep the results of rows: those of a metric, or of the study."""
+
+    def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
+        """Raise if an output cannot be written, or would replace what is read: opened files, and further ones."""
+
+    def run(self, source: AnySource = None) -> AbstractContextManager[Run]:
+        """Return the context of a computation, which may be about a source; outputs are checked before it."""
+
+    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
         """Raise if an option was given that a class declares, and that does not apply to what is computed."""
 
     def require_results(self, report: Report, *sources: AnySource, every: bool = False) -> Report:
@@ -133,7 +163,7 @@ class Study:
     groups: tuple[Group, ...]  # Options, in the order of the help
     example: str
     document: str = ""  # Function that returns the document of a report; by default a table of results
-    picture: str = ""  # Function that returns the picture of a report
+    picture: str = ""  # Function that returns the picture of a report; by default one of each metric
     arguments: tuple[Argument, ...] = ()
     # By option: the study that takes place if it is given
     variants: Mapping[str, Variant] = field(default_factory=dict)
@@ -158,7 +188,8 @@ class Study:
         document: Document = (self.function(self.document) if self.document else report_document)(report)
         return document
 
-    def picture_of(self, report: Report, *found: Any) -> Picture:
-        """Return the picture of a report of this study."""
-        picture: Picture = self.function(self.picture)(report, *found)
-        return picture
+    def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
+        """Return the pictures of a report of this study."""
+        from calcheck.render.pictures import metric_pictures
+
+        return [self.function(self.picture)(report, *found)] if self.picture else metric_pictures(report)

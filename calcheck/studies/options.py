@@ -25,11 +25,6 @@ INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz",
 
 OVERWRITTEN = "the name of an output file"
 SUFFIXES = "The file name extension selects the format: .json, .csv, .md, .html, .tex, …"
-MAX_SUBSETS = 10_000  # maximum number of random subsets per size
-DISCRETISE = (
-    "For targets that are counts: nll gives continuous distributions the masses of whole numbers, F(y + 1/2) -"
-    " F(y - 1/2), to compare them with distributions of counts."
-)
 
 
 @dataclass(frozen=True)
@@ -147,20 +142,6 @@ class GateReportOptions(AnyReportOptions):
 
     format: str = option(
         "table", "Format of the report. junit and github contain only the rules.", choices=format_names("rules")
-    )
-
-
-@dataclass(frozen=True)
-class DiffReportOptions:
-    """Options for the format and the destination of the changes between two reports."""
-
-    format: str = option("table", "Format of the changes.", choices=format_names("diff"))
-    output: str | None = option(
-        None,
-        f"Write the changes to a file instead of standard output. {SUFFIXES}",
-        metavar="PATH",
-        short="-o",
-        by_hand=OVERWRITTEN,
     )
 
 
@@ -343,26 +324,6 @@ class WorstBestOptions:
 
 
 @dataclass(frozen=True)
-class PermutationOptions:
-    """Options for the permutation test of two samples."""
-
-    confidence: float = option(0.95, "Confidence level of verdicts.")
-    permutations: int | None = option(
-        None,
-        "Number of permutations. Each exchanges rows of the two files, as if their distributions were equal. Default: "
-        "199.",
-        off=("no_null", "Run no permutation test, and give no verdict."),
-    )
-
-    def __post_init__(self) -> None:
-        from calcheck.execution.run import MIN_REPLICATES
-
-        if self.permutations is not None and 0 < self.permutations < MIN_REPLICATES:
-            msg = f"--permutations must be at least {MIN_REPLICATES}, got {self.permutations}"
-            raise OptionError(msg)
-
-
-@dataclass(frozen=True)
 class MetricSelectionOptions:
     """Options that select metrics."""
 
@@ -370,23 +331,6 @@ class MetricSelectionOptions:
         None,
         "Metrics to compute, e.g. zms,rce. Default: all that apply to the file, without parts of pit and scores.",
         metavar="NAMES",
-    )
-
-
-@dataclass(frozen=True)
-class GridOptions:
-    """Options for the evaluation points of two samples."""
-
-    grid: int | None = option(
-        None,
-        "Number of equally spaced evaluation points between the smallest and the largest input of both files. For "
-        "one-dimensional inputs only. Default: 200.",
-    )
-    at: str | None = option(
-        None,
-        "Evaluate at the inputs of a file (A, B or another one), which needs no targets: FILE[:COLUMN], .npy or .npz. "
-        "Default for inputs with several dimensions: A.",
-        metavar="FILE",
     )
 
 
@@ -439,3 +383,5 @@ PLOT = group("Output", PlotOptions)
 POINTWISE = group("Output", PointwiseOptions)
 SEED = group("Computation", SeedOptions)
 ENGINE = group("Computation", EngineOptions)
+SAMPLES = COLUMNS.keep("target", "embedding", "inputs", "id", "model", "filter", "nan_policy", "input_format")
+"""Options about the columns of samples, which have no predictions."""

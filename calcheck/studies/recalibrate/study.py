@@ -107,7 +107,7 @@ def _require_outputs(request: Request, files: CorrectionOptions, *sources: Sourc
             raise FileError(msg)
     if files.corrected is not None:
         suffix_of(files.corrected)
-    request.require_outputs(*sources, reads=[] if files.map is None else [files.map])
+    request.require_outputs(reads=[] if files.map is None else [files.map])
 
 
 def _write(request: Request, file: Any, found: RecalibrationMap, path: str) -> None:

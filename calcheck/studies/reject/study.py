@@ -254,7 +254,7 @@ def run(request: Request) -> Report:
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
     source = request.open(request.data("file"), needed, also=() if new is not None else columns_of(by))
     at = None if new is None else request.open_other(new, source, columns_of(by))
-    with request.run(source, at) as run:
+    with request.run(source) as run:
         report = reject(source, metrics, by=by, cce=cce, at=at, steps=steps, run=run)
     return request.require_results(report, at or source)
 

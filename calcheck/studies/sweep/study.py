@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -16,26 +17,33 @@ import numpy as np
 from calcheck.core import __version__
 from calcheck.core.memory import same_inputs
 from calcheck.details import Details, select_details
-from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, with_suggestion
+from calcheck.errors import DataError, FileError, Message, NumericalError, OptionError, RefusedError, with_suggestion
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import statistic_of
+from calcheck.io.columns import ColumnOptions
 from calcheck.io.source import grid_of, require_grid
+from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
 from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score
-from calcheck.models.two_samples import GRID, PooledSamples
+from calcheck.models.two_samples import GRID, PooledSamples, metric_of_samples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result
+from calcheck.studies.options import SAMPLES
+from calcheck.studies.sweep.options import SweepOptions
+from calcheck.studies.sweep.picture import require_few_panels
 
 if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import RowResults
+    from calcheck.studies.base import Request
 
 
 AnyMetric = Metric[Any]
 Ranking = list[int | None]
 
 REPEATS = 5  # default number of random subsets per size
+SAMPLES_HINT = "If the files are two samples, pass --two-samples"
 MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists
 
 
@@ -70,6 +78,93 @@ class SweepCell:
         if self.value is None or len(self.values) == 1:
             return self.trial_deviation
         return float(np.std(self.values, ddof=1))
+
+
+def run(request: Request) -> Report:
+    """Return the report of a metric of models, or of two samples, over its settings."""
+    options = request.options(SweepOptions)
+    metric = request.metric(request.data("metric") or options.metric)
+    varied = varied_settings(request.data("vary"), type(metric))
+    compares_samples = options.two_samples or metric.info.name in TWO_SAMPLE_METRICS
+    of_samples = metric_of_samples(metric) if compares_samples else None
+    if options.grid is not None and not (of_samples and of_samples.info.conditional):
+        msg = "--grid sets the evaluation points of two samples: pass --metric mcmd"
+        raise OptionError(msg)
+    if of_samples is not None:
+        return _run_samples(request, options, of_samples, varied)
+    models = request.models([metric])[""]
+    may_be_samples = hasattr(metric, "of_samples") and len(request.data("files") or ()) == 2  # noqa: PLR2004 - two samples
+    if may_be_samples:
+        _require_predictions([model.source for model in models])
+    _require_few_panels(request, options, varied)
+    with request.run() as run, _samples_hint() if may_be_samples else nullcontext():
+        return sweep(
+            models, metric, varied, all_combinations=options.all_combinations, subsets=options.subsets, run=run
+        )
+
+
+def _run_samples(
+    request: Request, options: SweepOptions, metric: Metric[Any], varied: Sequence[SweptSetting]
+) -> Report:
+    """Return the report of a metric of two samples over its settings."""
+    files = request.data("files")
+    if len(files) != 2 or options.names is not None:  # noqa: PLR2004 - two samples
+        asked = "--two-samples" if options.two_samples else f"--metric {metric.info.name}"
+        msg = f"{asked} compares two samples: pass two files, without --names"
+        raise OptionError(msg)
+    request.refuse((ColumnOptions,), "two samples", "remove it", SAMPLES.only)
+    samples = PooledSamples(*request.open_samples(*files))
+    _require_few_panels(request, options, varied)
+    with request.run() as run:
+        return sweep_two_samples(
+            samples,
+            metric,
+            varied,
+            all_combinations=options.all_combinations,
+            subsets=options.subsets,
+            grid=options.grid,
+            run=run,
+        )
+
+
+def _require_few_panels(request: Request, options: SweepOptions, varied: Sequence[SweptSetting]) -> None:
+    """Raise, before computing, if an output cannot be written, or a picture would have too many panels."""
+    request.require_outputs()
+    if request.data("plot"):
+        require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
+
+
+def _require_predictions(sources: Sequence[Any]) -> None:
+    """Raise if a file has no predictions, which two samples do not need."""
+    for each in sources:
+        source = replace(each, contents="any")
+        if source.roles.predictive is None:
+            msg = f"{source.name}: {source.missing()[0]}. {SAMPLES_HINT}"
+            raise FileError(msg)
+
+
+@contextmanager
+def _samples_hint() -> Iterator[None]:
+    """Add to errors about different rows of two files how to compare two samples."""
+    try:
+        yield
+    except FileError:
+        raise
+    except DataError as error:
+        error.args = (f"{error}. {SAMPLES_HINT}",)
+        raise
+
+
+def varied_settings(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
+    """Return the settings that are varied: texts of the command line, or values by name."""
+    if isinstance(vary, Mapping):
+        return [from_values(name, values, metric) for name, values in vary.items()]
+    if not vary:
+        msg = (
+            "sweep needs a setting to vary: pass --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
+        )
+        raise OptionError(msg)
+    return [parse(text, metric) for text in vary]
 
 
 def sweep(

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.cli.compare import model_names, split_options
+from calcheck.cli.study_commands import model_names, split_options
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics import METRICS
 from calcheck.models.comparison import _ranked, shared_clusters

@@ -1,4 +1,4 @@
-"""Trend of metrics over a series of files, at growing strength of a disturbance [CCE Fig. 3]."""
+"""Models on the same rows, a series of files, and reports, side by side."""
 
 from __future__ import annotations
 
@@ -7,15 +7,75 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import OptionError
+from calcheck.errors import FileError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.models.comparison import comparison_input, incomparable_reason
+from calcheck.io.files import STDIN
+from calcheck.metrics.scores import Nll
+from calcheck.models.comparison import compare, compare_datasets, comparison_input, incomparable_reason
+from calcheck.models.difference import Diff, diff
+from calcheck.render.cells import skip_reasons
 from calcheck.report import Report, Result, Skipped
+from calcheck.storage.report_json import read_report
+from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
+    from calcheck.studies.base import Request
+
+
+CCE = "cce"
+
+
+def run(request: Request) -> Report:
+    """Return the report of models on the same rows, of one data set or several."""
+    options, files = request.options(ComparisonOptions), request.data("files")
+    if files is not None and len(files) < 2:  # noqa: PLR2004 - a comparison needs two
+        msg = f"compare needs the files of at least two models, got only {files[0]}"
+        raise OptionError(msg)
+    metrics = _discretised(request.refined(request.metrics(), CCE), wanted=options.discretise)
+    metrics, without = request.weighted(metrics, applicable=True, plots=True)
+    models = request.models(metrics)
+    with request.run() as run:
+        if "" in models:
+            report = compare(models[""], metrics, swaps=options.permutations, run=run)
+        else:
+            report = compare_datasets(models, metrics, swaps=options.permutations, run=run)
+    report = replace(report, skipped=(*report.skipped, *without))
+    return _with_results(report, f" to {', '.join(report.settings['models'])}")
+
+
+def run_trend(request: Request) -> Report:
+    """Return the report of a series of files."""
+    options = request.options(TrendOptions)
+    metrics = _discretised(request.refined(request.metrics(), CCE), wanted=options.discretise)
+    sources = [model.source for model in request.models(metrics)[""]]
+    with request.run() as run:
+        return _with_results(trend(sources, metrics, positions=options.positions, run=run))
+
+
+def run_diff(request: Request) -> Diff:
+    """Return what changed between two reports."""
+    old, new = request.data("old"), request.data("new")
+    if old == new == STDIN:
+        msg = "only one report can be read from standard input: pass the other by its file name"
+        raise OptionError(msg)
+    request.require_outputs(reads=[old, new])
+    return diff(read_report(old), read_report(new))
+
+
+def _discretised(metrics: Sequence[Metric[Any]], *, wanted: bool) -> list[Metric[Any]]:
+    """Return metrics; with the nll of whole numbers, which densities and probability masses have in common."""
+    return [replace(metric, discretise=True) if wanted and isinstance(metric, Nll) else metric for metric in metrics]
+
+
+def _with_results(report: Report, what: str = "") -> Report:
+    """Return a report; raise if it has no results."""
+    if not report.results:
+        msg = f"no metric applies{what}. {skip_reasons(report)}"
+        raise FileError(msg)
+    return report
 
 
 def trend(

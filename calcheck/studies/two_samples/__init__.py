@@ -1,0 +1,1 @@
+"""Two samples of inputs and targets, whose inputs may differ."""
