@@ -31,7 +31,7 @@ from calcheck.storage.schema import diff_schema, map_schema, report_schema
 from calcheck.storage.writers import WRITERS
 from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.studies.recalibrate.options import RecalibrationOptions
-from calcheck.studies.slices.search import SearchOptions
+from calcheck.studies.slices.options import SearchOptions
 
 PACKAGE = Path(__file__).parents[1] / "calcheck"
 GUIDES, KEYWORDS = PACKAGE / "guides", PACKAGE / "api" / "keywords.py"

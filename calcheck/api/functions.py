@@ -14,35 +14,25 @@ from calcheck.api.arguments import (
     Options,
     SearchArguments,
     WeightedOptions,
-    checked,
     checked_count,
     evaluation_points,
     listed,
     listed_criteria,
     named_metric,
     open_source,
-    options_from,
     parsed_weighted,
     require_conditional,
-    require_known,
     require_results,
     require_varied,
-    without_options,
 )
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages
-from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
-from calcheck.options import Option
 from calcheck.predictions import Predictions
-from calcheck.regions.partition import Cut
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
-from calcheck.studies.slices.document import slices_document
-from calcheck.studies.slices.search import SearchOptions, search_regions
-from calcheck.studies.slices.study import by_groups, file_columns, group_metrics
 from calcheck.studies.sweep.study import REPEATS
 from calcheck.studies.two_samples.study import run as compare_two_samples
 
@@ -457,42 +447,5 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
-    require_known(options, SearchArguments)
-    refit = checked(Option("refit", bool, default=False), options.pop("refit", False), "refit")
-    if refit and by is None:
-        msg = "refit applies to groups: also pass by, the columns that form them"
-        raise OptionError(msg)
-    search = options_from(SearchOptions, options)
-    if by is not None and search.depth:
-        msg = "by compares groups, and depth is that of a tree of regions: pass only one of them"
-        raise OptionError(msg)
-    further = without_options(SearchOptions, options)
-    if by is None and further.get("weights") is not None:
-        msg = "a search has no weighted form: compare groups (by), or omit weights"
-        raise OptionError(msg)
-    named_metrics = group_metrics() if metrics is None else metrics
-    chosen, _, run, columns = parsed_weighted(named_metrics, further)  # type: ignore[arg-type]
-    cuts = [] if by is None else [Cut.parse(text) for text in listed(by)]
-    named = () if cuts else search.columns
-    source = open_source(
-        data,
-        columns,
-        chosen,
-        also=(*file_columns(named or ()), *run.dependence.columns),
-        dependence=run.dependence.columns,
-        narrow=named is None,
-        inputs=not cuts and search.reads_embedding,
-    )
-    if isinstance(source, FileSource):
-        source = replace(source, by=file_columns([cut.text for cut in cuts]))
-    rows: list[PointwiseResults] = []
-
-    def keep(shown: Predictions, found: dict[str, Any]) -> None:
-        rows.append(PointwiseResults("regions", found, shown.row_numbers(), source))
-
-    with source.error_names():
-        if cuts:
-            report = by_groups(source, cuts, metrics=chosen, min_rows=search.min_rows, refit=refit, run=run)
-        else:
-            report = search_regions(source, options=search, metrics=chosen, run=run, sink=keep)
-    return InteractiveReport.from_report(require_results(report), rows, build=slices_document)
+    columns = None if by is None else listed(by)
+    return report_of("slices", {"file": data, "metrics": metrics}, options, SearchArguments, by=columns)

@@ -101,11 +101,12 @@ class KeywordRequest:
         return [weighted(each, weights) for each in metrics], []
 
     def open(
-        self, data: Any, metrics: Sequence[AnyMetric] | None, *, narrow: bool = False, also: Sequence[str] = ()
+        self, data: Any, metrics: Sequence[AnyMetric] | None, *, also: Sequence[str] = (), by: Any = (), **settings: Any
     ) -> Source:
         """Return the source of data, with the columns that metrics need and further ones."""
         named = self._run.dependence.columns
-        return open_source(data, self._columns, metrics or (), (*also, *named), dependence=named, narrow=narrow)
+        source = open_source(data, self._columns, metrics or (), (*also, *named), dependence=named, **settings)
+        return replace(source, by=by) if by and isinstance(source, FileSource) else source
 
     def open_other(self, data: Any, first: Source, also: Sequence[str], *_: Any) -> Source:
         """Return the source of other data, which are in the columns of the first source."""
@@ -147,6 +148,10 @@ class KeywordRequest:
 
     def refuse(self, *_: Any) -> None:
         """Do nothing: the keywords of a function are those that apply."""
+
+    def with_commands(self, report: Report, _: Any = ()) -> Report:
+        """Return a report as it is: it needs no commands."""
+        return report
 
     def tell(self, text: str) -> None:
         """Do nothing: functions return what they find."""

@@ -60,7 +60,7 @@ PANELS: dict[str, dict[str, str]] = {
         "report": "report",
         "check": "check",
         "compare": "study_commands",
-        "slices": "slices",
+        "slices": "study_commands",
         "monitor": "monitor",
         "recalibrate": "study_commands",
         "reject": "study_commands",

@@ -29,7 +29,6 @@ from calcheck.cli.common import (
     select_metrics,
     weigh,
 )
-from calcheck.cli.study_options import GroupOptions, RefitOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
@@ -39,6 +38,8 @@ from calcheck.studies.gate.rules import Rule
 from calcheck.studies.options import (
     AgainstOptions,
     GateReportOptions,
+    GroupOptions,
+    RefitOptions,
     RowOptions,
     RuleMetricOptions,
     RuleOptions,
@@ -363,14 +364,14 @@ class SlicePlan:
 
     def weighed(self, given: dict[str, Any]) -> SlicePlan:
         """Return the same with sampling weights, and refitted, if these are asked for."""
-        from calcheck.cli.slices import weigh_slices
+        from calcheck.studies.slices.study import require_weighable
 
-        metrics = tuple(weigh_slices(self.metrics, given, self.cuts))
-        return replace(self, metrics=metrics, refit=build(RefitOptions, given).refit)
+        require_weighable(given.get("weights"), self.cuts)
+        return replace(self, metrics=tuple(weigh(self.metrics, given)), refit=build(RefitOptions, given).refit)
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
-        from calcheck.cli.slices import slice_source
+        from calcheck.studies.slices.study import slice_source
 
         found = slice_source(source, self.metrics, self.cuts, run, refit=self.refit)
         require_nothing_skipped(found, source)
@@ -425,8 +426,8 @@ class Requirements:
         """Return what to compute for groups, or for the regions of a search; None if neither is needed."""
         if not by and not self.are_sliced:
             return None
-        from calcheck.cli.slices import cuts_of
-        from calcheck.studies.slices.study import GROUP_METRICS
+        from calcheck.studies.slices.groups import GROUP_METRICS
+        from calcheck.studies.slices.study import cuts_of
 
         for rule, _ in self.rules:
             if rule.names_groups and not by:
@@ -481,7 +482,7 @@ def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slic
     """Return the source of a file, with the columns that form groups, or those of a search."""
     if slices is None:
         return open_source(file, given, metrics, narrow=False)
-    from calcheck.studies.slices.study import file_columns
+    from calcheck.studies.slices.groups import file_columns
 
     columns = file_columns([cut.text for cut in slices.cuts])
     source = open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, inputs=not slices.cuts)

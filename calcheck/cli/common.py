@@ -11,7 +11,6 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.app import metric_name
-from calcheck.cli.study_options import RefitOptions
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.execution.run import (
@@ -33,6 +32,7 @@ from calcheck.studies.options import (
     InputOptions,
     PageOptions,
     PrintedReportOptions,
+    RefitOptions,
     ReportOptions,
     WeightOptions,
 )

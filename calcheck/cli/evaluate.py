@@ -43,17 +43,20 @@ from calcheck.cli.streaming import (
     streaming_reason,
     streaming_requested,
 )
-from calcheck.cli.study_options import GroupOptions, RefitOptions
+from calcheck.cli.study_commands import run_study
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
 from calcheck.render.cells import skip_reasons
 from calcheck.render.report_document import report_document
+from calcheck.studies import STUDIES
 from calcheck.studies.options import (
     BriefOptions,
+    GroupOptions,
     MetricSelectionOptions,
     PlotOptions,
     PointwiseOptions,
+    RefitOptions,
     RowOptions,
     RuleOptions,
     WorstBestOptions,
@@ -97,10 +100,8 @@ def _evaluate(files: list[str], **given: Any) -> None:
     (file,) = files
     named, by = build(MetricSelectionOptions, given).metrics, build(GroupOptions, given).by
     if by:
-        from calcheck.cli.slices import report_slices
-
         _require_groups_only(given)
-        report_slices(file, given, by, named)
+        run_study(STUDIES["slices"], file=file, **given)
         return
     require_groups(given, by)
     require_shown(given)

@@ -29,6 +29,7 @@ from calcheck.cli.common import (
     weigh,
     weigh_applicable,
 )
+from calcheck.cli.next_commands import slice_commands
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns import ColumnOptions
@@ -115,15 +116,22 @@ class CommandRequest:
         return weigh(metrics, self.given, plots=plots), []
 
     def open(
-        self, data: str, metrics: Sequence[Metric[Any]] | None, *, narrow: bool = False, also: Sequence[str] = ()
+        self,
+        data: str,
+        metrics: Sequence[Metric[Any]] | None,
+        *,
+        narrow: bool = False,
+        also: Sequence[str] = (),
+        inputs: bool = False,
+        by: tuple[str, ...] = (),
     ) -> FileSource:
         """Return the source of a file, with the columns that metrics need (all for None) and further ones."""
         if metrics is None:
             source = file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
-            source = open_source(data, self._reading, metrics, narrow=narrow, also=also)
-        self._opened.append(source)
-        return source
+            source = open_source(data, self._reading, metrics, narrow=narrow, also=also, inputs=inputs)
+        self._opened.append(replace(source, by=by) if by else source)
+        return self._opened[-1]
 
     def open_other(
         self, data: str, first: Any, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
@@ -219,6 +227,13 @@ class CommandRequest:
             for picture in self._study.pictures_of(answer.report, *answer.found):
                 draw(picture, plot)
         deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of)
+
+    def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
+        """Return a report with the commands to run next."""
+        if report.conclusion is None:
+            return report
+        found = slice_commands(report, self.given["file"], self.given, columns)
+        return replace(report, conclusion=replace(report.conclusion, next=found))
 
     def tell(self, text: str) -> None:
         """Write a line to standard error."""

@@ -30,6 +30,7 @@ class Registry(Mapping[str, "Study"]):
 STUDIES = Registry(
     {
         "compare": "compare",
+        "slices": "slices",
         "recalibrate": "recalibrate",
         "reject": "reject",
         "sweep": "sweep",

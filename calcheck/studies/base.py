@@ -91,7 +91,14 @@ class Request(Protocol):
         """
 
     def open(
-        self, data: Any, metrics: Sequence[Metric[Any]] | None, *, narrow: bool = False, also: Sequence[str] = ()
+        self,
+        data: Any,
+        metrics: Sequence[Metric[Any]] | None,
+        *,
+        narrow: bool = False,
+        also: Sequence[str] = (),
+        inputs: bool = False,
+        by: tuple[str, ...] = (),
     ) -> AnySource:
         """Return the source of data, with the columns that metrics need (all for None) and further ones."""
 
@@ -130,6 +137,9 @@ class Request(Protocol):
 
     def require_results(self, report: Report, *sources: AnySource, every: bool = False) -> Report:
         """Return a report; raise if it has no results, or a metric was skipped that was given, or any of ``every``."""
+
+    def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
+        """Return a report with the commands to run next, of which some name the columns of groups."""
 
     def tell(self, text: str) -> None:
         """Write a line to the user, beside the report."""

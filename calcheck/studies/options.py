@@ -42,6 +42,28 @@ class InputOptions:
 
 
 @dataclass(frozen=True)
+class GroupOptions:
+    """Options for groups of the rows."""
+
+    by: tuple[str, ...] | None = option(
+        None,
+        "Compare groups of the rows, as calcheck slices does: sex,region or age:5. Default: all rows together.",
+        metavar="COLUMNS",
+    )
+
+
+@dataclass(frozen=True)
+class RefitOptions:
+    """Option for metrics of groups that are no means over rows."""
+
+    refit: bool = option(
+        default=False,
+        text="With --by, compute metrics that are no means over rows, such as cce and ence, on the rows of each group"
+        " alone. Default: cce has one fit to all rows, whose values are averaged in each group.",
+    )
+
+
+@dataclass(frozen=True)
 class RowOptions:
     """Options that select rows."""
 

@@ -30,8 +30,9 @@ from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
-from calcheck.studies.slices.search import SearchOptions, search_regions
-from calcheck.studies.slices.study import by_groups
+from calcheck.studies.slices.groups import by_groups
+from calcheck.studies.slices.options import SearchOptions
+from calcheck.studies.slices.search import search_regions
 from tests.helpers.simulations import band
 
 LEVEL = 0.05

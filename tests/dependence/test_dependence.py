@@ -31,7 +31,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.render.pictures import metric_pictures
 from calcheck.statistics.groups import Groups, MeanTerm
-from calcheck.studies.slices.study import clusters_within
+from calcheck.studies.slices.groups import clusters_within
 from tests.helpers.simulations import autoregressive, sets
 
 SIMULATED = ("zms", "ece", "pit", "coverage")

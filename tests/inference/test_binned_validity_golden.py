@@ -19,7 +19,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
 from calcheck.statistics.binning import Binning
 from calcheck.streaming.state import accumulate, report_from_state
-from calcheck.studies.slices.study import by_groups
+from calcheck.studies.slices.groups import by_groups
 from tests.helpers.streams import Batches
 
 

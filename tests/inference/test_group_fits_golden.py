@@ -16,7 +16,7 @@ from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.spread import Ence, Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
-from calcheck.studies.slices.study import by_groups
+from calcheck.studies.slices.groups import by_groups
 from tests.helpers.naive import cce_squared_gaussian, input_kernel
 from tests.helpers.simulations import band, sets, slow
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from calcheck.studies.compare.trend import trend
 
 from calcheck.conclusion import conclude
 from calcheck.conclusion.evidence import clear_failures
@@ -22,11 +21,12 @@ from calcheck.render.report_document import describe_overall, overview
 from calcheck.report import Overall
 from calcheck.statistics.scores import are_impossible
 from calcheck.streaming.state import accumulate, merge, report_from_state
+from calcheck.studies.compare.study import trend
 from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
 from calcheck.studies.gate.rules import parse
 from calcheck.studies.monitor.state import MonitorOptions, join_states, read_monitor_state, write_monitor_state
 from calcheck.studies.monitor.study import monitor_report, observe
-from calcheck.studies.slices.study import by_groups
+from calcheck.studies.slices.groups import by_groups
 from tests.helpers.simulations import autoregressive
 from tests.helpers.streams import Batches
 

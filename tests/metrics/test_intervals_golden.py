@@ -19,7 +19,7 @@ from calcheck.metrics._weights import weighted
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut
 from calcheck.streaming.state import accumulate, report_from_state
-from calcheck.studies.slices.study import by_groups
+from calcheck.studies.slices.groups import by_groups
 from tests.benchmarks.models import RIGHT, rows_of
 from tests.helpers.simulations import band, sets, slow
 from tests.helpers.streams import Batches

@@ -17,8 +17,9 @@ from calcheck.metrics.spread import Zms
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Cut, Partition, column_values
 from calcheck.regions.scan import Scan, dispersion, factor_of_dispersion, normal_dispersion, row_scores
-from calcheck.studies.slices.search import SearchOptions, search_regions
-from calcheck.studies.slices.study import by_groups
+from calcheck.studies.slices.groups import by_groups
+from calcheck.studies.slices.options import SearchOptions
+from calcheck.studies.slices.search import search_regions
 from tests.helpers.simulations import band, sets, slow
 
 SETS = sets(240)

@@ -13,7 +13,8 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Partition, column_values, label_of
 from calcheck.regions.scan import Trees, row_scores
-from calcheck.studies.slices.search import SearchOptions, search_regions
+from calcheck.studies.slices.options import SearchOptions
+from calcheck.studies.slices.search import search_regions
 from tests.helpers.simulations import band, sets
 
 SETS = sets(240)

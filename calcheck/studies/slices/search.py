@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,6 @@ from calcheck.inference.p_values import cannot_reject
 from calcheck.inference.verdicts import without_verdict
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
-from calcheck.options import option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
@@ -50,7 +49,8 @@ from calcheck.regions.scan import (
     row_scores,
 )
 from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, rejects
-from calcheck.studies.slices.study import by_group, fault_findings, group_metrics
+from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
+from calcheck.studies.slices.options import SearchOptions
 from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
@@ -386,53 +386,9 @@ def _first_failures(results: Sequence[Result]) -> list[Result]:
 
 FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
 FEWEST_LEAF_ROWS = 100  # Minimum number of rows of a leaf
-MOST_COLUMNS, MOST_BINS, MOST_CLUSTERS, MOST_DEPTH = 40, 32, 50, 5
+MOST_COLUMNS = 40
 DIRECTIONS = {"dispersion": ("too-wide", "too-narrow"), "bias": ("predictions-too-high", "predictions-too-low")}
 """What a negative and a positive score mean."""
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of a search for regions."""
-
-    columns: tuple[str, ...] | None = option(
-        None,
-        "Columns in which to search regions. Default: the inputs and all columns without a role, mean and std, the"
-        " predicted ones, and embedding, its clusters. Columns that were computed from targets must be left out.",
-        metavar="COLUMNS",
-    )
-    bins: int = option(10, "Number of quantile bins per column of numbers or dates.")
-    embedding_clusters: int = option(
-        10,
-        "Number of clusters of an embedding, each of which is a category of the search; 0 for none. By default they"
-        " have about as many rows as quantile bins.",
-    )
-    min_rows: int | None = option(
-        None,
-        "Minimum number of rows of a group that is judged, 30 by default; or of a region, 50 by default, or 2 % of the"
-        " rows if that is more.",
-        metavar="ROWS",
-    )
-    most: int = option(5, "Maximum number of regions to report.")
-    depth: int | None = option(
-        None,
-        "Summarize the file by a tree of this depth, e.g. 3, instead of the regions that deviate most. Leaves have"
-        " at least 100 rows, or 2 % of the rows if that is more (--min-rows).",
-    )
-
-    def __post_init__(self) -> None:
-        limited = (("bins", 2, MOST_BINS), ("embedding_clusters", 0, MOST_CLUSTERS), ("most", 1, None))
-        for name, least, most in (*limited, ("min_rows", 1, None), ("depth", 1, MOST_DEPTH)):
-            value = getattr(self, name)
-            if value is not None and (value < least or (most is not None and value > most)):
-                limits = f"at least {least}" if most is None else f"between {least} and {most}"
-                msg = f"--{name.replace('_', '-')} must be {limits}, got {value}"
-                raise OptionError(msg)
-
-    @property
-    def reads_embedding(self) -> bool:
-        """Whether clusters of an embedding are searched, if there is one."""
-        return bool(self.embedding_clusters) and (self.columns is None or EMBEDDING in self.columns)
 
 
 class FoundRegion(NamedTuple):

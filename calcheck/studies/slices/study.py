@@ -1,623 +1,99 @@
-"""Metrics of groups of rows, also with fits of their own, and of dependent rows."""
+"""Where the uncertainties are wrong: in groups of the rows, or in regions that a search finds."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from calcheck.conclusion import unjudged_conclusion
-from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters
-from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
-from calcheck.evaluation import (
-    adapt_metric,
-    data_warnings,
-    fitted_metric,
-    noticed_dependence,
-    order_warnings,
-    run_settings,
-)
-from calcheck.execution.run import Run
-from calcheck.inference.bootstrap import EQUAL, null_statistic_of
-from calcheck.inference.intervals import infer
-from calcheck.inference.metric_protocol import (
-    Basis,
-    FittedMetric,
-    HasNullStatistic,
-    IntervalInference,
-    NullDistribution,
-    RowResults,
-)
-from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
-from calcheck.inference.verdicts import (
-    StatedShape,
-    adjusted_by_family,
-    basis_of,
-    compare_with_null,
-    with_adjusted,
-    without_verdict,
-)
-from calcheck.metrics import METRICS
-from calcheck.metrics._weights import WEIGHT, effective_count
-from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
-from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions.clusters import EMBEDDING
-from calcheck.regions.partition import (
-    PREDICTED,
-    Cut,
-    Partition,
-    cut_columns,
-    describe_faults,
-    filter_options,
-    partitions,
-    sentence,
-)
-from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict, rejects
-from calcheck.statistics.groups import Means
-from calcheck.statistics.scores import are_impossible, describe_impossible
-from calcheck.typing import Indices, Values
+from calcheck.errors import OptionError
+from calcheck.regions.partition import Cut
+from calcheck.studies.options import RefitOptions, WeightOptions
+from calcheck.studies.slices.groups import GROUP_METRICS, by_groups, file_columns
+from calcheck.studies.slices.options import SearchOptions, SliceOptions
+from calcheck.studies.slices.search import RegionSink, search_regions
 
 if TYPE_CHECKING:
-    from calcheck.core.conditions import Condition
-
-
-Fitted = FittedMetric[Metric[Any]]
-Statistic = Callable[[Metric[Any], Means], Values]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedRows:
-    """A metric of all rows, which has groups."""
-
-    metric: Metric[Any]
-    basis: Basis  # The basis of its verdicts
-    source: Source  # What it compares: the rows, or another outcome of them
-    fit: Any  # Its fit to all rows
-    rows: RowResults
-    refit: bool  # Whether it is fitted to the rows of each group alone
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether it has a value at the input of each row, from one fit to all rows."""
-        return self.metric.info.conditional and not self.refit
-
-
-def groups_of_fit(
-    found: FittedRows, groups: Sequence[Indices], simulation: NullSimulator, run: Run, fewest: int
-) -> Iterator[Fitted]:
-    """Yield the means by group of a metric that has a value at each input, from one fit to all rows.
-
-    Replicates are those of the same fit, with the kernel on targets of the data, so that rows of other groups do not
-    matter. If values are known at a sample of the rows only, as for a Nyström approximation, means are over the sample.
-
-    Shapes: groups (m,) each.
-    """
-    rows = found.rows
-    (name, values), *_ = rows.columns.items()
-    numbers = np.arange(rows.n) if rows.numbers is None else rows.numbers
-    null = _null_of(found, simulation, run)
-    for group in groups:
-        inside = np.flatnonzero(np.isin(numbers, group))
-        if not len(inside):
-            yield _undefined(found, len(group), "none of the rows of the group is in the sample with values")
-            continue
-        warnings = (*rows.warnings, *_sampled(len(values), len(inside), len(group), fewest))
-        part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=warnings)
-        computed = fitted_metric(found.metric, part, found.basis)
-        if null is not None and len(inside) >= fewest:
-            data_value, *replicates = null.means(inside)
-            computed.null = NullDistribution(np.array(replicates), data_value)
-        yield computed
-
-
-def _sampled(count: int, inside: int, rows: int, fewest: int) -> Iterator[Message]:
-    """Yield warnings about a group of which only some rows are in the sample with values."""
-    if inside < rows:
-        yield Message("sampled-rows", f"values by group are means over a sample of {count:,} rows")
-    if inside < fewest <= rows:
-        yield Message("few-rows", f"groups with fewer than {fewest} rows in the sample are not judged (--min-rows)")
-
-
-@dataclass(frozen=True, eq=False)
-class _PointwiseNull:
-    """Values of the data and of R replicates at inputs, (1 + R, m), and what is added to their means, (1 + R,)."""
-
-    at_inputs: Values
-    correction: Values
-
-    def means(self, inside: Indices) -> Values:
-        """Return the means over some inputs, (1 + R,): of the data, then of the replicates."""
-        return np.asarray(self.at_inputs[:, inside].mean(axis=1) + self.correction)
-
-
-def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _PointwiseNull | None:
-    """Return the values of data and replicates at inputs; None without a null distribution."""
-    metric = found.metric
-    if found.basis.kind != "p" or not len(simulation) or not isinstance(metric, SimulatesNull):
-        return None
-    null = metric.null_distribution(found.fit, simulation, run)
-    at_inputs = None if null is None else null.at_sample if null.at_inputs is None else null.at_inputs
-    if null is None or at_inputs is None:
-        return None
-    correction = np.zeros(len(at_inputs))
-    if found.rows.fixed:  # means are corrected by an estimate for all rows
-        value = fitted_metric(metric, found.rows, found.basis).value
-        correction = np.append(value, null.values) - at_inputs.mean(axis=1)
-    return _PointwiseNull(at_inputs, correction)
-
-
-def refitted_groups(
-    found: FittedRows, groups: Sequence[Indices], simulation: NullSimulator, run: Run, fewest: int
-) -> Iterator[Fitted]:
-    """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates."""
-    quiet = run.quiet()
-    for number, group in enumerate(groups):
-        try:
-            computed = _refitted(found, group, quiet)
-            if found.basis.kind == "p" and len(simulation) and len(group) >= fewest:
-                computed.null = _own_null(computed, simulation.take(group), quiet)
-            yield computed
-        except RefusedError:
-            raise
-        except (DataError, NumericalError) as error:
-            yield _undefined(found, len(group), f"no value: {error}")
-        run.progress(f"{found.metric.info.name}: groups", (number + 1) / len(groups))
-
-
-def _refitted(found: FittedRows, group: Indices, run: Run) -> Fitted:
-    metric, source = found.metric, InMemory(found.source.predictions().take(group))
-    with np.errstate(all="ignore"):
-        fit = metric.fit(source, run)
-        rows = metric.evaluate(fit, source, run)
-        computed = fitted_metric(metric, rows, found.basis, fit)
-        if isinstance(metric, HasNullStatistic):
-            computed.tested = null_statistic_of(metric, rows).estimate()
-    return computed
-
-
-def _own_null(computed: Fitted, simulation: NullSimulator, run: Run) -> NullDistribution | None:
-    """Return the null distribution by the metric's own method, if it has one, else from replicates one by one."""
-    metric = computed.metric
-    found = metric.null_distribution(computed.fit, simulation, run) if isinstance(metric, SimulatesNull) else None
-    return replicate_values([computed], simulation, run, "")[0] if found is None else found
-
-
-def _undefined(found: FittedRows, count: int, reason: str) -> Fitted:
-    """Return a metric without a value in a group of ``count`` rows."""
-    rows = RowResults({}, count=count, warnings=(Message("no-value", reason),))
-    return FittedMetric(found.metric, None, rows, np.nan, found.basis)
-
-
-def clusters_within(clusters: Clusters, rows: Indices) -> Clusters | None:
-    """Return the clusters of some of the rows; None if they are fewer than five."""
-    label = np.unique(clusters.label[rows], return_inverse=True)[1]
-    return Clusters(label, clusters.inflation) if label.max() + 1 >= FEWEST else None
-
-
-class DependentGroups:
-    """Columns of a metric in the data, and their moments over replicates, by group."""
-
-    def __init__(
-        self,
-        metric: Metric[Any],  # A function of means of columns
-        columns: dict[str, Values],  # The columns of the data, (n,) each
-        groups: Sequence[Indices],  # (m,) each, the rows of each group
-        clusters: Clusters,  # The clusters of all rows
-    ) -> None:
-        self.metric, self.groups, self.clusters = metric, groups, clusters
-        self.names = tuple(columns)
-        self._data = self._matrix(columns)
-        self._count, self._sums, self._squares = 0, np.zeros_like(self._data), np.zeros_like(self._data)
-
-    def _matrix(self, columns: dict[str, Values]) -> Values:
-        return np.stack([np.asarray(columns[name], dtype=np.float64) for name in self.names], axis=1)
-
-    def add(self, columns: dict[str, Values]) -> None:
-        """Add the columns of a replicate."""
-        values = self._matrix(columns)
-        self._count += 1
-        self._sums += values
-        self._squares += values**2
-
-    def residuals(self, number: int) -> Values:
-        """Return the centered differences of a group from its replicates, by cluster, (G, c), over its rows.
-
-        Their variance is that of the replicates; only its increase by dependence is from the data.
-        """
-        rows = self.groups[number]
-        expected = self._sums[rows] / self._count
-        away = self._data[rows] - expected
-        away -= away.mean(axis=0)
-        own = np.sum(away**2, axis=0)
-        variance = np.sum(self._squares[rows] / self._count - expected**2, axis=0)
-        variance *= self._count / max(self._count - 1, 1)
-        known = np.minimum(own, variance) > EQUAL * np.sum(self._data[rows] ** 2, axis=0)
-        scale = np.sqrt(np.divide(variance, own, out=np.ones_like(own), where=known))
-        sums = np.zeros((len(self.clusters), len(self.names)))
-        np.add.at(sums, self.clusters.label[rows], away * scale)
-        return sums / len(rows)
-
-    def members(self, number: int) -> Values:
-        """Return the number of rows of each cluster in a group, (G, c)."""
-        sizes = np.bincount(self.clusters.label[self.groups[number]], minlength=len(self.clusters)).astype(np.float64)
-        return np.repeat(sizes[:, None], len(self.names), axis=1)
-
-    def values(self, number: int, noise: Values, statistic: Statistic) -> Values:
-        """Return the statistic of a group of a perfect model, given draws of the noise of its means, (r, c)."""
-        rows = self.groups[number]
-        means = self._sums[rows].mean(axis=0) / self._count + noise
-        with np.errstate(all="ignore"):
-            return statistic(self.metric, Means(dict(zip(self.names, means.T, strict=True)), len(rows)))
-
-
-def dependent_group_values(
-    metrics: Sequence[Metric[Any]],
-    groups: Sequence[Indices],  # (m,) each
-    clusters: Clusters,
-    simulation: NullSimulator,
-    statistic: Statistic,
-    run: Run,
-) -> list[list[Values | None]]:
-    """Return the values of perfect models by metric and group, (r,) each, with the same multipliers of clusters."""
-    quiet = run.quiet()
-    source = InMemory(simulation.rows)
-    found = [DependentGroups(each, each.evaluate(None, source, quiet).columns, groups, clusters) for each in metrics]
-    for number, rows in enumerate(simulation):
-        replicate = InMemory(rows)
-        with np.errstate(all="ignore"):
-            for each in found:
-                each.add(each.metric.evaluate(None, replicate, quiet).columns)
-        run.progress("groups: replicates", (number + 1) / len(simulation))
-    within = [clusters_within(clusters, rows) for rows in groups]
-    judged = [(each, place) for each in found for place, own in enumerate(within) if own is not None]
-    residuals = [(each.residuals(place), each.members(place)) for each, place in judged]
-    noise = iter(multiplier_noise(residuals, clusters.inflation, run))
-    return [
-        [None if own is None else each.values(place, next(noise), statistic) for place, own in enumerate(within)]
-        for each in found
-    ]
-
-
-GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
-FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
-NO_MEAN = "is no mean over rows: pass --refit, which computes it on the rows of each group alone"
-NO_CLUSTERS = "has a null distribution for independent rows only: omit --cluster, --time and --block"
-
-
-def group_metrics() -> list[Metric[Any]]:
-    """Return the metrics that are compared by group by default."""
-    return [METRICS[name]() for name in GROUP_METRICS]
-
-
-def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns to read, or texts of cuts of columns, besides targets and predictions."""
-    return tuple(dict.fromkeys(each for each in columns if each.split(":")[0] not in (*PREDICTED, EMBEDDING)))
-
-
-def by_groups(
-    source: Source,
-    by: Sequence[Cut],
-    *,
-    metrics: Sequence[Metric[Any]] | None = None,
-    min_rows: int | None = None,
-    refit: bool = False,
-    run: Run | None = None,
-) -> Report:
-    """Return metrics of all rows, of the groups of each column, and of the groups of all columns together."""
-    if min_rows is not None and min_rows < 1:
-        msg = f"--min-rows must be at least 1, got {min_rows}"
-        raise OptionError(msg)
-    study = _Groups(source, by, run or Run(), FEWEST_ROWS if min_rows is None else min_rows, refit=refit)
-    return study.report(group_metrics() if metrics is None else metrics)
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """A group of rows: its place in a partition, and what describes it."""
-
-    partition: int
-    place: int
-    conditions: tuple[Condition, ...]
-    label: str
-    rows: Indices
-
-    @property
-    def slice(self) -> dict[str, Any]:
-        """What the report states about the rows of the group."""
-        return {"group": self.label, "filter": filter_options(self.conditions), "rows": len(self.rows)}
-
-
-class _Groups:
-    """Metrics of groups, of the data and of all replicates."""
-
-    def __init__(self, source: Source, by: Sequence[Cut], run: Run, min_rows: int, *, refit: bool) -> None:
-        self.source, self.run, self.min_rows, self.refit = source, run, min_rows, refit
-        self.rows = source.predictions()
-        if not by:
-            msg = "there are no columns to form groups: name at least one"
-            raise OptionError(msg)
-        self.partitions = partitions(cut_columns(source, [cut.resolve(self.rows.columns) for cut in by]))
-        self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
-        self.simulation = _simulator(self.rows, run)
-        self.clusters = find_clusters(self.rows, run.dependence)
-        self.noticed = noticed_dependence(source, run)
-        self.skipped: list[Skipped] = []
-
-    def report(self, metrics: Sequence[Metric[Any]]) -> Report:
-        """Return the report of metrics."""
-        from calcheck.core import __version__
-
-        tested = [each for metric in metrics if (each := self._tested(metric)) is not None]
-        means = [each for each in tested if _is_mean(each)]
-        of_means = iter(self._means(means))
-        by_metric = [next(of_means) if _is_mean(each) else self._fitted(each) for each in tested]
-        computed = list(zip(*by_metric, strict=True)) or [()] * len(self.groups)
-        results = tuple(self._results(computed))
-        noticed = {} if self.noticed is None else self.noticed.settings
-        impossible = self._impossible()
-        return Report(
-            calcheck=__version__,
-            input=self.source.input_info(),
-            settings={
-                **noticed,
-                **run_settings(self.run, clusters=self.clusters),
-                "groups": len(self.groups),
-                "min_rows": self.min_rows,
-                "refit": self.refit,
-                "adjustment": "step-down maxT",
-            },
-            results=results,
-            skipped=tuple(self.skipped),
-            conclusion=unjudged_conclusion(noticed, impossible=impossible) or conclude_groups(results, impossible),
-        )
-
-    def _impossible(self) -> tuple[Finding, ...]:
-        """Return the findings of groups that have targets with probability 0."""
-        found = are_impossible(self.rows)
-        counts = {group.label: int(found[group.rows].sum()) for group in self.groups}
-        return tuple(_impossible(label, count) for label, count in counts.items() if count)
-
-    def _tested(self, metric: Metric[Any]) -> FittedRows | None:
-        """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
-        metric, own = adapt_metric(metric, self.source)
-        reason = inapplicable_reason(type(metric), own.predictions()) or self._unsupported(metric)
-        if reason:
-            self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                fit = metric.fit(own, self.run)
-                found = metric.evaluate(fit, own, self.run)
-        except RefusedError:
-            raise
-        except (DataError, NumericalError) as error:
-            self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
-            return None
-        stated = StatedShape.from_predictive(own.predictions().predictive)
-        basis = basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
-        tested = FittedRows(metric, basis, own, fit, found, self.refit)
-        if self.refit or tested.has_rows or _is_mean(tested):
-            return tested
-        self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=NO_MEAN))
-        return None
-
-    def _unsupported(self, metric: Metric[Any]) -> str:
-        """Return why a metric has no groups of rows that depend on each other; "" if it has."""
-        return NO_CLUSTERS if self.clusters is not None and not isinstance(metric, RowMetric) else ""
-
-    def _means(self, tested: Sequence[FittedRows]) -> list[list[FittedMetric[Metric[Any]]]]:
-        """Return metrics that are functions of means over rows, by metric and group."""
-        nulls = self._null_values([each.metric for each in tested])
-        return [
-            [self._computed(group, each.metric, each.basis, null) for group, null in zip(self.groups, own, strict=True)]
-            for each, own in zip(tested, nulls, strict=True)
-        ]
-
-    def _fitted(self, tested: FittedRows) -> list[FittedMetric[Metric[Any]]]:
-        """Return a metric with a fit by group."""
-        own = tested.source is self.source
-        simulation = self.simulation if own else _simulator(tested.source.predictions(), self.run)
-        by_group = groups_of_fit if tested.has_rows else refitted_groups
-        found = list(by_group(tested, [each.rows for each in self.groups], simulation, self.run, self.min_rows))
-        for each in found:
-            each.shares_replicates = own
-        return found
-
-    def _null_values(self, metrics: Sequence[Metric[Any]]) -> Sequence[Sequence[Values | None]]:
-        """Return the values of perfect models by metric and group, (R,) each; None where there are too few clusters."""
-        if self.clusters is not None and len(self.simulation):
-            rows = [each.rows for each in self.groups]
-            return dependent_group_values(metrics, rows, self.clusters, self.simulation, _statistic, self.run)
-        found = self._replicate_values(metrics)
-        return [[values[group.partition][group.place] for group in self.groups] for values in found]
-
-    def _replicate_values(self, metrics: Sequence[Metric[Any]]) -> list[list[Values]]:
-        """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
-        found = [[np.empty((each.classes, len(self.simulation))) for each in self.partitions] for _ in metrics]
-        quiet = self.run.quiet()
-        for number, rows in enumerate(self.simulation):
-            replicate = InMemory(rows)
-            for metric, values in zip(metrics, found, strict=True):
-                with np.errstate(all="ignore"):
-                    columns = row_terms(metric.evaluate(None, replicate, quiet))
-                    for partition, own in zip(self.partitions, values, strict=True):
-                        own[:, number] = _statistics(metric, partition, columns)
-            self.run.progress("groups: replicates", (number + 1) / len(self.simulation))
-        return found
-
-    def _computed(
-        self, group: _Group, metric: Metric[Any], basis: Basis, null: Values | None
-    ) -> FittedMetric[Metric[Any]]:
-        """Return a metric of a group with its null distribution."""
-        with np.errstate(all="ignore"):
-            rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
-            found = fitted_metric(metric, rows, basis)
-            if isinstance(metric, HasNullStatistic):
-                found.tested = null_statistic_of(metric, rows).estimate()
-        if basis.kind == "p" and null is not None and not self._unjudged(group):
-            found.null = NullDistribution(null)
-        return found
-
-    def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
-        """Yield the results of each group, with adjusted p-values."""
-        adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
-        warnings = (
-            *data_warnings(self.source, self.rows.predictive),
-            *order_warnings(self.source, self.run, self.noticed),
-            *(() if self.clusters is None else self.clusters.messages),
-        )
-        for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
-            with np.errstate(all="ignore"):
-                for each, interval in zip(line, self._intervals(group, line), strict=True):
-                    inference = compare_with_null(each, interval, self.run)
-                    if self.noticed is not None and inference.verdict != "none":
-                        inference = without_verdict(inference, self.noticed.reason)
-                    yield self._result(group, each, inference, next(adjusted), warnings)
-            self.run.progress("groups: intervals", (number + 1) / len(self.groups))
-
-    def _intervals(self, group: _Group, line: Sequence[FittedMetric[Metric[Any]]]) -> Iterator[IntervalInference]:
-        """Yield the intervals of the metrics of a group; none for those without a value."""
-        known = [each for each in line if each.rows.columns or each.rows.terms]
-        found = iter(self._inferred(group, known))
-        for each in line:
-            yield next(found) if each in known else IntervalInference()
-
-    def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[IntervalInference]:
-        """Return the intervals of the metrics of a group; none if it has too few clusters."""
-        quiet = self.run.quiet()
-        if self.clusters is None:
-            return infer(found, quiet)
-        within = clusters_within(self.clusters, group.rows)
-        return infer(found, quiet, within) if within is not None else infer(found, replace(quiet, resamples=0))
-
-    def _unjudged(self, group: _Group) -> str:
-        """Return why a group is not judged; "" if it is."""
-        if len(group.rows) < self.min_rows:
-            return f"groups with fewer than {self.min_rows} rows are not judged (--min-rows)"
-        if self.clusters is not None and clusters_within(self.clusters, group.rows) is None:
-            return f"groups with fewer than {FEWEST} clusters are not judged"
-        return ""
-
-    def _result(
-        self,
-        group: _Group,
-        computed: FittedMetric[Metric[Any]],
-        inference: Inference,
-        p_value: float | None,
-        warnings: tuple[Message, ...],
-    ) -> Result:
-        """Return the result of a group, whose verdict is by the adjusted p-value."""
-        if text := self._unjudged(group):
-            inference = replace(inference, warnings=(Message("few-rows", text),))
-        inference = with_adjusted(inference, p_value)
-        inference = replace(
-            inference,
-            verdict=self._verdict(inference, inference.p_value_adjusted),
-            warnings=(*warnings, *_own_warnings(computed.rows), *inference.warnings),
-        )
-        inference = replace(inference, direction=computed.direction(inference))
-        if math.isinf(computed.value):
-            inference = replace(inference, warnings=(*inference.warnings, absent_value(computed.value)))
-        return computed.metric.result(computed.value, group.slice | _effective_rows(computed.rows), inference)
-
-    def _verdict(self, inference: Inference, p_value: float | None) -> Verdict:
-        """Return the verdict by the adjusted p-value; none without one, or if there are too few replicates."""
-        if p_value is None or inference.verdict == "none":
-            return "none"
-        return "fail" if rejects(p_value, self.run.confidence) else "pass"
-
-
-def _simulator(rows: Predictions, run: Run) -> NullSimulator:
-    """Return the simulator of replicates: by default so many that two-sided p-values may be as small as one-sided ones.
-
-    An adjusted p-value is at least that of the group alone.
-    """
-    found = NullSimulator(rows, run)
-    return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
-
-
-def _effective_rows(found: RowResults) -> dict[str, float]:
-    """Return the effective number of rows of weighted means; nothing for others."""
-    weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
-    return {} if weights is None else {"effective_rows": effective_count(weights)}
-
-
-def _own_warnings(found: RowResults) -> tuple[Message, ...]:
-    """Return the warnings of a metric, without the effective number of rows, which the slice states."""
-    return tuple(each for each in found.warnings if each.code != "weighted")
-
-
-def row_terms(found: RowResults) -> dict[str, Values]:
-    """Return the terms by name, (n,) each, whose means determine a metric; none if some are means over bins."""
-    if not found.terms:
-        return found.columns
-    values = {name: term.values for name, term in found.terms.items() if term.groups is None}
-    known = {name: each for name, each in values.items() if each is not None}
-    return known if len(known) == len(found.terms) else {}
-
-
-def _is_mean(tested: FittedRows) -> bool:
-    """Return whether a metric is a function of means over rows, without a fit."""
-    found = tested.rows
-    return isinstance(tested.metric, RowMetric) and bool(row_terms(found)) and not found.fixed
-
-
-def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:
-    """Yield the groups of a partition with their rows."""
-    partition = found[number]
-    order = np.argsort(partition.label, kind="stable")
-    parts = np.split(order, np.cumsum(partition.counts)[:-1])
-    for place, (conditions, label, rows) in enumerate(zip(partition.bins, partition.names, parts, strict=True)):
-        yield _Group(number, place, conditions, label, rows)
-
-
-def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Values]) -> Values:
-    """Return what is compared with replicates, by group, (g,)."""
-    return _statistic(
-        metric, Means({name: partition.means(each) for name, each in columns.items()}, len(partition.label))
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Report
+    from calcheck.studies.base import Request
+    from calcheck.typing import AnyArray
+
+
+def run(request: Request) -> Report:
+    """Return the report of groups, or of the regions that a search finds if no columns form groups."""
+    options, search = request.options(SliceOptions), request.options(SearchOptions)
+    cuts, refit = cuts_of(options.by), request.options(RefitOptions).refit
+    _require_one_study(request, search, cuts, refit=refit)
+    require_weighable(request.options(WeightOptions).weights, cuts)
+    metrics, _ = request.weighted(request.metrics(GROUP_METRICS))
+    source = request.open(
+        request.data("file"),
+        metrics,
+        narrow=not cuts and search.columns is None,
+        also=file_columns(() if cuts else search.columns or ()),
+        inputs=not cuts and search.reads_embedding,
+        by=file_columns([cut.text for cut in cuts]),
     )
 
+    def keep(shown: Predictions, columns: dict[str, AnyArray]) -> None:
+        request.keep("regions", shown, columns, source)
 
-def _statistic(metric: Metric[Any], means: Means) -> Values:
-    """Return what is compared with replicates, as a function of means."""
-    return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
-
-
-def conclude_groups(results: Sequence[Result], impossible: Sequence[Finding]) -> Conclusion | None:
-    """Return what is wrong in which groups; None if no group is judged."""
-    if all(result.verdict == "none" for result in results) and not impossible:
-        return None
-    others = [result for result in results if not result.is_impossible]
-    findings = (*impossible, *fault_findings(others))
-    if findings:
-        return Conclusion(answer="no", findings=findings)
-    text = "no group differs from a perfect model by more than chance"
-    return Conclusion(answer="yes", findings=(Finding(topic="where", state="right", text=text),))
+    with request.run(source) as run:
+        run = replace(run, curves=request.data("plot") is not None)
+        report = slice_source(source, metrics, cuts, run, search, refit=refit, sink=keep)
+    report = request.require_results(report, source)
+    if report.conclusion is None:
+        return report
+    known = source.predictions().columns
+    return request.with_commands(report, [cut.resolve(known).column for cut in cuts])
 
 
-def _impossible(label: str, count: int) -> Finding:
-    text = f"{label}: {describe_impossible(count)}"
-    return Finding(topic="where", state="fault", fault="worse-than-promised", text=text)
+def _require_one_study(request: Request, search: SearchOptions, cuts: Sequence[Cut], *, refit: bool) -> None:
+    """Raise if options of groups and of a search are mixed."""
+    if not cuts and refit:
+        msg = "--refit applies to groups: also pass the columns that form them, e.g. --by sex"
+        raise OptionError(msg)
+    mixed = {
+        "--by compares groups, and --columns are those in which regions are searched: pass only one of them": (
+            search.columns
+        ),
+        "--by compares groups, and --depth is that of a tree of regions: pass only one of them": search.depth,
+        "--pointwise writes the clusters and the regions of a search: omit --by, or use the --filter of a group": (
+            request.data("pointwise")
+        ),
+    }
+    for msg, given in mixed.items():
+        if cuts and given:
+            raise OptionError(msg)
 
 
-def fault_findings(results: Sequence[Result]) -> tuple[Finding, ...]:
-    """Return what is wrong in each group or region that fails."""
-    groups = by_group(results).items()
-    return tuple(_finding(label, by_metric) for label, by_metric in groups if describe_faults(by_metric))
+def cuts_of(by: Sequence[str] | None) -> list[Cut]:
+    """Return the columns that form groups, and how they are cut."""
+    return [Cut.parse(text) for text in by or ()]
 
 
-def by_group(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
-    """Return results by group and metric."""
-    found: dict[str, dict[str, Result]] = {}
-    for result in results:
-        found.setdefault(str(result.slice["group"]), {})[result.metric] = result
-    return found
+def require_weighable(weights: str | None, cuts: Sequence[Cut]) -> None:
+    """Raise if there are weights for a search."""
+    if weights is not None and not cuts:
+        msg = "a search has no weighted form: compare groups with --by, or omit --weights"
+        raise OptionError(msg)
 
 
-def _finding(label: str, results: Mapping[str, Result]) -> Finding:
-    first = next(each for each in results.values() if each.verdict == "fail")
-    text = sentence(label, int(first.slice["rows"]), describe_faults(results))
-    return Finding(topic="where", state="fault", fault=first.direction, text=text)
+def slice_source(
+    source: Source,
+    metrics: Sequence[Metric[Any]],
+    cuts: Sequence[Cut],
+    run: Run,
+    search: SearchOptions | None = None,
+    *,
+    refit: bool = False,
+    sink: RegionSink | None = None,
+) -> Report:
+    """Return the report of the groups of a source, or of the regions that a search finds if no columns form groups."""
+    search = search or SearchOptions()
+    if cuts:
+        return by_groups(source, cuts, metrics=metrics, min_rows=search.min_rows, refit=refit, run=run)
+    return search_regions(source, options=search, metrics=metrics, run=run, sink=sink)
