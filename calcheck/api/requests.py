@@ -121,7 +121,7 @@ class KeywordRequest:
         opened = [self.open(each, None) for each in data]
         return [replace(each, contents="sample") if isinstance(each, FileSource) else each for each in opened]
 
-    def models(self, metrics: Sequence[AnyMetric]) -> dict[str, list[Model]]:
+    def models(self, metrics: Sequence[AnyMetric], _: Any = None) -> dict[str, list[Model]]:
         """Return the models of each data set by its name; that of a single one is empty."""
         models = self.data("models")
         datasets = models if are_datasets(models) else {"": models}

@@ -162,15 +162,20 @@ class CommandRequest:
             raise OptionError(msg)
         return [replace(self.open(file, None, narrow=narrow), contents="sample") for file in data]
 
-    def models(self, metrics: Sequence[Metric[Any]]) -> dict[str, list[Model]]:
-        """Return the models of each data set: one for each file."""
+    def models(
+        self, metrics: Sequence[Metric[Any]], require: Callable[[FileSource], None] | None = None
+    ) -> dict[str, list[Model]]:
+        """Return the models of each data set: one for each file, which ``require`` checks."""
         from calcheck.models.comparison import Model
 
         files = self.given["files"]
         folders = files_by_folder(files) if self.given.get("by_folder") else {"": files}
         names = {folder: model_names(group, self.given.get("names")) for folder, group in folders.items()}
         sources = {folder: open_models(group, self._reading, metrics) for folder, group in folders.items()}
-        self._opened += chain.from_iterable(sources.values())
+        for source in chain.from_iterable(sources.values()):
+            self._opened.append(source)
+            if require is not None:
+                require(source)
         return {
             folder: [Model.from_source(*each) for each in zip(names[folder], sources[folder], strict=True)]
             for folder in folders

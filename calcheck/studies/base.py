@@ -116,8 +116,10 @@ class Request(Protocol):
     def open_samples(self, *data: Any, narrow: bool = False) -> list[AnySource]:
         """Return the sources of samples, which need no predictions."""
 
-    def models(self, metrics: Sequence[Metric[Any]]) -> dict[str, list[Model]]:
-        """Return the models of each data set by its name; that of a single one is empty."""
+    def models(
+        self, metrics: Sequence[Metric[Any]], require: Callable[[AnySource], None] | None = None
+    ) -> dict[str, list[Model]]:
+        """Return the models of each data set by its name, which is empty for a single one; ``require`` checks files."""
 
     @property
     def keeps_rows(self) -> bool:

@@ -92,10 +92,8 @@ def run(request: Request) -> Report:
         raise OptionError(msg)
     if of_samples is not None:
         return _run_samples(request, options, of_samples, varied)
-    models = request.models([metric])[""]
     may_be_samples = hasattr(metric, "of_samples") and len(request.data("files") or ()) == 2  # noqa: PLR2004 - two samples
-    if may_be_samples:
-        _require_predictions([model.source for model in models])
+    models = request.models([metric], _require_predictions if may_be_samples else None)[""]
     _require_few_panels(request, options, varied)
     with request.run() as run, _samples_hint() if may_be_samples else nullcontext():
         return sweep(
@@ -134,13 +132,12 @@ def _require_few_panels(request: Request, options: SweepOptions, varied: Sequenc
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
 
 
-def _require_predictions(sources: Sequence[Any]) -> None:
+def _require_predictions(source: Any) -> None:
     """Raise if a file has no predictions, which two samples do not need."""
-    for each in sources:
-        source = replace(each, contents="any")
-        if source.roles.predictive is None:
-            msg = f"{source.name}: {source.missing()[0]}. {SAMPLES_HINT}"
-            raise FileError(msg)
+    source = replace(source, contents="any")
+    if source.roles.predictive is None:
+        msg = f"{source.name}: {source.missing()[0]}. {SAMPLES_HINT}"
+        raise FileError(msg)
 
 
 @contextmanager
