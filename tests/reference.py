@@ -517,6 +517,24 @@ def _dataclass_in(hint):
     return next(kind for kind in (hint, *get_args(hint)) if dataclasses.is_dataclass(kind))
 
 
+FIELD = re.compile(r'    (\w+): (?:Literal\["([\w-]+)"\]|[^#]*)[^#]*(?:  # (.*))?')
+TOGETHER = re.compile(r"(\w+(?:, \w+)+): (.*)")
+
+
+def _commented(owner):
+    """Return the descriptions of a dataclass's fields from the comments beside or before their lines."""
+    found, before = {}, []
+    for line in inspect.getsource(owner).splitlines():
+        if field := FIELD.fullmatch(line):
+            name, only, beside = field.groups()
+            text = beside or " ".join(before) or (f'``"{only}"``' if only else "")
+            shared = TOGETHER.fullmatch(text)
+            names, text = (shared[1].split(", "), shared[2]) if shared else ([name], text)
+            found = {each: f"{text[0].upper()}{text[1:]}." for each in names if text} | found
+        before = [*before, line[6:]] if line.startswith("    # ") else []
+    return found
+
+
 def _described(owner):
     """Return the descriptions of a dataclass's fields, from the parameters of its docstring and of its base classes."""
     found, names = {}, []
@@ -527,6 +545,9 @@ def _described(owner):
                 found[name] = f"{found.get(name, '')} {line.strip()}".strip()
         else:
             names = line.partition(" : ")[0].split(", ")
+    for base in owner.__mro__:
+        if dataclasses.is_dataclass(base):
+            found = _commented(base) | found
     same = {name: text for name, text in found.items() if text.startswith("As in :class:`calcheck.report.Result`")}
     return found | {name: _described(Result)[name] for name in same if name in _described(Result)}
 

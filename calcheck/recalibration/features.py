@@ -86,33 +86,20 @@ MOST_GROUPS = 200  # Maximum number of different texts of a column
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of the rows, with all that is needed to compute it for other rows.
+    """A feature of the rows, with all that is needed to compute it for other rows."""
 
-    Parameters
-    ----------
-    column : str
-        Name of the column; ``"std"`` for the predicted deviation, unless the file has a column of that name.
-    kind : str
-        ``"deviation"``: the log of the predicted deviation; ``"number"``: a natural cubic spline; ``"category"``: one
-        indicator per group.
-    center, scale : float
-        Mean and standard deviation of a number; 0 and 1 for other features.
-    low, high : float
-        Range of the fitted rows; values outside are clipped.
-    knots : tuple of float
-        Knots of the spline, after centering and scaling; empty for a linear term.
-    groups : tuple of str
-        Groups of a category, as text.
-    """
-
-    column: str
+    column: str  # Name of the column; ``"std"`` for the predicted deviation, unless the file has a column of that name
+    # ``"deviation"``: the log of the predicted deviation; ``"number"``: a natural cubic spline; ``"category"``: one
+    # indicator per group
     kind: Literal["deviation", "number", "category"]
+    # center, scale: mean and standard deviation of a number; 0 and 1 for other features
     center: float = 0.0
     scale: float = 1.0
+    # low, high: range of the fitted rows; values outside are clipped
     low: float = 0.0
     high: float = 0.0
-    knots: tuple[float, ...] = ()
-    groups: tuple[str, ...] = ()
+    knots: tuple[float, ...] = ()  # Knots of the spline, after centering and scaling; empty for a linear term
+    groups: tuple[str, ...] = ()  # Groups of a category, as text
 
     def design(self, rows: Predictions) -> Values:
         """Return the columns of the feature, (n, k)."""

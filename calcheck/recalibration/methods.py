@@ -415,94 +415,45 @@ VERSION: Literal[1] = 1
 
 @dataclass(frozen=True, kw_only=True)
 class FittedFile:
-    """A file to which a correction was fitted.
+    """A file to which a correction was fitted."""
 
-    Parameters
-    ----------
-    path : str
-        Path as given.
-    sha256 : str
-        SHA-256 hash of the content.
-    """
-
-    path: str
-    sha256: str
+    path: str  # Path as given
+    sha256: str  # SHA-256 hash of the content
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodScore:
-    """The score of a method by cross-validation.
+    """The score of a method by cross-validation."""
 
-    Parameters
-    ----------
-    method : str
-        The method.
-    value : float or None
-        Mean score of rows that were not fitted; None if the method does not apply.
-    difference, p_value : float or None
-        Difference from no change, and the p-value that it is below 0.
-    reason : str
-        Why the method does not apply; empty if it does.
-    """
-
-    method: str
-    value: float | None = None
+    method: str  # The method
+    value: float | None = None  # Mean score of rows that were not fitted; None if the method does not apply
+    # difference, p_value: difference from no change, and the p-value that it is below 0
     difference: float | None = None
     p_value: float | None = None
-    reason: str = ""
+    reason: str = ""  # Why the method does not apply; empty if it does
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How a method was chosen.
+    """How a method was chosen."""
 
-    Parameters
-    ----------
-    score : str
-        The score that methods were compared by.
-    folds : int
-        Number of folds.
-    table : tuple of MethodScore
-        The methods with their scores.
-    """
-
-    score: str
-    folds: int
-    table: tuple[MethodScore, ...]
+    score: str  # The score that methods were compared by
+    folds: int  # Number of folds
+    table: tuple[MethodScore, ...]  # The methods with their scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecalibrationMap:
-    """A fitted correction.
+    """A fitted correction."""
 
-    Parameters
-    ----------
-    calcheck_map : int
-        Version of this format.
-    method : str
-        The method.
-    steps : tuple of steps
-        Steps in order; none for no change.
-    family : str
-        Family of the distributions to which it was fitted.
-    rows : int
-        Number of rows to which it was fitted.
-    fitted_on : tuple of FittedFile
-        Files of these rows; none for rows from memory.
-    choice : Choice
-        How the method was chosen.
-    calcheck : str
-        Version of calcheck that fitted it.
-    """
-
-    calcheck_map: Literal[1] = VERSION
-    method: str
-    steps: tuple[AnyStep, ...]
-    family: str
-    rows: int
-    fitted_on: tuple[FittedFile, ...] = ()
-    choice: Choice
-    calcheck: str
+    calcheck_map: Literal[1] = VERSION  # Version of this format
+    method: str  # The method
+    steps: tuple[AnyStep, ...]  # Steps in order; none for no change
+    family: str  # Family of the distributions to which it was fitted
+    rows: int  # Number of rows to which it was fitted
+    fitted_on: tuple[FittedFile, ...] = ()  # Files of these rows; none for rows from memory
+    choice: Choice  # How the method was chosen
+    calcheck: str  # Version of calcheck that fitted it
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -158,18 +158,10 @@ class Step(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Scale(Step):
-    """Multiplies deviations by a factor [Levi et al., Eq. 12-13].
-
-    Parameters
-    ----------
-    kind : str
-        ``"scale"``.
-    factor : float
-        The factor s, > 0.
-    """
+    """Multiplies deviations by a factor [Levi et al., Eq. 12-13]."""
 
     kind: Literal["scale"] = "scale"
-    factor: float
+    factor: float  # The factor s, > 0
 
     def corrected(self, rows: Predictions) -> Predictive:
         n = len(rows)
@@ -181,17 +173,10 @@ class Scale(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftScale(Step):
-    """Moves distributions by a multiple of their deviations, and multiplies these by a factor.
-
-    Parameters
-    ----------
-    kind : str
-        ``"shift-scale"``.
-    shift, factor : float
-        Shift b in units of the deviations, and factor s > 0.
-    """
+    """Moves distributions by a multiple of their deviations, and multiplies these by a factor."""
 
     kind: Literal["shift-scale"] = "shift-scale"
+    # shift, factor: shift b in units of the deviations, and factor s > 0
     shift: float
     factor: float
 
@@ -205,21 +190,11 @@ class ShiftScale(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class _Regression(Step):
-    """A correction that depends on features of the rows.
+    """A correction that depends on features of the rows."""
 
-    Parameters
-    ----------
-    features : tuple of Feature
-        The features.
-    coefficients : tuple of float
-        Coefficients of the constant and of the columns of the features.
-    ridge : float
-        Penalty of the fit, in numbers of rows.
-    """
-
-    features: tuple[Feature, ...]
-    coefficients: tuple[float, ...]
-    ridge: float
+    features: tuple[Feature, ...]  # The features
+    coefficients: tuple[float, ...]  # Coefficients of the constant and of the columns of the features
+    ridge: float  # Penalty of the fit, in numbers of rows
 
     def _predicted(self, rows: Predictions) -> Values:
         return np.asarray(design_matrix(self.features, rows) @ np.array(self.coefficients))
@@ -246,13 +221,7 @@ class _Regression(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Bias(_Regression):
-    """Moves distributions by a multiple of their deviations that depends on features.
-
-    Parameters
-    ----------
-    kind : str
-        ``"bias"``.
-    """
+    """Moves distributions by a multiple of their deviations that depends on features."""
 
     kind: Literal["bias"] = "bias"
 
@@ -269,13 +238,7 @@ class Bias(_Regression):
 
 @dataclass(frozen=True, kw_only=True)
 class Local(_Regression):
-    """Multiplies deviations by a factor that depends on features: log s_i^2 is linear in them.
-
-    Parameters
-    ----------
-    kind : str
-        ``"local"``.
-    """
+    """Multiplies deviations by a factor that depends on features: log s_i^2 is linear in them."""
 
     kind: Literal["local"] = "local"
 
@@ -304,18 +267,11 @@ class Local(_Regression):
 
 @dataclass(frozen=True, kw_only=True)
 class IsotonicVariance(Step):
-    """Replaces variances by the isotonic regression of squared errors on them.
-
-    Parameters
-    ----------
-    kind : str
-        ``"isotonic-variance"``.
-    predicted, fitted : tuple of float
-        Predicted variances in ascending order, and fitted ones, between which variances are interpolated linearly. They
-        are constant beyond the ends.
-    """
+    """Replaces variances by the isotonic regression of squared errors on them."""
 
     kind: Literal["isotonic-variance"] = "isotonic-variance"
+    # predicted, fitted: predicted variances in ascending order, and fitted ones, between which variances are
+    # interpolated linearly. They are constant beyond the ends
     predicted: tuple[float, ...]
     fitted: tuple[float, ...]
 
@@ -338,21 +294,11 @@ class IsotonicVariance(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class BinScaling(Step):
-    """Multiplies deviations by the factor of their bin (bin-wise variance scaling).
-
-    Parameters
-    ----------
-    kind : str
-        ``"bvs"``.
-    edges : tuple of float
-        Deviations at which a new bin begins, ascending, b - 1 of them.
-    factors : tuple of float
-        Factor of each bin, > 0, b of them.
-    """
+    """Multiplies deviations by the factor of their bin (bin-wise variance scaling)."""
 
     kind: Literal["bvs"] = "bvs"
-    edges: tuple[float, ...]
-    factors: tuple[float, ...]
+    edges: tuple[float, ...]  # Deviations at which a new bin begins, ascending, b - 1 of them
+    factors: tuple[float, ...]  # Factor of each bin, > 0, b of them
 
     def corrected(self, rows: Predictions) -> Predictive:
         predictive = rows.distributions().load()
@@ -373,17 +319,10 @@ class BinScaling(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Pit(Step):
-    """Maps distribution functions by the distribution of the PIT (Kuleshov et al. 2018).
-
-    Parameters
-    ----------
-    kind : str
-        ``"pit"``.
-    probability, level : tuple of float
-        Knots of the increasing map, and its values there; from 0 to 1.
-    """
+    """Maps distribution functions by the distribution of the PIT (Kuleshov et al. 2018)."""
 
     kind: Literal["pit"] = "pit"
+    # probability, level: knots of the increasing map, and its values there; from 0 to 1
     probability: tuple[float, ...]
     level: tuple[float, ...]
 
@@ -405,19 +344,13 @@ class Pit(Step):
 class Beta(Step):
     """Maps distribution functions by R(p) = 1 / (1 + exp(-(a log p - b log(1 - p) + c))).
 
-    Parameters
-    ----------
-    kind : str
-        ``"beta"``.
-    a, b, c : float
-        Parameters, a > 0 and b > 0; 1, 1 and 0 change nothing.
-
     References
     ----------
     Kull, Silva Filho, Flach (2017), "Beta calibration"; Song et al. (2019).
     """
 
     kind: Literal["beta"] = "beta"
+    # a, b, c: parameters, a > 0 and b > 0; 1, 1 and 0 change nothing
     a: float
     b: float
     c: float
@@ -452,26 +385,14 @@ def beta_logit(at: Values, a: float, b: float, c: float) -> Values:
 
 @dataclass(frozen=True, kw_only=True)
 class Conformal(Step):
-    """Moves quantiles, or the limits of intervals, by conformal scores.
-
-    Parameters
-    ----------
-    kind : str
-        ``"conformal"``.
-    levels : tuple of float
-        Levels of the quantiles, or of the intervals.
-    scores : tuple of float
-        Score of each level: in the unit of the targets, or relative to widths or deviations.
-    relative : bool
-        Whether scores are relative: to the width of the outermost pair of quantiles or of the interval.
-    form : str
-        ``"quantiles"``; ``"intervals"``; ``"distributions"``, which become intervals center ± score deviation.
-    """
+    """Moves quantiles, or the limits of intervals, by conformal scores."""
 
     kind: Literal["conformal"] = "conformal"
-    levels: tuple[float, ...]
-    scores: tuple[float, ...]
+    levels: tuple[float, ...]  # Levels of the quantiles, or of the intervals
+    scores: tuple[float, ...]  # Score of each level: in the unit of the targets, or relative to widths or deviations
+    # Whether scores are relative: to the width of the outermost pair of quantiles or of the interval
     relative: bool = field(default=False)
+    # ``"quantiles"``; ``"intervals"``; ``"distributions"``, which become intervals center ± score deviation
     form: Literal["quantiles", "intervals", "distributions"]
 
     def corrected(self, rows: Predictions) -> Predictive:
