@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Report
-    from calcheck.storage.state import FileCheckpoint
+    from calcheck.storage.archives import FileCheckpoint
     from calcheck.streaming.state import State
 
 
@@ -150,8 +150,7 @@ def _summed(
     strict: bool,
 ) -> Report:
     from calcheck.storage.atomic_write import exclusive
-    from calcheck.storage.state import write_state
-    from calcheck.streaming.state import accumulate, report_from_state
+    from calcheck.streaming.state import accumulate, report_from_state, write_state
 
     options = build(StateOptions, given)
     for name in OF_ROWS:
@@ -187,7 +186,7 @@ def _checkpoint(
     import json
 
     from calcheck.io.files import File
-    from calcheck.storage.state import FileCheckpoint
+    from calcheck.storage.archives import FileCheckpoint
 
     main = source.file  # the open file: a pipe can be read only once
     files = {name: main.sha256() if name == main.name else File(name).sha256() for name in reads}
@@ -227,7 +226,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
 
 
 def _like(options: StateOptions) -> State | None:
-    from calcheck.storage.state import read_state
+    from calcheck.streaming.state import read_state
 
     return None if options.settings_from is None else read_state(options.settings_from)
 
@@ -279,8 +278,7 @@ def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
     from calcheck.conclusion import conclude
     from calcheck.storage.atomic_write import exclusive
-    from calcheck.storage.state import read_state, write_state
-    from calcheck.streaming.state import merge, report_from_state
+    from calcheck.streaming.state import merge, read_state, report_from_state, write_state
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)

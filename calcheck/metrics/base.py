@@ -66,6 +66,10 @@ class Metric(ABC, Generic[FitT]):
         """Return the options by name; they rebuild the same metric."""
         return {option.name: getattr(self, option.field) for option in options_of(type(self))}
 
+    def stored(self) -> dict[str, Any]:
+        """Return the name and the options, which identify the metric in files."""
+        return {"metric": self.info.name, "options": self.options()}
+
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Metric[Any]:
         """Return the metric with the given :meth:`options`, also as read from JSON.

@@ -1,26 +1,30 @@
-"""Archives of arrays with a JSON header."""
+"""Dataclasses as files: states, states of monitors and checkpoints are archives of arrays with a JSON header."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calcheck.errors import CalcheckError, FileError
+from calcheck.core import __version__
+from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.io.files import File
+from calcheck.predictions import Predictions
 from calcheck.storage.atomic_write import atomic_path
-from calcheck.storage.report_json import SchemaError
+from calcheck.storage.report_json import SchemaError, from_json
 from calcheck.typing import AnyArray
 
 Arrays = Mapping[str, AnyArray]
-
-
 STATE, MONITOR_STATE, CHECKPOINT = "state", "monitor state", "checkpoint"
 
 
@@ -29,6 +33,7 @@ def is_monitor_state(path: str) -> bool:
     return is_archive(path, MONITOR_STATE)
 
 
+VERSION = 1  # Of the content of archives
 HEADER = "header"  # Name of the array that contains the header, JSON as bytes
 KINDS = "fiubU"  # Permitted kinds of array types: numbers and text, no objects
 DAMAGED = "is damaged or truncated: create it again"
@@ -38,16 +43,16 @@ INVALID = (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexErr
 """What invalid content of an archive raises."""
 
 
-def write_archive(path: str, kind: str, version: int, header: dict[str, Any], arrays: Arrays) -> None:
+def write_archive(path: str, kind: str, header: dict[str, Any], arrays: Arrays) -> None:
     """Write named arrays and a header; an existing file is replaced on success only. Equal arrays give equal files."""
-    top = {"kind": kind, "version": version, "header": header, "arrays": list(arrays), "sha256": _digest(arrays)}
+    top = {"kind": kind, "version": VERSION, "header": header, "arrays": list(arrays), "sha256": _digest(arrays)}
     text = json.dumps(top, allow_nan=False, indent=1).encode()
     members: dict[str, Any] = {HEADER: np.frombuffer(text, np.uint8), **arrays}
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **members)
 
 
-def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+def read_archive(path: str, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return the header and the arrays that :func:`write_archive` wrote."""
     file = File(path)
     if not file.content_starts(b"PK"):
@@ -55,7 +60,7 @@ def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], di
         raise FileError(msg)
     try:
         with file.open() as stream, np.load(stream, allow_pickle=False) as archive:
-            return _read(archive, file.display_name, kind, version)
+            return _read(archive, file.display_name, kind)
     except UNREADABLE as error:
         msg = f"{file.display_name} {DAMAGED} ({error})"
         raise FileError(msg) from error
@@ -89,7 +94,7 @@ def is_archive(path: str, kind: str) -> bool:
         return False
 
 
-def _read(archive: Any, name: str, kind: str, version: int) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+def _read(archive: Any, name: str, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     if HEADER not in archive.files:
         msg = f"{name} is not a calcheck {kind}"
         raise FileError(msg)
@@ -100,9 +105,9 @@ def _read(archive: Any, name: str, kind: str, version: int) -> tuple[dict[str, A
     if top["kind"] != kind:
         msg = f"{name} is not a calcheck {kind}, but a {top['kind']}"
         raise FileError(msg)
-    if top["version"] != version:
-        newer = "a newer" if top["version"] > version else "an older"
-        msg = f"{name} was written by {newer} calcheck: its version is {top['version']}, this calcheck reads {version}"
+    if top["version"] != VERSION:
+        newer = "a newer" if top["version"] > VERSION else "an older"
+        msg = f"{name} was written by {newer} calcheck: its version is {top['version']}, this calcheck reads {VERSION}"
         raise FileError(msg)
     arrays = {str(each): np.asarray(archive[each]) for each in top["arrays"]}  # Of bytes if it is no array
     if any(each.dtype.kind not in KINDS or not each.dtype.itemsize for each in arrays.values()):
@@ -127,3 +132,189 @@ def require_archive_path(path: str, option: str) -> None:
     if Path(path).suffix.lower() in {".parquet", ".csv", ".json", ".tsv", ".feather", ".arrow"}:
         msg = f"{path} has the suffix of a table or report, but {option} writes neither. Use a name such as day.state"
         raise FileError(msg)
+
+
+SUBCLASS = "subclass"  # Name of the class, if it is a subclass of the declared one
+JSON = dict[str, Any]
+ARRAYS = dict.fromkeys(("Values", "Floats", "Indices", "Mask", "AnyArray"), NDArray[Any])
+"""Names of array types, which are Any where NumPy is not imported."""
+
+
+def to_header(owner: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return fields of a dataclass as JSON, after the version of calcheck."""
+    return {"calcheck": __version__, **{name: _plain(getattr(owner, name)) for name in names}}
+
+
+def from_header(owner: type, names: Sequence[str], header: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of a dataclass from the header that :func:`to_header` returned, by name."""
+    return {name: from_json(_types(owner)[name], header.get(name), name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON; objects with a method ``stored`` state themselves what they store."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "stored"):
+        return value.stored()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def to_arrays(name: str, value: Any, kind: Any) -> dict[str, AnyArray]:
+    """Return a value of a declared type as named arrays, without object arrays.
+
+    Fields of a dataclass and entries of a dictionary have names such as ``settings.scaling.shift``. A list of arrays is
+    concatenated. ``dict[str, Any]`` becomes JSON. None is left out.
+    """
+    if value is None:
+        return {}
+    if is_dataclass(value):
+        owner: Any = type(value)
+        parts: dict[str, AnyArray] = {}
+        for field, hint in _types(owner).items():
+            parts |= to_arrays(field, getattr(value, field), hint)
+        if owner is not kind:
+            parts[SUBCLASS] = np.array(owner.__name__)
+    elif isinstance(value, dict) and kind != JSON:
+        parts = {key: _array(each) for key, each in value.items()}
+    elif (record := _record(kind)) is not None:
+        texts = [[getattr(each, declared.name) for declared in fields(record)] for each in value]
+        return {name: np.array(texts, dtype=str).reshape(-1, len(fields(record)))}
+    else:
+        return {name: np.array(json.dumps(value)) if kind == JSON else _array(value)}
+    return {f"{name}.{key}": each for key, each in parts.items()}
+
+
+def from_arrays(name: str, kind: Any, arrays: Arrays) -> Any:
+    """Return a value of a declared type from the arrays of :func:`to_arrays`; other arrays are ignored."""
+    if kind is NoneType or (NoneType in get_args(kind) and name not in arrays):
+        return None
+    if NoneType in get_args(kind):
+        kind = get_args(kind)[0]
+    if kind == JSON:
+        return dict(json.loads(arrays[name].item()))
+    parts = strip_prefix(name, arrays)
+    if get_origin(kind) in (dict, Mapping):
+        return {key: _typed(each, get_args(kind)[1]) for key, each in parts.items()}
+    if is_dataclass(kind):
+        owner = _subclass(kind, parts)
+        return owner(**{field: from_arrays(field, hint, parts) for field, hint in _types(owner).items()})
+    if (record := _record(kind)) is not None:
+        return tuple(record(*map(str, line)) for line in arrays[name].tolist())
+    return _typed(arrays[name], kind)
+
+
+def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:
+    """Return the arrays whose names begin with the prefix and a dot, with these removed from the names."""
+    return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
+
+
+@cache
+def _types(owner: type) -> dict[str, Any]:
+    """Return the type of each field of a dataclass."""
+    hints = get_type_hints(owner, localns=ARRAYS)
+    return {declared.name: hints[declared.name] for declared in fields(owner)}
+
+
+def _record(kind: Any) -> Any:
+    """Return the dataclass of texts whose instances a declared tuple holds; None for other types."""
+    item = get_args(kind)[0] if get_origin(kind) is tuple else None
+    return item if is_dataclass(item) else None
+
+
+def _array(value: Any) -> AnyArray:
+    """Return an array in C order of an array, a list of arrays, a number, or texts; times are whole numbers."""
+    if isinstance(value, list):
+        value[:] = [np.concatenate(value)]  # In place, so that memory holds the parts once
+        return np.asarray(value[0])
+    found = np.asarray(value, order="C", dtype=str if isinstance(value, (tuple, str)) else None)
+    return found.astype(np.int64) if found.dtype.kind == "M" else found
+
+
+def _typed(values: AnyArray, kind: Any) -> Any:
+    """Return an array as a declared type."""
+    if kind in (int, float, bool):
+        return kind(values.item())
+    if get_origin(kind) is list:
+        return [values]
+    if get_origin(kind) is tuple:
+        return tuple(map(str, values))
+    if get_origin(kind) is not Literal:
+        return values
+    if (word := values.item()) not in get_args(kind):
+        msg = f"{word!r} is none of {', '.join(get_args(kind))}"
+        raise ValueError(msg)
+    return word
+
+
+def _subclass(kind: Any, parts: Arrays) -> Any:
+    """Return the stored subclass of a declared class, else the declared class."""
+    if SUBCLASS not in parts:
+        return kind
+    subclasses = {each.__name__: each for each in kind.__subclasses__()}  # No other class is ever made
+    return subclasses[parts[SUBCLASS].item()]
+
+
+SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
+
+
+class FileCheckpoint:
+    """A checkpoint file that is written regularly, and removed at the end of the run."""
+
+    def __init__(
+        self,
+        path: str,  # The file
+        # Description of the run: files, options, metrics. A checkpoint of a different run is rejected.
+        identity: dict[str, str],
+        *,
+        resume: bool,  # Whether to resume from the file, if it exists
+    ) -> None:
+        self._path, self._identity = path, identity
+        self._stages: dict[str, int | None] = {}
+        self._arrays: dict[str, dict[str, AnyArray]] = {}
+        if resume and Path(path).exists():
+            self._read()
+
+    def _read(self) -> None:
+        header, arrays = read_archive(self._path, CHECKPOINT)
+        theirs = header.get("run", {})
+        for what in {**self._identity, **theirs}:
+            if self._identity.get(what) != theirs.get(what):
+                msg = f"{self._path} is from a different run: its {what} differ. Restart without --resume"
+                raise OptionError(msg)
+        for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
+            self._stages[stage] = batches
+            self._arrays[stage] = strip_prefix(str(place), arrays)
+
+    def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
+        """Return the number of completed batches of a stage (None for all) and their sum; 0 and None if new."""
+        restored = getattr(work, "load", None)
+        if stage not in self._stages or restored is None:
+            return 0, None
+        with damage_as_error(self._path):
+            return self._stages[stage], restored(self._arrays[stage])
+
+    def save(self, stage: str, batches: int, total: Any) -> None:
+        """Save the sum of the first batches of a stage, if the last save is old enough."""
+        last = self._stages.get(stage) or 0
+        if batches - last >= max(1, last // SHARE):
+            self._write(stage, batches, total)
+
+    def complete(self, stage: str, total: Any) -> None:
+        """Save the sum of all batches of a stage."""
+        self._write(stage, None, total)
+
+    def remove(self) -> None:
+        """Remove the file at the end of the run."""
+        Path(self._path).unlink(missing_ok=True)
+
+    def _write(self, stage: str, batches: int | None, total: Any) -> None:
+        arrays = total.arrays() if hasattr(total, "arrays") else None
+        if arrays is None:  # A sum without arrays cannot be saved and is recomputed
+            return
+        self._stages[stage], self._arrays[stage] = batches, arrays
+        named = {
+            f"{place}.{name}": values
+            for place, each in enumerate(self._stages)
+            for name, values in self._arrays[each].items()
+        }
+        write_archive(self._path, CHECKPOINT, {"run": self._identity, "stages": self._stages}, named)

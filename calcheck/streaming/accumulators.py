@@ -2,146 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, cached_property
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calcheck.embeddings.nystroem import RowSums
-from calcheck.embeddings.rbf import OutputFeatures
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.execution.reduce import reduce_batches
-from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.predictions import Predictions, Source
 from calcheck.statistics.groups import Groups, Means, MeanTerm
-from calcheck.typing import AnyArray, Precision, Values
+from calcheck.typing import AnyArray, Values
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
 
-
 Arrays = Mapping[str, AnyArray]
-NAMES = {
-    "Any": Any,
-    "NDArray": NDArray,
-    "Values": NDArray[np.float64],
-    "Floats": NDArray[np.floating[Any]],
-    "Indices": NDArray[np.intp],
-    "Mask": NDArray[np.bool_],
-    "AnyArray": NDArray[Any],
-    "Precision": Precision,
-    "Kernel": Kernel,
-    "Scaling": Scaling,
-    "OutputFeatures": OutputFeatures,
-    "RowSums": RowSums,
-    "Message": Message,
-}
-"""Types in annotations of stored dataclasses that their modules import for type checkers only."""
-SUBCLASS = "subclass"  # Name of the class, if it is a subclass of the declared one
-JSON = dict[str, Any]
-
-
-def to_arrays(name: str, value: Any, kind: Any) -> dict[str, AnyArray]:
-    """Return a value of a declared type as named arrays, without object arrays.
-
-    Fields of a dataclass and entries of a dictionary have names such as ``settings.scaling.shift``. A list of arrays is
-    concatenated. ``dict[str, Any]`` becomes JSON. None is left out.
-    """
-    if value is None:
-        return {}
-    if is_dataclass(value):
-        owner: Any = type(value)
-        parts: dict[str, AnyArray] = {}
-        for field, hint in _types(owner).items():
-            parts |= to_arrays(field, getattr(value, field), hint)
-        if owner is not kind:
-            parts[SUBCLASS] = np.array(owner.__name__)
-    elif isinstance(value, dict) and kind != JSON:
-        parts = {key: _array(each) for key, each in value.items()}
-    elif (record := _record(kind)) is not None:
-        texts = [[getattr(each, declared.name) for declared in fields(record)] for each in value]
-        return {name: np.array(texts, dtype=str).reshape(-1, len(fields(record)))}
-    else:
-        return {name: np.array(json.dumps(value)) if kind == JSON else _array(value)}
-    return {f"{name}.{key}": each for key, each in parts.items()}
-
-
-def from_arrays(name: str, kind: Any, arrays: Arrays) -> Any:
-    """Return a value of a declared type from the arrays of :func:`to_arrays`; other arrays are ignored."""
-    if kind is NoneType or (NoneType in get_args(kind) and name not in arrays):
-        return None
-    if NoneType in get_args(kind):
-        kind = get_args(kind)[0]
-    if kind == JSON:
-        return dict(json.loads(arrays[name].item()))
-    parts = strip_prefix(name, arrays)
-    if get_origin(kind) is dict:
-        return {key: _typed(each, get_args(kind)[1]) for key, each in parts.items()}
-    if is_dataclass(kind):
-        owner = _subclass(kind, parts)
-        return owner(**{field: from_arrays(field, hint, parts) for field, hint in _types(owner).items()})
-    if (record := _record(kind)) is not None:
-        return tuple(record(*map(str, line)) for line in arrays[name].tolist())
-    return _typed(arrays[name], kind)
-
-
-def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, AnyArray]:
-    """Return the arrays whose names begin with the prefix and a dot, with these removed from the names."""
-    return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
-
-
-@cache
-def _types(owner: type) -> dict[str, Any]:
-    """Return the type of each field of a dataclass."""
-    hints = get_type_hints(owner, localns=NAMES)
-    return {declared.name: hints[declared.name] for declared in fields(owner)}
-
-
-def _record(kind: Any) -> Any:
-    """Return the dataclass of texts whose instances a declared tuple holds; None for other types."""
-    item = get_args(kind)[0] if get_origin(kind) is tuple else None
-    return item if is_dataclass(item) else None
-
-
-def _array(value: Any) -> AnyArray:
-    """Return an array in C order of an array, a list of arrays, a number, or texts."""
-    if isinstance(value, list):
-        value[:] = [np.concatenate(value)]  # In place, so that memory holds the parts once
-        return np.asarray(value[0])
-    return np.asarray(value, order="C", dtype=str if isinstance(value, (tuple, str)) else None)
-
-
-def _typed(values: AnyArray, kind: Any) -> Any:
-    """Return an array as a declared type."""
-    if kind in (int, float, bool):
-        return kind(values.item())
-    if get_origin(kind) is list:
-        return [values]
-    if get_origin(kind) is tuple:
-        return tuple(map(str, values))
-    if get_origin(kind) is not Literal:
-        return values
-    if (word := values.item()) not in get_args(kind):
-        msg = f"{word!r} is none of {', '.join(get_args(kind))}"
-        raise ValueError(msg)
-    return word
-
-
-def _subclass(kind: Any, parts: Arrays) -> Any:
-    """Return the stored subclass of a declared class, else the declared class."""
-    if SUBCLASS not in parts:
-        return kind
-    subclasses = {each.__name__: each for each in kind.__subclasses__()}  # No other class is ever made
-    return subclasses[parts[SUBCLASS].item()]
-
-
 MAX_MEANS = 512  # Maximum number of means with a stored covariance matrix, 2 MiB
 MAX_FOURTH_COLUMNS = 3  # Maximum number of columns with stored fourth moments
 MAX_WARNINGS = 8  # Maximum number of stored warnings of batches

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from calcheck.embeddings.landmarks import LandmarkOptions
+from calcheck.embeddings.nystroem import RowSums
 from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
 from calcheck.errors import Message
 from calcheck.execution.bottom_k import hash_key
@@ -45,19 +46,10 @@ from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.statistics.binning import Binning, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import spreads
-from calcheck.streaming.accumulators import (
-    BatchedSource,
-    ColumnStore,
-    Metadata,
-    MomentSums,
-    Sums,
-    from_arrays,
-    to_arrays,
-    with_row_numbers,
-)
+from calcheck.storage.archives import from_arrays, to_arrays
+from calcheck.streaming.accumulators import BatchedSource, ColumnStore, Metadata, MomentSums, Sums, with_row_numbers
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.nystroem import RowSums
     from calcheck.predictions import Predictions
     from calcheck.streaming.accumulators import BatchedSource
     from calcheck.typing import AnyArray, Values

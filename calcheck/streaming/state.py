@@ -24,18 +24,21 @@ from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
 from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
+from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.report import Input, Report, Skipped
-from calcheck.streaming.accumulators import (
-    BatchedSource,
-    ColumnStore,
-    MomentSums,
-    Sums,
+from calcheck.storage.archives import (
+    STATE,
+    damage_as_error,
     from_arrays,
+    from_header,
+    read_archive,
     strip_prefix,
     to_arrays,
-    with_row_numbers,
+    to_header,
+    write_archive,
 )
+from calcheck.streaming.accumulators import BatchedSource, ColumnStore, MomentSums, Sums, with_row_numbers
 from calcheck.streaming.metric_accumulators import (
     NOT_REPLICATED,
     MetricAccumulator,
@@ -48,12 +51,15 @@ from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
+    from calcheck.streaming.metric_accumulators import MetricAccumulator
+
 
 Arrays = Mapping[str, AnyArray]
-
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"
 NOTICED_ROWS = 20_000  # First rows by which the dependence of rows is noticed
+SIMPLE = ("skipped", "warnings", "replicates", "stated", "noticed")  # Fields that are JSON in the header of a file
 NOT_LIKE = "is not in the --settings-from state"
 
 
@@ -64,6 +70,10 @@ class StreamedMetric:
     metric: Metric[Any]
     accumulator: MetricAccumulator[Any, Any]
     settings: Any
+
+    def stored(self) -> dict[str, Any]:
+        """Return what identifies the metric in a file."""
+        return self.metric.stored()
 
     def settings_arrays(self) -> dict[str, AnyArray]:
         """Return the settings as named arrays."""
@@ -84,7 +94,7 @@ class State:
     skipped: tuple[Skipped, ...] = ()  # The metrics that could not be computed
     warnings: tuple[Message, ...] = ()  # Warnings about the rows
     replicates: int = 0  # The number of replicates of the targets
-    shape: StatedShape = field(default_factory=StatedShape)  # How completely the distributions are specified
+    stated: StatedShape = field(default_factory=StatedShape)  # How completely the distributions are specified
     noticed: DesignEffect | None = None  # By what the first rows seem to depend on each other
 
 
@@ -201,7 +211,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
         skipped=tuple(skipped[metric.info.name] for metric in metrics if metric.info.name in skipped),
         warnings=data_warnings(source, stream.first.predictive) + (() if noticed else input_warnings(beginning)),
         replicates=work.replicates,
-        shape=StatedShape.from_predictive(stream.first.predictive),
+        stated=StatedShape.from_predictive(stream.first.predictive),
         noticed=None if noticed is None else replace(noticed, streamed=True),
     )
 
@@ -276,7 +286,7 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
         if isinstance(sums, MomentSums):
             replicated = null_distribution(each.metric, sums)
         otherwise = NOT_REPLICATED if isinstance(sums, ColumnStore) and state.replicates else NO_REPLICATES
-        basis = basis_of(each.metric, state.shape, rows, replicates=replicated is not None, otherwise=otherwise)
+        basis = basis_of(each.metric, state.stated, rows, replicates=replicated is not None, otherwise=otherwise)
         if not basis.can_simulate:
             replicated = None
         if isinstance(sums, MomentSums):
@@ -361,3 +371,51 @@ def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
         if path not in stored or path not in theirs or not np.array_equal(stored[path], theirs[path]):
             return f"{name} was prepared on other rows: its setting {path.removeprefix('settings.')!r} differs"
     return ""
+
+
+def write_state(path: str, state: State) -> None:
+    """Write a state to a file; an existing file is replaced on success only."""
+    arrays: dict[str, AnyArray] = {}
+    for each, sums in zip(state.metrics, state.sums, strict=True):
+        named = each.settings_arrays() | to_arrays("sums", sums, each.accumulator.sums_type)
+        arrays |= {f"{each.metric.info.name}.{name}": values for name, values in named.items()}
+    write_archive(path, STATE, to_header(state, ("input", "metrics", *SIMPLE)), arrays)
+
+
+def read_state(path: str) -> State:
+    """Return a state from a file, without executing any code from it."""
+    header, arrays = read_archive(path, STATE)
+    with damage_as_error(path):
+        return _state(header, arrays)
+
+
+def _state(header: dict[str, Any], arrays: Mapping[str, AnyArray]) -> State:
+    simple = from_header(State, ("input", *SIMPLE), header)
+    chosen, sums = [], []
+    for entry in header["metrics"]:
+        metric, summing = _metric(entry["metric"], dict(entry["options"]))
+        stored = strip_prefix(metric.info.name, arrays)
+        chosen.append(StreamedMetric(metric, summing, from_arrays("settings", summing.settings_type, stored)))
+        sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), simple["input"].n))
+    return State(metrics=tuple(chosen), sums=tuple(sums), **simple)
+
+
+def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], MetricAccumulator[Any, Any]]:
+    """Return a metric with the given options, and its accumulator."""
+    if name not in METRICS:
+        msg = f"there is no metric {name!r}"
+        raise ValueError(msg)
+    metric = METRICS[name].from_options(options)
+    summing = accumulator_of(metric)
+    if summing is None:
+        msg = f"{name} cannot be computed in batches"
+        raise ValueError(msg)
+    return metric, summing
+
+
+def _sound(each: StreamedMetric, sums: Sums, n: int) -> Sums:
+    """Return the sums if they are consistent with the settings and the number of rows."""
+    if sums.n != n or n < 1 or not each.accumulator.is_consistent(each.settings, sums):
+        msg = "its sums, its settings and its number of rows do not match"
+        raise ValueError(msg)
+    return sums

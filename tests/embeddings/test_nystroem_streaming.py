@@ -15,8 +15,7 @@ from calcheck.execution.run import Limits, Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.storage.archives import read_archive, write_archive
-from calcheck.storage.state import read_state, write_state
-from calcheck.streaming.state import accumulate, merge, report_from_state
+from calcheck.streaming.state import accumulate, merge, read_state, report_from_state, write_state
 from tests.helpers.shorthand import texts
 from tests.helpers.streams import Batches
 
@@ -143,7 +142,7 @@ def test_a_state_is_read_back_unchanged(first, tmp_path):
 def test_invalid_states_of_cce_are_refused(first, tmp_path):
     path = str(tmp_path / "day.state")
     write_state(path, first)
-    header, arrays = read_archive(path, "state", 1)
+    header, arrays = read_archive(path, "state")
     sums, settings = "cce.sums.sums", "cce.settings"
     assert arrays[f"{sums}.landmarks"].shape == (64, 64)
     for name, broken in (
@@ -161,7 +160,7 @@ def test_invalid_states_of_cce_are_refused(first, tmp_path):
         (f"{settings}.details", np.array("[" * 10**5)),
         (f"{settings}.key", np.array("x")),
     ):
-        write_archive(path, "state", 1, header, {**arrays, name: broken})
+        write_archive(path, "state", header, {**arrays, name: broken})
         with pytest.raises(Exception, match=r"day\.state is damaged or truncated"):
             read_state(path)
 

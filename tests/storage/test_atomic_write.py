@@ -22,7 +22,7 @@ WRITERS = {
     "summary.md": lambda path: append_text(path, "x" * 40_000),
     "rows.csv": lambda path: write_columns(path, {"a": NUMBERS}),
     "rows.parquet": lambda path: write_columns(path, {"a": NUMBERS}),
-    "day.state": lambda path: write_archive(path, "state", 1, {}, {"a": NUMBERS}),
+    "day.state": lambda path: write_archive(path, "state", {}, {"a": NUMBERS}),
 }
 
 

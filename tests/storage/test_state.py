@@ -16,10 +16,8 @@ from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.report import Skipped
-from calcheck.storage.archives import read_archive, write_archive
-from calcheck.storage.state import FileCheckpoint, read_state, write_state
-from calcheck.streaming.accumulators import to_arrays
-from calcheck.streaming.state import accumulate, report_from_state
+from calcheck.storage.archives import FileCheckpoint, read_archive, to_arrays, write_archive
+from calcheck.streaming.state import accumulate, read_state, report_from_state, write_state
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import texts
 
@@ -200,9 +198,9 @@ def test_inconsistent_sums_are_refused(stored, name):
 
 @pytest.mark.parametrize("name", ["cuts", "shares", "classes"])
 def test_inconsistent_settings_are_refused(stored, name):
-    header, arrays = read_archive(str(stored), "state", 1)
+    header, arrays = read_archive(str(stored), "state")
     broken = {f"ence.settings.{name}": np.array(7) if name == "classes" else np.ones((3, 3))}
-    write_archive(str(stored), "state", 1, header, {**arrays, **broken})
+    write_archive(str(stored), "state", header, {**arrays, **broken})
     assert "do not match" in refused(stored)
 
 

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
-from calcheck.storage.state import FileCheckpoint
-from calcheck.streaming.accumulators import to_arrays
+from calcheck.storage.archives import FileCheckpoint, to_arrays
 from calcheck.streaming.metric_accumulators import NystroemSums, accumulator_of
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.embeddings.test_nystroem_streaming import METRIC, rows

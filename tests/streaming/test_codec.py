@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from numpy.typing import NDArray
 
 from calcheck.kernels.functions import Kernel, Polynomial, Rbf
-from calcheck.streaming.accumulators import from_arrays, to_arrays
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from calcheck.storage.archives import from_arrays, to_arrays
 
 
 @dataclass

@@ -15,8 +15,7 @@ from calcheck.io import read
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.storage import atomic_write
 from calcheck.storage.archives import read_archive
-from calcheck.storage.state import write_state
-from calcheck.streaming.state import accumulate
+from calcheck.streaming.state import accumulate, write_state
 from tests.helpers.files import columns, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts
@@ -67,7 +66,7 @@ def test_the_command_line_writes_the_same_states_as_python(calcheck, states, day
         (calcheck("evaluate", days[0][1], "--settings-from", path, *FEW, "--save-state", after), after, states[1]),
     ):
         assert (ended.code, ended.err) == (0, "")
-        (_, found), (_, known) = (read_archive(str(name), "state", 1) for name in (made, expected))
+        (_, found), (_, known) = (read_archive(str(name), "state") for name in (made, expected))
         assert set(found) == set(known)
         for name, values in known.items():
             assert np.array_equal(found[name], values), name
@@ -216,7 +215,7 @@ def test_an_interrupted_run_resumes_with_the_same_result(number, process, long, 
 
 def test_a_checkpoint_is_resumed_only_by_the_same_run(calcheck, days, tmp_path, monkeypatch):
     checkpoint = tmp_path / "checkpoint"
-    monkeypatch.setattr("calcheck.storage.state.FileCheckpoint.remove", lambda _: None)
+    monkeypatch.setattr("calcheck.storage.archives.FileCheckpoint.remove", lambda _: None)
     run = ("ence", days[0][0], "--checkpoint", checkpoint, "--no-bootstrap", "--replicates", 19, "--format", "json")
     results(calcheck(*run))
     results(calcheck(*run, "--resume"))

@@ -18,10 +18,10 @@ from calcheck.execution.run import RandomStream, Run
 from calcheck.io.times import time_texts
 from calcheck.statistics.pit import COMPONENTS, NEAREST, component, randomized_pit
 from calcheck.statistics.scores import are_impossible
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Indices, Mask, Values
 
 
 Integers = NDArray[np.int64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +12,26 @@ from numpy.typing import NDArray
 from calcheck.errors import Message, OptionError
 from calcheck.io.times import DATE_UNIT, Window
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric
 from calcheck.options import option
 from calcheck.report import Input, Skipped
 from calcheck.statistics.groups import Means
-from calcheck.storage.archives import MONITOR_STATE, damage_as_error, read_archive, write_archive
+from calcheck.storage.archives import (
+    MONITOR_STATE,
+    damage_as_error,
+    from_arrays,
+    from_header,
+    read_archive,
+    to_arrays,
+    to_header,
+    write_archive,
+)
 from calcheck.storage.report_json import from_json
-from calcheck.streaming.accumulators import strip_prefix
 from calcheck.studies.monitor.e_process import DENSITIES, History, concatenate
-from calcheck.typing import AnyArray
+from calcheck.typing import AnyArray, Values
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.typing import Values
 
 
 Arrays = Mapping[str, AnyArray]
@@ -63,6 +70,10 @@ class MonitorOptions:
             raise OptionError(msg)
         if self.window is not None:
             Window.parse(self.window)
+
+    def stored(self) -> dict[str, str | None]:
+        """Return what a state keeps: all but the level, which belongs to each report."""
+        return {"time": self.time, "window": self.window, "horizon": self.horizon}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -154,77 +165,50 @@ def _difference(first: MonitorState, other: MonitorState) -> str:
     return ""
 
 
-VERSION = 1
-GROUPS = ("windows", "horizons")
-SUMS = "sums"
+SIMPLE = ("seed", "null_metrics", "skipped", "warnings")  # Fields that are JSON in the header of a file
 
 
 def write_monitor_state(path: str, state: MonitorState) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
-    from calcheck.core import __version__
-
-    header = {
-        "calcheck": __version__,
-        "input": asdict(state.input),
-        "options": {"time": state.options.time, "window": state.options.window, "horizon": state.options.horizon},
-        "metrics": [{"metric": each.info.name, "options": each.options()} for each in state.metrics],
-        "seed": state.seed,
-        "null_metrics": list(state.null_metrics),
-        "skipped": [asdict(each) for each in state.skipped],
-        "warnings": [asdict(each) for each in state.warnings],
-        "dates": state.history.times.dtype.kind == "M",
+    header = to_header(state, ("input", "options", "metrics", *SIMPLE)) | {
+        "dates": state.history.times.dtype.kind == "M"
     }
-    arrays = {f"history.{each.name}": _plain(getattr(state.history, each.name)) for each in fields(History)}
-    for name in GROUPS:
-        groups: GroupSums = getattr(state, name)
-        arrays |= {f"{name}.keys": _plain(groups.keys), f"{name}.rows": groups.rows}
-        arrays |= {f"{name}.{SUMS}.{column}": sums for column, sums in groups.sums.items()}
-    write_archive(path, MONITOR_STATE, VERSION, header, arrays)
-
-
-def _plain(values: AnyArray) -> AnyArray:
-    """Return times as whole numbers; other arrays as they are."""
-    return values.astype(np.int64) if values.dtype.kind == "M" else values
+    arrays = [to_arrays(name, getattr(state, name), kind) for name, kind in ARRAYS.items()]
+    write_archive(path, MONITOR_STATE, header, {name: each for part in arrays for name, each in part.items()})
 
 
 def read_monitor_state(path: str) -> MonitorState:
     """Return a state from a file, without executing any code from it."""
-    header, arrays = read_archive(path, MONITOR_STATE, VERSION)
+    header, arrays = read_archive(path, MONITOR_STATE)
     with damage_as_error(path):
         return _state(header, arrays)
 
 
 def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
     unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
-    history = strip_prefix("history", arrays)
-    parts = {each.name: history[each.name] for each in fields(History)}
-    known = _sound(History(**{**parts, "times": parts["times"].astype(unit)}))
+    found = {name: from_arrays(name, kind, arrays) for name, kind in ARRAYS.items()}
+    known, windows, horizons = found.values()
+    known = _sound(replace(known, times=known.times.astype(unit)))
     options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
-    windows = _groups("windows", arrays, unit)
+    windows, horizons = _groups("windows", windows, unit), _groups("horizons", horizons, "int64")
     if options.window is None and not np.isin(windows.keys, known.steps).all():
         msg = "its groups of times do not match"
         raise ValueError(msg)
     return MonitorState(
-        input=from_json(Input, header["input"], "input"),
         options=options,
         metrics=tuple(METRICS[each["metric"]].from_options(dict(each["options"])) for each in header["metrics"]),
-        seed=from_json(int, header["seed"], "seed"),
         history=known,
         windows=windows,
-        horizons=_groups("horizons", arrays, "int64"),
-        null_metrics=from_json(tuple[str, ...], header["null_metrics"], "null_metrics"),
-        skipped=from_json(tuple[Skipped, ...], header["skipped"], "skipped"),
-        warnings=from_json(tuple[Message, ...], header["warnings"], "warnings"),
+        horizons=horizons,
+        **from_header(MonitorState, ("input", *SIMPLE), header),
     )
 
 
-def _groups(name: str, arrays: Arrays, unit: str) -> GroupSums:
-    stored = strip_prefix(name, arrays)
-    keys, rows, sums = stored["keys"].astype(unit), stored["rows"], strip_prefix(SUMS, stored)
-    if any(each.ndim != 2 or len(each) != len(keys) for each in (rows[:, None], *sums.values())):  # noqa: PLR2004
+def _groups(name: str, found: GroupSums, unit: str) -> GroupSums:
+    if any(each.ndim != 2 or len(each) != len(found.keys) for each in (found.rows[:, None], *found.sums.values())):  # noqa: PLR2004
         msg = f"its sums by {name} do not match"
         raise ValueError(msg)
-    return GroupSums(keys, rows, sums)
+    return replace(found, keys=found.keys.astype(unit))
 
 
 def _sound(history: History) -> History:
@@ -275,6 +259,10 @@ class GroupSums:
         columns = {name.removeprefix(prefix): each for name, each in self.sums.items() if name.startswith(prefix)}
         for group, rows in enumerate(self.rows.tolist()):
             yield Means({name: sums[group] / rows for name, sums in columns.items()}, rows)
+
+
+ARRAYS = {"history": History, "windows": GroupSums, "horizons": GroupSums}
+"""Fields of a state that are arrays in its file."""
 
 
 class Adder:
