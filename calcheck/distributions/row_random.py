@@ -295,3 +295,11 @@ def occurrences(values: Words) -> Words:
     found = np.empty(len(values), dtype=np.uint64)
     found[order] = places - np.maximum.accumulate(np.where(first, places, 0))
     return found
+
+
+def bottom_k(hashes: NDArray[np.uint64], size: int) -> Indices:
+    """Return the positions of the smallest of (n,) hashes, in ascending order of hashes, (min(n, size),)."""
+    if size >= len(hashes):
+        return np.argsort(hashes, kind="stable")
+    found = np.argpartition(hashes, size)[:size]
+    return found[np.lexsort((found, hashes[found]))]

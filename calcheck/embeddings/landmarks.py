@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions.row_random import bottom_k, mix, occurrences
 from calcheck.embeddings.distance import few_dof, kish
 from calcheck.embeddings.nystroem import (
     EVALUATED_TOGETHER,
@@ -24,14 +25,18 @@ from calcheck.embeddings.nystroem import (
 from calcheck.embeddings.rbf import FeatureError
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
-from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import Limits, RandomStream, Run
+from calcheck.execution.run import Limits, RandomStream, Run, hash_key
 from calcheck.kernels import LandmarkSampling
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import Floats, Indices, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.typing import Floats, Indices, Values
+
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
@@ -400,3 +405,21 @@ def nystroem_warnings(
     if correction > options.tolerance * value:
         message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"
     return (*few_dof(measured.dof), *features, Message("approximation", message))
+
+
+def sample_rows(rows: Predictions, size: int, run: Run) -> Indices:
+    """Return a uniform random sample of rows: those with the smallest hashes of targets and predicted means.
+
+    The hashes are of ranks among all rows, so they do not depend on units. Rows with equal targets and means have
+    different hashes, so that groups of ties are not sampled together.
+    """
+    hashed = np.full(len(rows), hash_key(run), dtype=np.uint64)
+    for column in targets_and_means(rows):
+        hashed = mix(hashed ^ np.unique(column, return_inverse=True)[1].astype(np.uint64))
+    hashed ^= mix(occurrences(hashed))
+    return bottom_k(hashed, size)
+
+
+def targets_and_means(rows: Predictions) -> Values:
+    """Return the columns of targets and predicted means, (k, n)."""
+    return np.concatenate([each.reshape(len(rows), -1).T for each in (rows.targets(), rows.distributions().mean())])

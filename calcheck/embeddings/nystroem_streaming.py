@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calcheck.distributions.row_random import bottom_k, mix
 from calcheck.embeddings.distance import quantiles
 from calcheck.embeddings.landmarks import (
     LandmarkOptions,
@@ -15,6 +16,7 @@ from calcheck.embeddings.landmarks import (
     as_precise,
     nystroem_details,
     nystroem_warnings,
+    targets_and_means,
 )
 from calcheck.embeddings.nystroem import (
     Landmarks,
@@ -28,11 +30,15 @@ from calcheck.embeddings.nystroem import (
 from calcheck.embeddings.rbf import ROUNDING, OutputFeatures
 from calcheck.embeddings.target_kernels import KernelSettings, feature_warnings
 from calcheck.errors import Message
-from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.execution.run import Run
 from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.typing import AnyArray, Floats, Precision, Values
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.typing import AnyArray, Floats, Values
+
 
 SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
 
@@ -246,3 +252,39 @@ def _share(squared_norms: Values) -> float:
 
 def _squares(values: Values) -> Values:
     return np.asarray(np.einsum("ij,ij->i", values, values))
+
+
+BLOCK_ROWS = 4096  # Rows whose inputs are hashed at a time
+
+
+def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
+    """Return hashes of targets, predicted means and inputs, (n,); equal rows also use their row numbers.
+
+    A bottom-k sample is therefore uniform even if targets and predictions take few values.
+    """
+    hashed = mix(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
+    _, which, count = np.unique(hashed, return_inverse=True, return_counts=True)
+    again = count[which] > 1
+    hashed[again] = mix(hashed[again] ^ rows.row_numbers()[again].astype(np.uint64))
+    return hashed
+
+
+def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
+    """Return hashes of targets and predicted means, (n,)."""
+    hashed = np.full(len(rows), key, dtype=np.uint64)
+    for column in targets_and_means(rows):
+        hashed = mix(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
+    return hashed
+
+
+def _hashes_of_inputs(x: Floats, key: int) -> NDArray[np.uint64]:
+    """Return hashes of (n, d) inputs, (n,): integer dot products, which are free of rounding."""
+    factors = np.random.default_rng(key).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * np.uint64(2)
+    factors += np.uint64(1)
+    hashed = np.empty(len(x), dtype=np.uint64)
+    for start in range(0, len(x), BLOCK_ROWS):
+        block = np.ascontiguousarray(x[start : start + BLOCK_ROWS])
+        words = block.view(f"u{block.itemsize}").astype(np.uint64)
+        words ^= words >> np.uint64(32)  # Numbers with few digits differ in their leading bits only
+        hashed[start : start + BLOCK_ROWS] = words @ factors
+    return hashed

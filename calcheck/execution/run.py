@@ -421,3 +421,8 @@ def _lines_of(path: str) -> list[str]:
 def replicate_seed(run: Run) -> int:
     """Return the seed of the random numbers of replicates."""
     return int(run.rng(RandomStream.REPLICATES).integers(1 << 63))
+
+
+def hash_key(run: Run) -> int:
+    """Return the hash seed of a run."""
+    return int(run.rng(RandomStream.LANDMARKS).integers(1 << 63, dtype=np.uint64))

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from calcheck.core.memory import Inputs, LazyInputs
+from calcheck.core.memory import Inputs, LazyInputs, blocks, load, take
 from calcheck.core.validation import require
 from calcheck.details import InputKernel
 from calcheck.distributions import Predictive
+from calcheck.distributions.row_random import bottom_k, hash_rows, mix, occurrences
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.backend import namespace
-from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import GIB, Run
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Normalization
 from calcheck.predictions import Predictions, Source
@@ -28,8 +28,6 @@ from calcheck.typing import Array, Floats, Mask, Precision, Values
 CACHE_BYTES = 1 << 19  # Bytes per chunk: half of a typical level 2 cache
 MAX_SCALED_NORM = 300.0  # Limit on gamma |x|^2; above it, |x|^2 - 2 x.x' + |x'|^2 is too inaccurate for small distances
 OVERFLOW_MESSAGE = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
-
-
 MAX_SUMMED_COLUMNS = (
     4  # Maximum columns for summing differences directly: more accurate, and as fast as a matrix product
 )
@@ -428,3 +426,15 @@ def narrow_kernel_warnings(neighbors: float | None, unit: str, remedy: str) -> t
         f" {MIN_NEIGHBORS:g}. Pass --gamma-x {remedy}"
     )
     return (Message("narrow-kernel", text),)
+
+
+def sample_inputs(x: Inputs, size: int) -> Floats:
+    """Return at most ``size`` of (n, d) inputs: all, or a uniform sample of those with the smallest hashes.
+
+    The sample depends on the inputs only, not on a seed or on the order of rows. Rows with equal inputs have different
+    hashes.
+    """
+    if len(x) <= size:
+        return load(x)
+    hashed = np.concatenate([hash_rows([block], 1) for _, block in blocks(x)])
+    return take(x, np.sort(bottom_k(hashed ^ mix(occurrences(hashed)), size)))

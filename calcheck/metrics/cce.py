@@ -364,8 +364,7 @@ class CceExact:
         import numpy as np
 
         from calcheck.embeddings import distance
-        from calcheck.execution.bottom_k import sample_inputs
-        from calcheck.kernels.functions import require_inputs
+        from calcheck.kernels.functions import require_inputs, sample_inputs
 
         options, settings, ridge = self.options, self.settings, self.ridge
         lambda_, lambda_model = options.lambdas

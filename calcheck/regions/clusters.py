@@ -13,7 +13,7 @@ from scipy.cluster.vq import kmeans2, vq
 from calcheck.core.conditions import EQUAL, Condition
 from calcheck.core.memory import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
-from calcheck.execution.bottom_k import sample_inputs
+from calcheck.kernels.functions import sample_inputs
 from calcheck.regions.partition import Partition
 
 if TYPE_CHECKING:

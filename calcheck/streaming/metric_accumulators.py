@@ -15,9 +15,8 @@ from calcheck.embeddings.landmarks import LandmarkOptions
 from calcheck.embeddings.nystroem import RowSums
 from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
 from calcheck.errors import Message
-from calcheck.execution.bottom_k import hash_key
 from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run, hash_key
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.inference.bootstrap import check_replicates
 from calcheck.inference.intervals import (

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings import nystroem_streaming
-from calcheck.embeddings.nystroem_streaming import RowSample, SampleRows
+from calcheck.embeddings.nystroem_streaming import RowSample, SampleRows, hash_rows_and_inputs
 from calcheck.evaluation import evaluate
-from calcheck.execution.bottom_k import hash_rows_and_inputs
 from calcheck.execution.run import Limits, Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, concat

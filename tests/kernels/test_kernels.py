@@ -16,7 +16,6 @@ from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.target_kernels import residual_warnings
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
-from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import (
     Laplace,
@@ -27,6 +26,7 @@ from calcheck.kernels.functions import (
     fit_scaling,
     narrow_kernel_warnings,
     neighbors,
+    sample_inputs,
 )
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients

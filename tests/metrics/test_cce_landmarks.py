@@ -11,11 +11,10 @@ from calcheck import read
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.embeddings import nystroem
-from calcheck.embeddings.landmarks import flops, weighted_leverage_sample
+from calcheck.embeddings.landmarks import flops, sample_rows, weighted_leverage_sample
 from calcheck.embeddings.ridge import approximation_reason
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.reduce import prefetch
 from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import Polynomial, Rbf
