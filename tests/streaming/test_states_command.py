@@ -170,7 +170,7 @@ def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_p
 INTERRUPTED = """
 import os, signal, sys
 from calcheck.cli import main
-from calcheck.storage.state import FileCheckpoint
+from calcheck.storage.archives import FileCheckpoint
 
 save = FileCheckpoint.save
 
