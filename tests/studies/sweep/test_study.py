@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import kendalltau
 
 from calcheck.distributions import Gaussian
-from calcheck.embeddings import ridge
+from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Limits, Run
 from calcheck.kernels.functions import KERNELS
@@ -179,12 +179,12 @@ def test_a_grid_is_every_combination():
 def test_inputs_are_fitted_once_for_all_settings_and_models_that_share_them(monkeypatch):
     made = []
 
-    class Counted(ridge.KernelRidge):
+    class Counted(KernelRidge):
         def __init__(self, *args, **options):
             made.append(1)
             super().__init__(*args, **options)
 
-    monkeypatch.setattr(ridge, "KernelRidge", Counted)
+    monkeypatch.setattr("calcheck.embeddings.ridge.KernelRidge", Counted)
     models = [model("a"), model("b", spread=2.0)]
     swept("lambda=0.001..1", "gamma-y=0.1..1", models=models)
     assert len(made) == 1
@@ -323,7 +323,7 @@ def test_better_values_have_smaller_scores():
 def kernel_ridge(n=30, **options):
     rng = np.random.default_rng(0)
     run = Run(**options)
-    return ridge.KernelRidge(KERNELS["rbf"](gamma=0.5), rng.normal(size=(n, 2)), run), rng.normal(size=(n, 3))
+    return KernelRidge(KERNELS["rbf"](gamma=0.5), rng.normal(size=(n, 2)), run), rng.normal(size=(n, 3))
 
 
 def test_factors_are_cached_up_to_the_memory_limit():
@@ -352,8 +352,6 @@ def test_many_regressions_with_one_lambda_use_a_factor_unless_a_solver_is_set():
             kernel_ridge(limits=limits)[0].solve(outputs, 0.1).coefficients,
             atol=1e-9,
         )
-    chosen = ridge.KernelRidge(
-        KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg"
-    )
+    chosen = KernelRidge(KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg")
     chosen.plan(lambdas=1, solves=99)
     assert chosen.solver == "cg"
