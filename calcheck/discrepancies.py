@@ -16,13 +16,7 @@ AXES = 3  # axes of targets and draws: rows, repeats or draws, columns
 
 
 def columns_of(name: str, values: Array) -> Array:
-    """Return (n,) or (n, d) values as (n, d).
-
-    Raises
-    ------
-    DataError
-        The array has another shape, or its dtype is not floating point.
-    """
+    """Return (n,) or (n, d) values as (n, d)."""
     if values.ndim not in (1, 2):
         msg = f"{name} has shape {tuple(values.shape)}. Expected (n,) or (n, d), one row per observation"
         raise DataError(msg)
@@ -30,20 +24,7 @@ def columns_of(name: str, values: Array) -> Array:
 
 
 def rows_of(y: Array, draws: Array) -> tuple[Array, Array]:
-    """Return targets as (n, r, t) and draws as (n, l, t).
-
-    Parameters
-    ----------
-    y : (n,), (n, t) or (n, r, t)
-        Targets.
-    draws : (n, l) or (n, l, t)
-        Draws.
-
-    Raises
-    ------
-    DataError
-        A shape is invalid, the shapes do not match, or a dtype is not floating point.
-    """
+    """Return targets (n,), (n, t) or (n, r, t) as (n, r, t), and draws (n, l) or (n, l, t) as (n, l, t)."""
     shapes = f"y has shape {tuple(y.shape)} and draws have shape {tuple(draws.shape)}"
     if draws.ndim == AXES - 1:
         draws = draws[:, :, None]
@@ -64,13 +45,7 @@ def _floating(name: str, values: Array) -> Array:
 
 
 def inputs_of(x: Array, n: int) -> Array:
-    """Return inputs as (n, d).
-
-    Raises
-    ------
-    DataError
-        The number of inputs is not n.
-    """
+    """Return inputs as (n, d)."""
     x = columns_of("x", x)
     if len(x) != n:
         msg = f"x has {len(x):,} rows and y has {n:,}. Pass one input per row"
@@ -79,13 +54,7 @@ def inputs_of(x: Array, n: int) -> Array:
 
 
 def require_same_columns(**arrays: Array) -> None:
-    """Raise unless all (n, d) arrays have as many columns as the first.
-
-    Raises
-    ------
-    DataError
-        An array has a different number of columns.
-    """
+    """Raise DataError unless all (n, d) arrays have as many columns as the first."""
     (first, one), *others = arrays.items()
     for name, other in others:
         if other.shape[1] != one.shape[1]:

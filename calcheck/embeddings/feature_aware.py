@@ -44,10 +44,6 @@ class WeightedFeatures:
 
         return observed, predicted(), bounds
 
-    def mean_norms(self, points: Values) -> float:  # noqa: ARG002 - equal for all points
-        """Return the mean of k(u, u) over points: 1."""
-        return 1.0
-
 
 class SharedWeighted:
     """Weighted features of the targets and distributions of many data sets."""

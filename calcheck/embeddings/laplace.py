@@ -74,10 +74,6 @@ class LaplaceFeatures:
         scaled = points * self.gamma
         return np.asarray(Laplace(1.0).gram(scaled, scaled))
 
-    def mean_norms(self, points: Values) -> Values:
-        """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,): 1."""
-        return np.ones(len(points))
-
 
 @dataclass(frozen=True, eq=False)
 class PairForm:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -157,17 +157,12 @@ MAX_LANDMARKS = 1024  # Maximum landmarks of the low-rank approximation
 MAX_FACTORS = 2  # Number of cached factors: one per sample
 
 
+@dataclass(eq=False)
 class InputKernel(ABC):
     """The kernel on the inputs of both samples, and between them and the evaluation points."""
 
-    method: str
-
-    def __init__(
-        self,
-        same: Indices,  # (n,), number of the distinct input of each row
-    ) -> None:
-        self.same = same
-        self._factors: dict[tuple[float, bytes], Any] = {}
+    same: Indices  # (n,), number of the distinct input of each row
+    _factors: dict[tuple[float, bytes], Any] = field(default_factory=dict, init=False)
 
     def regressed(self, rows: Indices, outputs: Values, lambda_: float) -> Values:
         """Return the regression of outputs (n, c) on the inputs of n rows, evaluated at the points, (m, c)."""
@@ -193,22 +188,15 @@ class InputKernel(ABC):
     @property
     def details(self) -> dict[str, Any]:
         """Return the method and its settings."""
-        return {"method": self.method}
+        return {"method": "full"}
 
 
+@dataclass(eq=False)
 class FullKernel(InputKernel):
     """Exact regression: k(points, x) (K + n_lambda I)^-1 R."""
 
-    method = "full"
-
-    def __init__(
-        self,
-        same: Indices,  # (n,), as in `InputKernel`
-        gram: Values,  # (n, n), K of all rows
-        at: Values,  # (m, n), k(points, x)
-    ) -> None:
-        super().__init__(same)
-        self.gram, self.at = gram, at
+    gram: Values  # (n, n), K of all rows
+    at: Values  # (m, n), k(points, x)
 
     def _system(self, rows: Indices) -> Values:
         return self.gram[rows].take(rows, axis=1)  # several times faster than indexing both axes at once
@@ -221,20 +209,13 @@ class FullKernel(InputKernel):
         return self.at @ coefficients
 
 
+@dataclass(eq=False)
 class LowRankKernel(InputKernel):
     """Low-rank regression: Z(points) (Z^T Z + n_lambda I)^-1 Z^T R, with K ~ Z Z^T."""
 
-    method = "low rank"
-
-    def __init__(
-        self,
-        same: Indices,  # (n,), as in `InputKernel`
-        rows: Values,  # (n, q), Z
-        at: Values,  # (m, q), Z(points)
-        missed: float,  # Largest residual of Z Z^T, relative to the kernel's diagonal
-    ) -> None:
-        super().__init__(same)
-        self.rows, self.at, self.missed = rows, at, missed
+    rows: Values  # (n, q), Z
+    at: Values  # (m, q), Z(points)
+    missed: float  # Largest residual of Z Z^T, relative to the kernel's diagonal
 
     def _system(self, rows: Indices) -> Values:
         return np.asarray(self.rows[rows].T @ self.rows[rows])
@@ -246,14 +227,11 @@ class LowRankKernel(InputKernel):
 
     @property
     def details(self) -> dict[str, Any]:
-        return {"method": self.method, "rank": self.rows.shape[1], "relative_error": self.missed}
+        return {"method": "low rank", "rank": self.rows.shape[1], "relative_error": self.missed}
 
 
 def low_rank_kernel(kernel: Kernel, x: Values, points: Values, max_rank: int) -> LowRankKernel:
-    """Return the low-rank kernel Z Z^T by pivoted Cholesky; the pivots are landmarks.
-
-    Shapes: x (n, d), points (m, d).
-    """
+    """Return the low-rank kernel Z Z^T by pivoted Cholesky of inputs x (n, d); the pivots are landmarks."""
     n, inputs_and_points = len(x), np.concatenate([x, points])
     diagonal = np.asarray(kernel.diagonal(inputs_and_points), dtype=np.float64)
     found = PivotedCholesky(
@@ -287,7 +265,7 @@ class PermutationNull:
 
 def permutation_null(
     kernel: InputKernel,
-    outputs: Outputs,
+    outputs: PooledOutputs | RescaledOutputs,
     groups: Strata,
     count: int,
     *,
@@ -326,17 +304,6 @@ def _norms(features: Values, matrix: Values | None) -> Values:
 Embedded = tuple[Values, Values | None, Values | None]
 TARGET_TOLERANCE = 1e-13  # Maximum residual of a squared norm, relative to it
 MAX_FEATURES = 4096  # Maximum rank; a Laplace kernel needs one feature for each different target
-
-
-class Outputs(Protocol):
-    """Features of the targets of both samples."""
-
-    def of_division(self, first: Indices) -> Embedded | None:
-        """Return features for a division of the rows; None if the kernel is undefined for it, (n + m, r).
-
-        Shapes: first (n,).
-        """
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,10 +89,6 @@ class MonomialFeatures:
         """Return the features of targets (p, t), and of the distributions of each trial."""
         return self.of_points(points), map(self.of_distributions, models), FeatureBounds(self.rank)
 
-    def mean_norms(self, points: Values) -> Values:
-        """Return the mean of |psi(u)|^2 over the points (n, r, t) of each row, (n,)."""
-        return np.asarray(((points**2 @ self.gamma + self.coef0) ** self.degree).mean(axis=1))
-
 
 class SharedMonomials:
     """Monomials of the targets and distributions of many data sets, whose kernels differ in gamma only."""
@@ -136,4 +132,4 @@ class PolynomialTargets(RbfTargets):
         return SharedMonomials(data, MonomialFeatures(np.asarray(data.gamma), self.degree, self.coef0))
 
     def mean_norms(self, points: Values, gamma: Values) -> Values:
-        return MonomialFeatures(gamma, self.degree, self.coef0).mean_norms(points)
+        return np.asarray(((points**2 @ gamma + self.coef0) ** self.degree).mean(axis=1))

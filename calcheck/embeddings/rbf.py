@@ -254,10 +254,6 @@ class OutputFeatures:
         """Gamma of the kernel on targets, (t,)."""
         return self.pivots.gamma
 
-    def mean_norms(self, points: Values) -> float:  # noqa: ARG002 - equal for all points
-        """Return the mean of k(u, u) over points: 1."""
-        return 1.0
-
     def extend(self, points: Values, tolerance: float) -> OutputFeatures:
         """Return features with some of (p, t) points as additional pivots, so that all residuals meet the tolerance."""
         gamma = self.pivots.gamma

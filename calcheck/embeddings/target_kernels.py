@@ -35,10 +35,6 @@ class TargetFeatures(Protocol):
         """Return the features of targets (p, t), those of the distributions of each trial (n, r), and their error."""
         ...
 
-    def mean_norms(self, points: Values) -> Values | float:
-        """Return the mean of k(u, u) over the points (n, m, t) of each row, (n,) or a number for all rows."""
-        ...
-
 
 class SharedOutputs(Protocol):
     """Features of the targets and distributions of many data sets."""

@@ -204,7 +204,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         from calcheck.mmd.joint import embed
 
         settings = fit.settings
-        embedding, bounds = embed(settings.features, source.predictions(), settings.predictive)
+        embedding, bounds = embed(self.target_kernel, settings.features, source.predictions(), settings.predictive)
         rows = self._row_results(fit.sums, embedding)
         details = {**settings.details, "neighbors": fit.neighbors, **rows.details, **feature_details(bounds)}
         warnings = (*self._narrow_kernel(fit), *residual_warnings(bounds), *rows.warnings)
@@ -266,7 +266,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         first = InMemory(both.take(slice(len(both) // 2)))
         fit = self.fit(first, run)
         features = self._features(both, fit.settings.features.gamma, run)
-        found, _ = embed(features, both, both.distributions().load())
+        found, _ = embed(self.target_kernel, features, both, both.distributions().load())
         return self._influences(fit.sums, *found.halves())
 
     def _features(self, rows: Predictions, gamma: Values, run: Run) -> TargetFeatures:

@@ -139,13 +139,12 @@ class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
-        from calcheck.mmd.two_samples import OperatorMmd, target_features
+        from calcheck.embeddings.permutations import PooledOutputs
+        from calcheck.mmd.two_samples import OperatorMmd
 
         on_targets, details = sample_kernel(self, y.shape[1])
-        return OperatorMmd(kernel.gram(x, x), target_features(on_targets, y), self.lambda_), {
-            **details,
-            "lambda": self.lambda_,
-        }
+        features = PooledOutputs.from_kernel(on_targets, y).values
+        return OperatorMmd(kernel.gram(x, x), features, self.lambda_), {**details, "lambda": self.lambda_}
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,10 +165,10 @@ class JmmdOfSamples(OfSamples, Jmmd):  # type: ignore[misc]
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
-        from calcheck.mmd.two_samples import JointMmd
+        from calcheck.mmd.two_samples import JointMmd, PooledGram
 
         on_targets, details = sample_kernel(self, y.shape[1])
-        return JointMmd(kernel.gram(x, x) * on_targets.gram(y, y), self.statistic), details
+        return JointMmd(PooledGram(kernel.gram(x, x) * on_targets.gram(y, y)), self.statistic), details
 
 
 FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features
@@ -260,7 +260,7 @@ class Ammd(KernelMetric["Values"]):
         if found is not None:
             return RowResults({"ammd": found}, details=details)
         psi = self.target_kernel.features(y.reshape(-1, y.shape[2]), predictive, fit, run)
-        both, bounds = embed(psi, rows, predictive.load())
+        both, bounds = embed(self.target_kernel, psi, rows, predictive.load())
         details |= feature_details(bounds)
         return RowResults(
             {"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(residual_warnings(bounds))

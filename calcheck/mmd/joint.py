@@ -96,12 +96,14 @@ def _dots(a: Values, b: Values) -> Values:
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
-def embed(features: TargetFeatures, rows: Predictions, predictive: Predictive) -> tuple[JointEmbedding, FeatureBounds]:
+def embed(
+    kernel: TargetKernel, features: TargetFeatures, rows: Predictions, predictive: Predictive
+) -> tuple[JointEmbedding, FeatureBounds]:
     """Return the embeddings of targets and distributions, and the error of the features."""
-    y = repeated_targets(rows)
+    y, mean_norms = repeated_targets(rows), partial(kernel.mean_norms, gamma=features.gamma)
     points, models, bounds = features.embed(y.reshape(-1, y.shape[2]), [predictive])
     observed = points.reshape(len(y), y.shape[1], -1).mean(axis=1)
-    norms = features.mean_norms(y), _draw_norms(features.mean_norms, predictive)
+    norms = mean_norms(y), _draw_norms(mean_norms, predictive)
     return JointEmbedding(observed, next(models), y.shape[1], predictive.n_draws, *norms), bounds
 
 
@@ -201,10 +203,7 @@ ROWS = 1024  # Rows per batch of Laplace embeddings
 
 
 def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values | None:
-    """Return -2 a_i . b_i + |b_i|^2 from pairs of targets and draws, or in closed form for normal distributions.
-
-    Shapes: y (n, r, t), gamma (t,).
-    """
+    """Return -2 a_i . b_i + |b_i|^2, from pairs of targets y (n, r, t) and draws or in closed form; None if neither."""
     points, scores = y * np.sqrt(gamma), np.empty(len(y))
     for rows, batch in predictive.batches():
         if isinstance(batch, Samples):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 
 from calcheck.embeddings.distance import Distances
-from calcheck.embeddings.permutations import PooledOutputs
 from calcheck.embeddings.ridge import Dof, KernelRidge
 from calcheck.execution.run import Run
 from calcheck.kernels import Estimator, Solver
@@ -108,60 +107,51 @@ class PooledGram:
             yield self.distances(np.stack(block))
 
 
-class SampleDistance(Protocol):
+class SampleDistance(ABC):
     """A distance between two samples."""
 
+    @abstractmethod
     def of_division(self, first: Mask) -> float:
         """Return the distance between the rows of the first sample, (n,) bool, and the others."""
-        ...
 
     def among_permutations(self) -> SampleDistance:
         """Return the distance that is compared with that of permuted labels."""
-        ...
-
-
-class JointMmd:
-    """Squared MMD of (input, target) in the product of the kernels on inputs and on targets."""
-
-    def __init__(
-        self,
-        gram: Values,  # (n, n), product of both kernels for all pairs of rows
-        statistic: Estimator,  # Estimator; see `distances`
-    ) -> None:
-        self._gram, self._statistic = PooledGram(gram), statistic
-
-    def of_division(self, first: Mask) -> float:
-        return float(self._gram.distances(first[None], self._statistic)[0])
-
-    def among_permutations(self) -> JointMmd:
         return self
 
 
-class OperatorMmd:
+@dataclass(frozen=True, eq=False)
+class JointMmd(SampleDistance):
+    """Squared MMD of (input, target) in the product of the kernels on inputs and on targets."""
+
+    gram: PooledGram  # Product of both kernels for all pairs of rows
+    statistic: Estimator
+
+    def of_division(self, first: Mask) -> float:
+        return float(self.gram.distances(first[None], self.statistic)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorMmd(SampleDistance):
     """Squared Hilbert-Schmidt distance between the conditional embedding operators of two samples.
 
     With W = (K + m lambda I)^-1 for the m rows of a sample, its operator is sum_ij W_ij k_X(x_i, .) psi(y_j). The
     distance is sum_c z_c^T K z_c, where z are the rows W psi of the first sample and -W psi of the second.
     """
 
-    def __init__(
-        self,
-        gram: Values,  # (n, n), kernel on inputs for all pairs of rows
-        outputs: Values,  # (n, r), features psi of the targets
-        lambda_: float,  # Regularizer
-    ) -> None:
-        self._gram, self._outputs, self._lambda = gram, outputs, lambda_
+    gram: Values  # (n, n), kernel on inputs for all pairs of rows
+    outputs: Values  # (n, r), features psi of the targets
+    lambda_: float  # Regularizer
 
     def of_division(self, first: Mask) -> float:
         from scipy.linalg import cho_factor, cho_solve
 
-        z = np.empty_like(self._outputs)
+        z = np.empty_like(self.outputs)
         for rows, sign in ((np.flatnonzero(first), 1), (np.flatnonzero(~first), -1)):
-            system = self._gram[rows].take(rows, axis=1)
-            system[np.diag_indices(len(rows))] += len(rows) * self._lambda
+            system = self.gram[rows].take(rows, axis=1)
+            system[np.diag_indices(len(rows))] += len(rows) * self.lambda_
             factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-            z[rows] = sign * cho_solve(factor, self._outputs[rows], check_finite=False)
-        return float(np.sum(z * (self._gram @ z)))
+            z[rows] = sign * cho_solve(factor, self.outputs[rows], check_finite=False)
+        return float(np.sum(z * (self.gram @ z)))
 
     def among_permutations(self) -> OperatorMmd:
         """Return the distance of what the regression of both samples together leaves of the targets.
@@ -171,29 +161,18 @@ class OperatorMmd:
         """
         from scipy.linalg import solve
 
-        system = self._gram + len(self._gram) * self._lambda * np.eye(len(self._gram))
-        fitted = self._gram @ solve(system, self._outputs, assume_a="pos")
-        return OperatorMmd(self._gram, self._outputs - fitted, self._lambda)
+        system = self.gram + len(self.gram) * self.lambda_ * np.eye(len(self.gram))
+        fitted = self.gram @ solve(system, self.outputs, assume_a="pos")
+        return OperatorMmd(self.gram, self.outputs - fitted, self.lambda_)
 
 
-class GaussianDistance:
+@dataclass(frozen=True, eq=False)
+class GaussianDistance(SampleDistance):
     """Squared Fréchet distance between Gaussian fits to the (input, target) of two samples."""
 
-    def __init__(
-        self,
-        x: Values,  # (n, d), inputs
-        y: Values,  # (n, t), targets
-    ) -> None:
-        self._x, self._y = x, y
+    x: Values  # (n, d), inputs
+    y: Values  # (n, t), targets
 
     def of_division(self, first: Mask) -> float:
-        one, other = (moments(self._x[rows], self._y[rows, None]) for rows in (first, ~first))
+        one, other = (moments(self.x[rows], self.y[rows, None]) for rows in (first, ~first))
         return float(frechet(one, other))
-
-    def among_permutations(self) -> GaussianDistance:
-        return self
-
-
-def target_features(kernel: Kernel, y: Values) -> Values:
-    """Return features of targets (n, t) in a kernel, (n, r)."""
-    return PooledOutputs.from_kernel(kernel, y).values
