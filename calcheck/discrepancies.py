@@ -77,12 +77,7 @@ def require_two(count: int, what: str, statistic: str) -> None:
 
 
 def ammd(
-    y: Array,
-    draws: Array,
-    *,
-    gamma_y: float = 0.5,
-    statistic: Estimator = "unbiased",
-    constant: bool = False,
+    y: Array, draws: Array, *, gamma_y: float = 0.5, statistic: Estimator = "unbiased", constant: bool = False
 ) -> Array:
     """Return AMMD^2, the mean over rows of :func:`ammd_terms`, which documents the arguments.
 
@@ -99,12 +94,7 @@ def ammd(
 
 
 def ammd_terms(
-    y: Array,
-    draws: Array,
-    *,
-    gamma_y: float = 0.5,
-    statistic: Estimator = "unbiased",
-    constant: bool = False,
+    y: Array, draws: Array, *, gamma_y: float = 0.5, statistic: Estimator = "unbiased", constant: bool = False
 ) -> Array:
     """Return the contribution of each row to AMMD^2.
 
@@ -141,13 +131,7 @@ def ammd_terms(
 
 
 def jmmd(
-    x: Array,
-    y: Array,
-    draws: Array,
-    *,
-    gamma_x: float = 0.5,
-    gamma_y: float = 0.5,
-    statistic: Estimator = "unbiased",
+    x: Array, y: Array, draws: Array, *, gamma_x: float = 0.5, gamma_y: float = 0.5, statistic: Estimator = "unbiased"
 ) -> Array:
     """Return JMMD^2, the squared distance between the mean embeddings of (x, y) and (x, y').
 
@@ -206,13 +190,7 @@ def jmmd(
 
 
 def cmmd(
-    x: Array,
-    y: Array,
-    draws: Array,
-    *,
-    gamma_x: float = 0.5,
-    gamma_y: float = 0.5,
-    lambda_: float = 0.1,
+    x: Array, y: Array, draws: Array, *, gamma_x: float = 0.5, gamma_y: float = 0.5, lambda_: float = 0.1
 ) -> Array:
     """Return CMMD^2 = tr B^T K B, the squared distance between the conditional embedding operators.
 

@@ -298,12 +298,7 @@ def leverage_sample(kernel: Kernel, x: Floats, count: int, lambda_: float, run: 
 
 
 def weighted_leverage_sample(
-    kernel: Kernel,
-    x: Floats,
-    landmarks: Floats,
-    size: int,
-    lambda_: float,
-    run: Run,
+    kernel: Kernel, x: Floats, landmarks: Floats, size: int, lambda_: float, run: Run
 ) -> tuple[Indices, Values]:
     """Return a sample of (n, d) inputs with unequal inclusion probabilities, and its weights.
 

@@ -270,11 +270,7 @@ class OutputFeatures:
         factor[self.rank :, self.rank :] = np.tril(found.factor[:, chosen].T)
         return OutputFeatures(self.pivots.join(GaussianAtoms(added, np.zeros_like(added), gamma)), factor)
 
-    def complete(
-        self,
-        features: Values,
-        kernel_mean: Callable[[Values, Values], Values],
-    ) -> Values:
+    def complete(self, features: Values, kernel_mean: Callable[[Values, Values], Values]) -> Values:
         """Return features for all pivots, (n, r), given those for the first s pivots, (n, s), and the kernel mean."""
         from scipy.linalg import solve_triangular
 
@@ -304,10 +300,7 @@ class OutputFeatures:
         for rows in self._blocks(len(draws), each=draws.shape[1]):
             points = draws[rows].reshape(-1, self.pivots.mean.shape[1])
             residuals = (1 - np.sum(self.of_points(points) ** 2, axis=1)).reshape(-1, draws.shape[1])
-            worst, worst_row = (
-                max(worst, float(residuals.max())),
-                max(worst_row, float(residuals.mean(axis=1).max())),
-            )
+            worst, worst_row = (max(worst, float(residuals.max())), max(worst_row, float(residuals.mean(axis=1).max())))
         return worst, worst_row
 
     def residual_of_distributions(self, predictive: Predictive, features: Values) -> float:

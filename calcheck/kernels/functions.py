@@ -345,10 +345,7 @@ def evaluation_points(at: Source, scaling: Scaling) -> Values:
 
 
 def input_kernel(
-    rows: Predictions,
-    kernel: KernelName | None,
-    normalize: Normalization | None,
-    gamma: float | Bandwidth | None,
+    rows: Predictions, kernel: KernelName | None, normalize: Normalization | None, gamma: float | Bandwidth | None
 ) -> tuple[KernelName, Normalization, float | Bandwidth]:
     """Return kernel, normalization and gamma, with defaults for those that are None."""
     single = rows.width == 1

@@ -282,12 +282,7 @@ class Ammd(KernelMetric["Values"]):
             msg = "--constant requires several targets per input (rows with the same id), got one target per input"
             raise DataError(msg)
 
-    def null_distribution(
-        self,
-        fit: Values,
-        simulation: NullSimulator,
-        run: Run,
-    ) -> NullDistribution | None:
+    def null_distribution(self, fit: Values, simulation: NullSimulator, run: Run) -> NullDistribution | None:
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
         import numpy as np
 
@@ -298,12 +293,7 @@ class Ammd(KernelMetric["Values"]):
             return None
         replicates = simulation.with_predictive(predictive)
         data_sets = DataSets(
-            simulation.rows,
-            replicates,
-            self.replicate_bandwidths(fit, predictive),
-            predictive,
-            self.target_kernel,
-            run,
+            simulation.rows, replicates, self.replicate_bandwidths(fit, predictive), predictive, self.target_kernel, run
         )
         values = np.empty(1 + len(replicates))
         for number, each in enumerate(data_sets.embeddings(apart=False)):
