@@ -103,7 +103,6 @@ def noise(ridge: KernelRidge, sizes: Values, lambda_: float, points: Values | No
     """Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
 
     Exact if K + n_lambda I is factorized. Otherwise the mean of (sum_i a_i(x) e_i sqrt(s_i))^2 over random signs e.
-
     Shapes: sizes (n,), points (m, d).
     """
     if ridge.solver == "cholesky":
@@ -171,9 +170,7 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
     """Return the distance within which an embedding smooths over inputs.
 
     On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where
-    a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding.
-
-    Shapes: x (n, d).
+    a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding. Shapes: x (n, d).
     """
     from scipy.linalg import cho_factor, cho_solve
     from scipy.spatial.distance import cdist
@@ -202,9 +199,7 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
 
     It is (sum_i a_i(x))^2 / sum_i a_i(x)^2, between 0 and n, where a(x) = (K + n_lambda I)^-1 k(x). It is exact if
     K + n_lambda I is factorized, for at most 2,048 rows. Otherwise the squared weights are those of a low-rank
-    approximation, and the difference is estimated with random signs.
-
-    Shapes: points (m, d).
+    approximation, and the difference is estimated with random signs. Shapes: points (m, d).
     """
     n, limits = ridge.n, ridge.run.limits
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, limits.reach_signs))

@@ -69,7 +69,6 @@ def strata(x: Values, labels: Mask, features: Callable[[], Values]) -> Strata:
 
     If every input occurs in both samples, rows with equal inputs are grouped, and the permutation test is exact.
     Otherwise, consecutive rows are grouped: by input for a single column, by estimated propensity score for several.
-
     Shapes: x (n, d), labels (n,).
     """
     same, first, second = _equal_inputs(x, labels)
@@ -86,7 +85,6 @@ def joint_strata(x: Values, labels: Mask) -> Strata:
     A single group of all rows is exact if rows are independent and the joint distributions are equal. If each input is
     equally frequent in both samples, as for draws of a model at the inputs of the data, rows with equal inputs are
     grouped. Exchanging any rows would then make the inputs differ, which those of the samples do not.
-
     Shapes: x (n, d), labels (n,).
     """
     same, first, second = _equal_inputs(x, labels)
@@ -121,7 +119,6 @@ def propensity(features: Values, labels: Mask) -> Values:
 
     Z is scaled to a mean squared norm of 1. The influence of the prior decreases with the number of rows, because an
     input shift that the classifier misses would be mistaken for a difference between the conditional distributions.
-
     Shapes: features (n, q), labels (n,).
     """
     n, q = features.shape

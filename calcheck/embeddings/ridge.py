@@ -442,7 +442,6 @@ def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical:
 
     In order of preference: a Cholesky factor, if there is one or it takes about a second; the smallest sufficiently
     accurate low-rank approximation; a factor, if it fits in memory; the largest low-rank approximation.
-
     Shapes: points (m, d).
     """
     limits = ridge.run.limits

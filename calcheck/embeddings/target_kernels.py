@@ -139,7 +139,6 @@ def mean_after_swap(
 
     If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
     targets, and features averaged over them, it changes by r/m of the difference of the averages.
-
     Shapes: mean (n, r); before, observed (n, r).
     """
     return mean + (before - observed) * repeats / (one.draws.n_draws or 1) if isinstance(one, SwappedDraw) else mean

@@ -109,7 +109,6 @@ def principal_components(x: Inputs, count: int) -> tuple[Values, Values]:
     """Return the scores of the first principal components, and their shares of the variance.
 
     The largest entry of each direction is positive, so that signs are defined. Takes three passes over the inputs.
-
     Shapes: x (n, d).
     """
     n, d = x.shape

@@ -193,7 +193,6 @@ def conjugate_gradients(
 
     BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233. With a
     preconditioner P, directions start as P^-1 Q. Q stays orthonormal, so the norm of S is the norm of the residual.
-
     Shapes: rhs (n, c).
     """
     xp = namespace(rhs)

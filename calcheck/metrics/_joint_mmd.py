@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Conditioning, Kernel
-    from calcheck.mmd.joint import JointEmbedding
+    from calcheck.mmd.joint import DataSets, JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
     from calcheck.predictions import Predictions, Source
@@ -129,6 +129,14 @@ class KernelMetric(GenerativeMetric[FitT]):
             return lambda _: gamma
         return lambda y: bandwidths_or_none(self.bandwidths, y[:, None], predictive)
 
+    def data_sets(self, simulation: NullSimulator, gamma: Values, predictive: Predictive, run: Run) -> DataSets:
+        """Return the data and its replicates, given the scale of the kernel on targets of the data, (t,)."""
+        from calcheck.mmd.joint import DataSets
+
+        replicates = simulation.with_predictive(predictive)
+        gamma_of = self.replicate_bandwidths(gamma, predictive)
+        return DataSets(simulation.rows, replicates, gamma_of, predictive, self.target_kernel, run)
+
     def describe_targets(self, gamma: Values, repeats: int) -> dict[str, Any]:
         """Return the description of the kernel on targets, and of the number of targets per input."""
         one_or_more = gamma.tolist() if len(gamma) > 1 else float(gamma[0])
@@ -223,28 +231,20 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         import numpy as np
 
         from calcheck.execution.reduce import one_blas_thread
-        from calcheck.mmd.joint import DataSets, blocks
+        from calcheck.mmd.joint import blocks
 
-        settings = fit.settings
-        replicates = simulation.with_predictive(settings.predictive)
-        data_sets = DataSets(
-            simulation.rows,
-            replicates,
-            self.replicate_bandwidths(settings.features.gamma, settings.predictive),
-            settings.predictive,
-            self.target_kernel,
-            run,
-        )
+        data_sets = self.data_sets(simulation, fit.settings.features.gamma, fit.settings.predictive, run)
+        count = 1 + len(data_sets.replicates)
         values: list[float] = []
         sums = data_sets.sums(lambda: self._pair_form(fit.sums))
         if sums is not None:
             with one_blas_thread():
                 for value in sums:
                     values.append(value)
-                    run.progress("replicates", len(values) / (1 + len(replicates)))
+                    run.progress("replicates", len(values) / count)
         else:
             embeddings = data_sets.embeddings(apart=self._uses_differences)
-            for block in blocks(embeddings, 1 + len(replicates), run.progress):
+            for block in blocks(embeddings, count, run.progress):
                 values += self._replicate_values(fit.sums, block)
         data_value, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""

@@ -286,16 +286,11 @@ class Ammd(KernelMetric["Values"]):
         """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
         import numpy as np
 
-        from calcheck.mmd.joint import DataSets
-
         predictive = simulation.rows.predictive
         if predictive is None or self._cheap(simulation.rows):
             return None
-        replicates = simulation.with_predictive(predictive)
-        data_sets = DataSets(
-            simulation.rows, replicates, self.replicate_bandwidths(fit, predictive), predictive, self.target_kernel, run
-        )
-        values = np.empty(1 + len(replicates))
+        data_sets = self.data_sets(simulation, fit, predictive, run)
+        values = np.empty(1 + len(data_sets.replicates))
         for number, each in enumerate(data_sets.embeddings(apart=False)):
             values[number] = np.nan if each is None else each.scores(**self._pairs).mean()
             run.progress("replicates", (number + 1) / len(values))

@@ -70,7 +70,6 @@ def moments(x: Array, targets: Array) -> Moments:
     """Return the moments of (x, y) over rows.
 
     Each row has weight 1 / n, divided equally among its targets. The covariance carries the factor n / (n - 1).
-
     Shapes: x (n, d), targets (n, r, t).
     """
     n, size, _ = targets.shape

@@ -16,6 +16,7 @@ from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings, PairEmbedd
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
 from calcheck.execution.reduce import one_blas_thread
 from calcheck.execution.run import Progress, Run
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
 from calcheck.kernels.functions import Laplace
 from calcheck.linalg.gram import truncated_eigenbasis
@@ -142,7 +143,7 @@ class DataSets:
 
     rows: Predictions  # The data
     # The same rows with simulated targets. For samples, some draws have been exchanged with targets.
-    replicates: Iterable[Predictions]
+    replicates: NullSimulator
     # Returns the scale of the kernel on targets for (p, t) targets; None if it is undefined
     gamma_of: Callable[[Values], Values | None]
     predictive: Predictive  # The distributions of the data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,10 +28,7 @@ BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger block
 
 
 def row_products(a: Array, b: Array, gamma: float) -> Array:
-    """Return a_i . b_i, the mean of exp(-gamma |u - v|^2) over the pairs of each row, (n,).
-
-    Shapes: a (n, r, t), b (n, l, t).
-    """
+    """Return the mean of exp(-gamma |u - v|^2) over the pairs of each row (n, r, t) and (n, l, t): a_i . b_i, (n,)."""
     xp = namespace(b)
     found = []
     for rows in _blocks(len(a), a.shape[1] * b.shape[1]):
@@ -260,36 +257,32 @@ class LowRankGram(Pairs):
         return np.array(found)
 
 
+@dataclass(eq=False)
 class GramSums:
     """Pair sums over n inputs, exact or low-rank depending on the number of rows."""
 
-    def __init__(
-        self,
-        kernel: Kernel,  # Kernel on inputs
-        x: Values,  # (n, d), normalized inputs
-        run: Run,  # Device, precision, memory, seed, progress
-        exact_rows: int,  # Maximum rows for exact sums over all pairs
-    ) -> None:
-        self._kernel, self._x, self._run = kernel, x, run
-        self._is_small = len(x) <= exact_rows
-        self.replicate_details: PairsDetails = {}
-        self._approximate: LowRankGram | None = None
+    kernel: Kernel  # Kernel on inputs
+    x: Values  # (n, d), normalized inputs
+    run: Run  # Device, precision, memory, seed, progress
+    exact_rows: int  # Maximum rows for exact sums over all pairs
+    replicate_details: PairsDetails = field(default_factory=PairsDetails)
+    _approximate: LowRankGram | None = None
 
     def pairs(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for the form of the data: exact up to ``exact_rows`` rows, else low-rank."""
-        return self._exact_gram if self._is_small else self._low_rank(form)
+        return self._exact_gram if len(self.x) <= self.exact_rows else self._low_rank(form)
 
     def pairs_of_many(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for hundreds of forms like that of the data: low-rank if it is accurate."""
-        found: Pairs = self._exact_gram if len(self._x) <= MANY_ROWS else self._low_rank(form)
-        if self._is_small and not found.details.get("accurate", True):
+        found: Pairs = self._exact_gram if len(self.x) <= MANY_ROWS else self._low_rank(form)
+        if len(self.x) <= self.exact_rows and not found.details.get("accurate", True):
             found = self._exact_gram
         self.replicate_details = found.details
         return found
 
     def pair_form(self, *, unbiased: bool) -> PairForm | None:
         """Return the squared joint MMD as a form of the differences of embeddings; None for many rows."""
-        n = len(self._x)
+        n = len(self.x)
         if n > MANY_ROWS:
             return None
         self.replicate_details = self._exact_gram.details
@@ -299,35 +292,35 @@ class GramSums:
     @cached_property
     def _root(self) -> Values:
         """R with K = R^T R, (k, n)."""
-        return np.ascontiguousarray(gram_factor(self._exact_gram.products(np.eye(len(self._x))), RESIDUAL).T)
+        return np.ascontiguousarray(gram_factor(self._exact_gram.products(np.eye(len(self.x))), RESIDUAL).T)
 
     @cached_property
     def _exact_gram(self) -> ExactGram:
-        return ExactGram(self._kernel, self._x, self._run)
+        return ExactGram(self.kernel, self.x, self.run)
 
     def _low_rank(self, form: QuadraticForm) -> LowRankGram:
         """Return the smallest low-rank Gram matrix whose error is within tolerance on the validation rows."""
         if self._approximate is not None:
             return self._approximate
-        landmarks, quiet = LandmarkSamples(self._kernel, self._x, self._run), self._run.quiet()
+        landmarks, quiet = LandmarkSamples(self.kernel, self.x, self.run), self.run.quiet()
         validation = landmarks.checked
         own = form.from_rows(validation)
-        signs = self._run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(validation)))
+        signs = self.run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(validation)))
         forms = [own, *map(own.with_signs, signs)]
-        every = ExactGram(self._kernel, self._x[validation], quiet)
+        every = ExactGram(self.kernel, self.x[validation], quiet)
         exact = every.totals(forms)
         null_std = _rms(exact[1:] - own.diagonal_total(every.diagonal))  # signs do not change diagonal terms
         allowed = max(VALUE_TOLERANCE * abs(exact[0]), NULL_TOLERANCE * null_std)
 
         def measured(features: Nystroem) -> tuple[Nystroem, float, float]:
-            bias, *random_errors = LowRankGram(features, self._x[validation], quiet).totals(forms) - exact
+            bias, *random_errors = LowRankGram(features, self.x[validation], quiet).totals(forms) - exact
             return features, abs(bias), _rms(random_errors)
 
         features, bias, noise = first_sufficient(
             map(measured, landmarks.features()), lambda found: max(found[1:]) <= allowed
         )
-        found = LowRankGram(features, self._x, self._run)
-        share = len(validation) / len(self._x)  # random error falls with the number of rows, bias does not
+        found = LowRankGram(features, self.x, self.run)
+        share = len(validation) / len(self.x)  # random error falls with the number of rows, bias does not
         error = math.hypot(bias, noise * share, ROUNDING * exact[0])
         found.details |= {
             "error": error,
@@ -353,35 +346,33 @@ class Norm:
     warnings: tuple[Message, ...] = ()  # Warnings about its accuracy
 
 
+@dataclass(eq=False)
 class RidgeNorms:
     """Kernel ridge regressions on n inputs and their norms: F = sum_i k(., x_i) B_i, B = (K + n lambda I)^-1 R.
 
     |F|^2 = tr B^T K B = tr F(x)^T B, with F(x) = R - n lambda B at the inputs.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,  # Kernel on inputs
-        x: Values,  # (n, d), normalized inputs
-        run: Run,  # Device, precision, memory, seed, progress
-        ridge: float,  # Regularizer lambda
-        *,
-        solver: Solver,  # As in `KernelRidge`
-        exact_rows: int,  # Maximum rows for an exact solution; beyond, K is approximated by Nyström features
-    ) -> None:
-        self._kernel, self._x, self._run, self._ridge = kernel, x, run, ridge
-        self._solver: Solver = solver
-        self._exact = KernelRidge(kernel, x, run, solver=solver) if len(x) <= exact_rows else None
-        self._smoother: Smoother | None = None
-        self._linear: NystroemNorm | None = None
-        self.replicate_details: Mapping[str, Any] = {}
+    kernel: Kernel  # Kernel on inputs
+    x: Values  # (n, d), normalized inputs
+    run: Run  # Device, precision, memory, seed, progress
+    ridge: float  # Regularizer lambda
+    solver: Solver  # As in `KernelRidge`
+    exact_rows: int  # Maximum rows for an exact solution; beyond, K is approximated by Nyström features
+    replicate_details: Mapping[str, Any] = field(default_factory=dict)
+    _smoother: Smoother | None = None
+    _linear: NystroemNorm | None = None
+
+    def __post_init__(self) -> None:
+        few = len(self.x) <= self.exact_rows
+        self._exact = KernelRidge(self.kernel, self.x, self.run, solver=self.solver) if few else None
 
     def norm(self, outputs: Values) -> Norm:
         """Return the norm of the regression of outputs (n, q)."""
         if self._exact is None:
             return self._in_linear_time(outputs).norm(outputs)
-        found = self._exact.solve(outputs, self._ridge)
-        fitted = self._exact.fitted(outputs, found.coefficients, self._ridge)
+        found = self._exact.solve(outputs, self.ridge)
+        fitted = self._exact.fitted(outputs, found.coefficients, self.ridge)
         terms = np.einsum("ij,ij->i", fitted, self._exact.backend.to_numpy(found.coefficients))
         details: CmmdDetails = {
             "dof": found.dof.value,
@@ -401,10 +392,10 @@ class RidgeNorms:
             squares = linear.squares(columns)
         else:
             if self._smoother is None:
-                self._smoother = smoother(self._exact, self._ridge, None, lambda: outputs[0])
+                self._smoother = smoother(self._exact, self.ridge, None, lambda: outputs[0])
                 self.replicate_details = self._smoother.details
             fitted = self._smoother.smooth(columns)
-            squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self._ridge)
+            squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self.ridge)
         return [float(part.sum()) for part in np.split(squares, ends)]
 
     @cached_property
@@ -415,14 +406,14 @@ class RidgeNorms:
             return None
         self.replicate_details = {"method": "cholesky"}
         root = gram_factor(exact.backend.to_numpy(exact.gram @ exact.backend.asarray(np.eye(exact.n))), RESIDUAL)
-        found = exact.solve(root, self._ridge, measure_dof=False).coefficients
+        found = exact.solve(root, self.ridge, measure_dof=False).coefficients
         return PairForm(np.ascontiguousarray(exact.backend.to_numpy(found).T), np.zeros(exact.n))
 
     def apply(self, outputs: Values) -> Values:
         """Return Q R for outputs R (n, q), with |F|^2 = tr R^T Q R: Q = (K + n lambda I)^-1 K (K + n lambda I)^-1."""
         if self._exact is None:
             return self._in_linear_time(outputs).apply(outputs)
-        ridge, exact = self._ridge, self._exact
+        ridge, exact = self.ridge, self._exact
         fitted = exact.smoothed(outputs, ridge)
         return exact.backend.to_numpy(exact.solve(fitted, ridge, measure_dof=False).coefficients)
 
@@ -430,22 +421,22 @@ class RidgeNorms:
         """Return the smallest Nyström approximation whose norm is within tolerance on the validation rows."""
         if self._linear is not None:
             return self._linear
-        landmarks, quiet = LandmarkSamples(self._kernel, self._x, self._run), self._run.quiet()
+        landmarks, quiet = LandmarkSamples(self.kernel, self.x, self.run), self.run.quiet()
         validation = landmarks.checked
-        subset = KernelRidge(self._kernel, self._x[validation], quiet, solver=self._solver)
-        found = subset.solve(outputs[validation], self._ridge, measure_dof=False)
-        fitted = subset.fitted(outputs[validation], found.coefficients, self._ridge)
+        subset = KernelRidge(self.kernel, self.x[validation], quiet, solver=self.solver)
+        found = subset.solve(outputs[validation], self.ridge, measure_dof=False)
+        fitted = subset.fitted(outputs[validation], found.coefficients, self.ridge)
         value = float(np.sum(fitted * subset.backend.to_numpy(found.coefficients)))
 
         def measured(features: Nystroem) -> tuple[Nystroem, float]:
-            candidate = NystroemNorm(LowRankGram(features, self._x[validation], quiet), self._ridge)
+            candidate = NystroemNorm(LowRankGram(features, self.x[validation], quiet), self.ridge)
             total = float(candidate.squares(outputs[validation]).sum())
             return features, abs(total / value - 1) if value else 0.0
 
         features, error = first_sufficient(
             map(measured, landmarks.features()), lambda found: found[1] <= VALUE_TOLERANCE
         )
-        self._linear = NystroemNorm(LowRankGram(features, self._x, self._run), self._ridge)
+        self._linear = NystroemNorm(LowRankGram(features, self.x, self.run), self.ridge)
         self._linear.details |= {"relative_error": error, "validation_rows": len(validation)}
         return self._linear
 
