@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,8 @@ def distances(
 
     apart = lambda_ != lambda_model
     base = np.concatenate(list(regressed(observed, lambda_))) if apart else None  # (m, r)
-    for group in _groups(predicted, max(1, MAX_COLUMNS // observed.shape[1])):
+    trials_left, size = iter(predicted), max(1, MAX_COLUMNS // observed.shape[1])
+    while group := list(islice(trials_left, size)):
         outputs = np.concatenate(group if apart else [observed - trial for trial in group], axis=1)
         blocks, start = [], 0
         for block in regressed(outputs, lambda_model, len(group)):
@@ -108,25 +109,8 @@ def noise(ridge: KernelRidge, sizes: Values, lambda_: float, points: Values | No
     if ridge.solver == "cholesky":
         return CholeskySmoother(ridge, lambda_, points).smooth_squared(sizes[:, None])[:, 0], 0.0
     signs = ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
-    outputs = signs * np.sqrt(sizes)[:, None]
-    coefficients = ridge.solve(outputs, lambda_, measure_dof=False).coefficients
-    if points is None:
-        squares = ridge.fitted(outputs, coefficients, lambda_) ** 2
-    else:
-        squares = np.concatenate([block**2 for block in ridge.predict(points, coefficients)])
+    squares = ridge.smoothed(signs * np.sqrt(sizes)[:, None], lambda_, points) ** 2
     return squares.mean(axis=1), float(squares.mean(axis=0).std(ddof=1) / np.sqrt(SIGNS))
-
-
-def _groups(items: Iterable[Values], size: int) -> Iterator[list[Values]]:
-    """Yield groups of ``size`` items; the last group may be smaller."""
-    group: list[Values] = []
-    for item in items:
-        group.append(item)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group
 
 
 def difference_influences(
@@ -206,12 +190,7 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
     if ridge.solver == "cholesky" and n <= limits.cholesky_rows:
         exact = CholeskySmoother(ridge, lambda_, points)
         return kish(exact.smooth(ones)[:, 0], exact.smooth_squared(ones)[:, 0], n)
-    outputs = np.concatenate([ones, signs], axis=1)
-    coefficients = ridge.solve(outputs, lambda_, measure_dof=False).coefficients
-    if points is None:
-        smoothed = ridge.fitted(outputs, coefficients, lambda_)
-    else:
-        smoothed = np.concatenate(list(ridge.predict(points, coefficients)))
+    smoothed = ridge.smoothed(np.concatenate([ones, signs], axis=1), lambda_, points)
     near = NystroemSmoother(ridge, lambda_, points, min(limits.reach_rank, n))
     missed = np.mean(smoothed[:, 1:] ** 2 - near.smooth(signs) ** 2, axis=1)
     return kish(smoothed[:, 0], near.squared_weights() + missed, n)

@@ -155,9 +155,12 @@ class KernelRidge:
             self._factors[n_lambda] = Cholesky(self.gram, n_lambda, self.run.progress)
         return self._factors[n_lambda]
 
-    def smoothed(self, outputs: Values, lambda_: float) -> Values:
-        """Return the regression of outputs (n, c) at the fitted inputs, (n, c)."""
-        return self.fitted(outputs, self.solve(outputs, lambda_, measure_dof=False).coefficients, lambda_)
+    def smoothed(self, outputs: Values, lambda_: float, points: Values | None = None) -> Values:
+        """Return the regression of outputs (n, c) at points (m, d), or at the fitted inputs, (m, c)."""
+        coefficients = self.solve(outputs, lambda_, measure_dof=False).coefficients
+        if points is None:
+            return self.fitted(outputs, coefficients, lambda_)
+        return np.concatenate(list(self.predict(points, coefficients)))
 
     @property
     def trace(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,15 +18,14 @@ from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
     from calcheck.embeddings.permutations import PooledOutputs
-    from calcheck.embeddings.rbf import OutputFeatures
     from calcheck.embeddings.target_kernels import FeatureBounds
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.functions import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
-    from calcheck.predictions import Predictions, Source
+    from calcheck.predictions import Source
     from calcheck.statistics.groups import Means
-    from calcheck.typing import Values
+    from calcheck.typing import Mask, Values
 SQUARED = "Squared: 0 means equal distributions; distributions that do not overlap have a square of about 2."
 
 
@@ -34,8 +34,9 @@ class McmdFit:
     """Choices that depend on the data, and the kernels on the inputs of both samples."""
 
     inputs: Conditioning  # Normalization and kernel of the inputs of both samples
-    # Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples
-    features: OutputFeatures | PooledOutputs
+    outputs: Sequence[Values]  # (n, r) each, features psi of the targets of each sample, k_Y(u, v) = psi(u) . psi(v)
+    bounds: FeatureBounds  # Residuals of the features
+    pooled: PooledOutputs | None  # Features of both samples in a kernel that permutations share; None for rbf
     samples: TwoSamples  # The kernel matrices
     details: McmdDetails  # Description of the settings, for the report
     at: Source | None = None  # The source of the evaluation inputs; by default the rows of both samples
@@ -129,43 +130,46 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return (SAMPLE,)
 
     def fit(self, source: Source, run: Run) -> McmdFit:
-        from calcheck.kernels.functions import conditioning
+        from calcheck.kernels.functions import conditioning, target_matrix
         from calcheck.mmd.two_samples import TwoSamples
 
         rows = source.predictions()
-        first, second = _targets(rows)
-        features, on_targets = self._features(first, second, rows, run)
+        y, labels = target_matrix(rows), first_sample(rows, "mcmd")
+        outputs, bounds, pooled, on_targets = self._features(y, labels, run)
         single = rows.width == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
         inputs = conditioning(rows, chosen)
         described: McmdDetails = {
             "samples": {
-                "rows": len(first),
-                "rows_b": len(second),
+                "rows": len(outputs[0]),
+                "rows_b": len(outputs[1]),
                 "lambda": self.lambda_,
                 "lambda_b": self._lambdas[1],
             },
             "inputs": inputs.details,
             "targets": on_targets,
         }
-        x, labels = inputs.scaling(rows.inputs()), first_sample(rows, "mcmd")
+        x = inputs.scaling(rows.inputs())
         samples = TwoSamples(inputs.kernel, (x[labels], x[~labels]), self.solver, run)
-        return McmdFit(inputs, features, samples, described)
+        return McmdFit(inputs, outputs, bounds, pooled, samples, described)
 
     def _features(
-        self, first: Values, second: Values, rows: Predictions, run: Run
-    ) -> tuple[OutputFeatures | PooledOutputs, TargetKernel]:
-        """Return features of the kernel on targets, and its description."""
+        self, y: Values, labels: Mask, run: Run
+    ) -> tuple[Sequence[Values], FeatureBounds, PooledOutputs | None, TargetKernel]:
+        """Return the features of each sample, their residuals, those of both, and the description of the kernel."""
+        import numpy as np
+
         from calcheck.distributions import Samples
         from calcheck.embeddings.permutations import PooledOutputs
-        from calcheck.embeddings.rbf import output_features
-        from calcheck.kernels.functions import KERNELS, laplace_bandwidths, target_bandwidths, target_matrix
+        from calcheck.embeddings.rbf import FeatureError, output_features
+        from calcheck.kernels.functions import KERNELS, laplace_bandwidths, target_bandwidths
 
         if self.kernel_y == "rbf":
+            first, second = y[labels], y[~labels]
             gamma = target_bandwidths(first, self.gamma_y)
             features = output_features(first, Samples(second[:, None]), gamma, run.rng(RandomStream.FEATURES))
-            return features, _described("rbf", gamma)
-        y = target_matrix(rows)
+            outputs = features.of_points(first), features.of_points(second)
+            return outputs, FeatureError(features, np.concatenate(outputs)), None, _described("rbf", gamma)
         shape: TargetKernel = {}
         if self.kernel_y == "laplace":
             scale = gamma = laplace_bandwidths(y, self.gamma_y)
@@ -173,7 +177,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             gamma, shape = target_bandwidths(y, self.gamma_y), {"degree": self.degree, "coef0": self.coef0}
             scale = gamma**0.5
         kernel = KERNELS[self.kernel_y](gamma=1.0, **shape)
-        return PooledOutputs.from_kernel(kernel, y * scale), {**_described(self.kernel_y, gamma), **shape}
+        pooled, described = PooledOutputs.from_kernel(kernel, y * scale), _described(self.kernel_y, gamma)
+        return (pooled.values[labels], pooled.values[~labels]), pooled.bounds, pooled, {**described, **shape}
 
     def at_inputs(self, fit: McmdFit, source: Source) -> McmdFit:
         """Return the fit, to be evaluated at the inputs of another source."""
@@ -185,9 +190,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         from calcheck.embeddings.distance import kernel_warnings, quantiles, solver_details
         from calcheck.kernels.functions import evaluation_points, narrow_kernel_warnings
 
-        outputs, bounds = _embedded(fit, source.predictions())
         points = evaluation_points(fit.at or source, fit.inputs.scaling)
-        found, dofs = fit.samples.distances(outputs, self._lambdas, points)
+        found, dofs = fit.samples.distances(fit.outputs, self._lambdas, points)
         values = found.values[0] ** self._power
         if not np.isfinite(values).all():
             msg = f"MCMD is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
@@ -198,13 +202,13 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             "quantiles": quantiles(values),
             **fit.details,
             **({} if neighbors is None else {"neighbors": neighbors}),
-            **solver_details(found, bounds, fit.samples.ridges[0], run),
+            **solver_details(found, fit.bounds, fit.samples.ridges[0], run),
             "dof_b": dofs[1].value,
             "dof_b_error": dofs[1].error,
         }
         fewest = min(dof.value for dof in dofs)
         narrow = narrow_kernel_warnings(neighbors, "input", "variance or median")
-        warnings = (*kernel_warnings(fewest, bounds, found, run.precision), *narrow)
+        warnings = (*kernel_warnings(fewest, fit.bounds, found, run.precision), *narrow)
         return RowResults({self._column: values}, details=details, warnings=warnings)
 
     def null_distribution(self, fit: McmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
@@ -213,7 +217,6 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
         from calcheck.embeddings.permutations import (
             NO_OVERLAP,
-            PooledOutputs,
             RescaledOutputs,
             input_kernel_of,
             permutation_null,
@@ -232,9 +235,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
         found = permutation_null(
             kernel,
-            fit.features
-            if isinstance(fit.features, PooledOutputs)
-            else RescaledOutputs(y, labels, self._bandwidths, run),
+            fit.pooled or RescaledOutputs(y, labels, self._bandwidths, run),
             groups,
             len(simulation),
             lambdas=self._lambdas,
@@ -279,25 +280,3 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 def _described(kernel: KernelName, gamma: Values) -> TargetKernel:
     """Return the description of the kernel on targets."""
     return {"kernel": kernel, "gamma": gamma.tolist() if len(gamma) > 1 else float(gamma[0])}
-
-
-def _embedded(fit: McmdFit, rows: Predictions) -> tuple[list[Values], FeatureBounds]:
-    """Return the features of the targets of each sample, and the bounds of their residuals."""
-    import numpy as np
-
-    from calcheck.embeddings.permutations import PooledOutputs
-    from calcheck.embeddings.rbf import FeatureError
-
-    if isinstance(fit.features, PooledOutputs):
-        labels = first_sample(rows, "mcmd")
-        return [fit.features.values[labels], fit.features.values[~labels]], fit.features.bounds
-    outputs = [fit.features.of_points(targets) for targets in _targets(rows)]
-    return outputs, FeatureError(fit.features, np.concatenate(outputs))
-
-
-def _targets(rows: Predictions) -> tuple[Values, Values]:
-    """Return the targets of the first sample, (n, t), and of the second, (m, t)."""
-    from calcheck.kernels.functions import target_matrix
-
-    y, first = target_matrix(rows), first_sample(rows, "mcmd")
-    return y[first], y[~first]
