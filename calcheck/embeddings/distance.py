@@ -295,32 +295,24 @@ def embed_replicates(
     the kernel of the data is used: otherwise a model that is wrong at other inputs would change the kernels of the
     replicates, and thereby the null distribution at inputs where the model is correct.
     """
-    work = _Work(ridge, share, lambdas, points)
     inputs = ridge.n if points is None else len(points)
     ridge.run.require_room(8 * count * inputs, f"--replicates {count - 1:,} at {inputs:,} inputs")
-    results = _Results(count, inputs)
+    work = _Work(ridge, share, lambdas, points, np.full(count, np.nan), np.full((count, inputs), np.nan), unbiased)
     queue: list[_Columns] = []
     queued = 0
     for number, each in enumerate(chain([data], replicates)):
         if each.gamma is not None:
             with one_blas_thread():  # many small products
-                if not work.sum(number, each, results, unbiased=unbiased):
+                if not work.sum(number, each):
                     queue.append(work.columns(number, each, reduce=not unbiased))
                     queued += queue[-1].values.size
         if queued >= BLOCK_VALUES:
-            work.smooth(queue, results, unbiased=unbiased)
+            work.smooth(queue)
             queue, queued = [], 0
         ridge.run.progress("replicates", (number + 1) / count)
-    work.smooth(queue, results, unbiased=unbiased)
-    floor = work.without_noise(results) if unbiased else None
-    return ReplicateNorms(results.means, results.at_inputs, floor, work.details())
-
-
-class _Results:
-    """Results per data set: its mean with its own kernel, (count,), and the values at m inputs with the data's."""
-
-    def __init__(self, count: int, inputs: int) -> None:
-        self.means, self.at_inputs = np.full(count, np.nan), np.full((count, inputs), np.nan)
+    work.smooth(queue)
+    floor = work.without_noise() if unbiased else None
+    return ReplicateNorms(work.means, work.at_inputs, floor, work.details())
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,17 +334,21 @@ class _Columns:
         return [np.sum((values @ norm) ** 2, axis=2) for norm in self.roots]
 
 
+@dataclass(eq=False)
 class _Work:
-    def __init__(
-        self,
-        ridge: KernelRidge,
-        share: Callable[[bool], SharedOutputs],
-        lambdas: tuple[float, float],
-        points: Values | None,
-    ) -> None:
-        self._ridge, self._points = ridge, points
-        self._lambdas = list(dict.fromkeys(lambdas))
-        self._features = share(not self._separate)
+    """Smoothed columns of all data sets, and the distances that follow from them."""
+
+    ridge: KernelRidge
+    share: Callable[[bool], SharedOutputs]
+    lambdas: tuple[float, float]
+    points: Values | None
+    means: Values  # (count,), mean of each data set with its own kernel
+    at_inputs: Values  # (count, m), values at m inputs with the kernel of the data
+    unbiased: bool
+
+    def __post_init__(self) -> None:
+        self._regularizers = list(dict.fromkeys(self.lambdas))
+        self._features = self.share(not self._separate)
         self._smoothers: list[Smoother] = []
         self._known_matrices: list[SmootherMatrix] | None = None
         self._noise: dict[int, Values] = {}
@@ -385,7 +381,7 @@ class _Work:
         values = features @ np.asarray(sum(norm @ each for norm, each in zip(norms, directions, strict=True)))
         return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)))
 
-    def sum(self, number: int, each: DataSet, results: _Results, *, unbiased: bool) -> bool:
+    def sum(self, number: int, each: DataSet) -> bool:
         """Store the distances of a data set, if its features allow sums in linear time; return whether they do."""
         if not (isinstance(self._features, SharedLaplace) and self._features.sums_in_linear_time):
             return False
@@ -393,10 +389,10 @@ class _Work:
         if not matrices:
             return False
         squares = self._features.smoothed_squares(each, matrices[0], matrices[-1])
-        values = squares if unbiased else np.sqrt(squares)
-        results.means[number] = values.mean()
-        results.at_inputs[number] = values.mean(axis=1)
-        if unbiased:
+        values = squares if self.unbiased else np.sqrt(squares)
+        self.means[number] = values.mean()
+        self.at_inputs[number] = values.mean(axis=1)
+        if self.unbiased:
             noise = self._features.row_squares(each).mean(axis=1)
             self._noise[number] = np.stack([noise, noise], axis=1)
         return True
@@ -404,9 +400,9 @@ class _Work:
     def _matrices(self, data: DataSet) -> list[SmootherMatrix]:
         """Return the smoother matrix of each regularizer, of low rank if K is; none if they do not fit in memory."""
         if self._known_matrices is None:
-            n, basis = self._ridge.n, self._range
-            inputs = n if self._points is None else len(self._points)
-            if basis is None and COPIES * 8 * inputs * n > self._ridge.run.memory:
+            n, basis = self.ridge.n, self._range
+            inputs = n if self.points is None else len(self.points)
+            if basis is None and COPIES * 8 * inputs * n > self.ridge.run.memory:
                 self._known_matrices = []
                 return []
             self._start(lambda: self.columns(0, data, reduce=False).values.reshape(n, -1))
@@ -420,7 +416,7 @@ class _Work:
 
     def _start(self, typical: Callable[[], Values]) -> None:
         """Choose the smoothers, given typical outputs (n, c)."""
-        self._smoothers = [smoother(self._ridge, lambda_, self._points, typical) for lambda_ in self._lambdas]
+        self._smoothers = [smoother(self.ridge, lambda_, self.points, typical) for lambda_ in self._regularizers]
 
     def _in_range(self, features: Values) -> Values:
         """Return fewer columns whose smoothed norms are those of features (n, trials, q), as K has a low rank.
@@ -437,48 +433,48 @@ class _Work:
     @cached_property
     def _range(self) -> Values | None:
         """An orthonormal basis of the range of K, (n, r); None if its rank is not low."""
-        x = np.asarray(self._ridge.backend.to_numpy(self._ridge.x), dtype=np.float64)
-        found = low_rank_kernel(self._ridge.kernel, x, x[:1], len(x) // MIN_ROWS_PER_LANDMARK or 1)
+        x = np.asarray(self.ridge.backend.to_numpy(self.ridge.x), dtype=np.float64)
+        found = low_rank_kernel(self.ridge.kernel, x, x[:1], len(x) // MIN_ROWS_PER_LANDMARK or 1)
         return np.linalg.qr(found.rows)[0] if found.missed <= RESIDUAL_TOLERANCE else None
 
     @property
     def _separate(self) -> bool:
-        return len(self._lambdas) > 1
+        return len(self._regularizers) > 1
 
-    def smooth(self, queue: list[_Columns], results: _Results, *, unbiased: bool) -> None:
+    def smooth(self, queue: list[_Columns]) -> None:
         """Smooth the queued columns; store the distances, or their squares and the input of the noise term."""
         if not queue:
             return
         if not self._smoothers:
-            self._start(lambda: queue[0].values.reshape(self._ridge.n, -1))
+            self._start(lambda: queue[0].values.reshape(self.ridge.n, -1))
         ends = np.cumsum([columns.values[0].size for columns in queue])[:-1]
         for columns, smoothed in zip(queue, np.split(self._smoothed(queue), ends, axis=1), strict=True):
             parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])
             differences = parts[:, :1] - parts[:, 1:] if self._separate else parts
             squares = columns.squares(differences)
-            own, fixed = squares if unbiased else map(np.sqrt, squares)
-            results.means[columns.number] = own.mean()
-            results.at_inputs[columns.number] = fixed.mean(axis=1)
-            if unbiased:
+            own, fixed = squares if self.unbiased else map(np.sqrt, squares)
+            self.means[columns.number] = own.mean()
+            self.at_inputs[columns.number] = fixed.mean(axis=1)
+            if self.unbiased:
                 noise = [each.mean(axis=1) for each in columns.squares(columns.values)]
                 self._noise[columns.number] = np.stack(noise, axis=1)
 
-    def without_noise(self, results: _Results) -> Values:
+    def without_noise(self) -> Values:
         """Subtract the noise term from the squares; return minus its mean, (m,)."""
         numbers = list(self._noise)
         noise = self._smoothers[0].smooth_squared(np.concatenate(list(self._noise.values()), axis=1))
         own, fixed = noise[:, ::2], noise[:, 1::2]
-        results.means[numbers] -= own.mean(axis=0)
-        results.at_inputs[numbers] -= fixed.T
+        self.means[numbers] -= own.mean(axis=0)
+        self.at_inputs[numbers] -= fixed.T
         return np.asarray(-fixed.mean(axis=1))
 
     def _smoothed(self, queue: list[_Columns]) -> Values:
         """Smooth all columns; observed and predicted columns have their own regularizers if these differ."""
-        wide = np.concatenate([columns.values.reshape(self._ridge.n, -1) for columns in queue], axis=1)
+        wide = np.concatenate([columns.values.reshape(self.ridge.n, -1) for columns in queue], axis=1)
         if not self._separate:
             return self._smoothers[0].smooth(wide)
         observed = np.concatenate([np.arange(columns.values[0].size) < columns.values.shape[2] for columns in queue])
-        smoothed = np.empty((len(wide) if self._points is None else len(self._points), wide.shape[1]))
+        smoothed = np.empty((len(wide) if self.points is None else len(self.points), wide.shape[1]))
         for each, columns in zip(self._smoothers, (observed, ~observed), strict=True):
             smoothed[:, columns] = each.smooth(wide[:, columns])
         return smoothed

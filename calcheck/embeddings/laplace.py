@@ -230,9 +230,11 @@ class SharedLaplace:
 
     def _with_targets(self, predictive: Predictive) -> Samples:
         """Return the draws together with the targets of the data."""
-        n, columns = len(self._data.y), self._data.y.shape[-1]
-        draws = _draws(predictive).reshape(n, -1, columns)
-        return Samples(np.concatenate([self._data.y.reshape(n, -1, columns), draws], axis=1))
+        samples, y = predictive.load(), self._data.y
+        if not isinstance(samples, Samples):
+            msg = f"exchanged draws need samples, got {type(samples).__name__}"
+            raise TypeError(msg)
+        return Samples(np.concatenate([each.reshape(len(y), -1, y.shape[-1]) for each in (y, samples.draws)], axis=1))
 
     def _stretch(self, one: Predictive | SwappedDraw) -> float:
         """Return (m + r) / m for r targets among m + r exchanged values, so that a - b = (m + r) / m (a - pooled)."""
@@ -243,15 +245,6 @@ class SharedLaplace:
         points = y.reshape(-1, y.shape[-1])
         own = by_row(by_row(self._features.gram(points), y).T, y)
         return own, by_row(embeddings.means(points), y)
-
-
-def _draws(predictive: Predictive) -> Values:
-    """Return the draws of samples, (n, m) or (n, m, t)."""
-    samples = predictive.load()
-    if not isinstance(samples, Samples):
-        msg = f"exchanged draws need samples, got {type(samples).__name__}"
-        raise TypeError(msg)
-    return samples.draws
 
 
 def _gram(observed: Values, between: Values, predicted: Values) -> Values:
