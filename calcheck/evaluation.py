@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,6 +135,38 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         skipped=tuple(skipped),
         overall=overall_verdict([each for each, _ in found], run.confidence, judged=noticed is None),
     )
+
+
+def evaluate_each(
+    sources: Iterable[Source], metrics: Sequence[Metric[Any]], *, run: Run, stage: str, total: int
+) -> list[Report]:
+    """Return the reports of metrics on several sources, such as a series of files, or parts of the rows."""
+    reports = []
+    for source in run.track(stage, sources, total):
+        with source.error_names():
+            reports.append(evaluate(source, metrics, run=run.quiet()))
+    return reports
+
+
+def results_of(
+    reports: Sequence[Report], slices: Sequence[dict[str, Any]], metric: str, options: dict[str, Any]
+) -> list[Result]:
+    """Return the result of a metric in each report that has it, with what distinguishes the reports."""
+    found = []
+    for report, each in zip(reports, slices, strict=True):
+        same = (result for result in report.results if (result.metric, result.options) == (metric, options))
+        found += [replace(result, slice=each) for result in islice(same, 1)]
+    return found
+
+
+def with_changes(results: Sequence[Result], first: float | None) -> list[Result]:
+    """Return results with their changes from a value, as far as both are known."""
+    return [
+        each
+        if each.value is None or first is None
+        else replace(each, details={**each.details, "change": each.value - first})
+        for each in results
+    ]
 
 
 def with_needed_columns(

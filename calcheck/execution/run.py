@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 
+ItemT = TypeVar("ItemT")
 Progress = Callable[[str, float], None]
 
 
@@ -339,6 +340,13 @@ class Run(RunOptions):
     def quiet(self) -> Run:
         """Return the run without progress."""
         return replace(self, progress=silent)
+
+    def track(self, stage: str, items: Iterable[ItemT], total: int) -> Iterator[ItemT]:
+        """Yield items one after the other, and report the share of them that is done."""
+        for done, item in enumerate(items):
+            self.progress(stage, done / total)
+            yield item
+        self.progress(stage, 1.0)
 
     def prefixed(self, name: str) -> Run:
         """Return the run with a name before each stage of progress, such as that of a metric."""

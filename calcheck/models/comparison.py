@@ -186,8 +186,7 @@ def evaluate_models(
     reasons = {metric.info.name: incomparable_reason(metric, sources) for metric in metrics}
     metrics = [metric for metric in metrics if not reasons[metric.info.name]]
     skipped = [Skipped(metric=name, code="inapplicable", reason=reason) for name, reason in reasons.items() if reason]
-    for done, (model, source) in enumerate(zip(models, sources, strict=True)):
-        run.progress("models", done / len(models))
+    for model, source in run.track("models", zip(models, sources, strict=True), len(models)):
 
         def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
             evaluated[metric.info.name, name] = (shown, rows)
@@ -195,7 +194,6 @@ def evaluate_models(
         referred = _ranked_by_simulation if run.replicates is None else None
         report = evaluate(source, metrics, run=run.prefixed(model.name), sink=keep, referred=referred)
         reports.append(replace(report, skipped=(*skipped, *report.skipped)))
-    run.progress("models", 1.0)
     return reports, evaluated
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
-from calcheck.evaluation import evaluate
+from calcheck.evaluation import evaluate_each, results_of, with_changes
 from calcheck.execution.run import Run
 from calcheck.io.files import STDIN
 from calcheck.metrics.scores import Nll
@@ -91,12 +91,7 @@ def trend(
     run = run or Run()
     reasons = {metric: incomparable_reason(metric, sources) for metric in metrics}
     metrics = [metric for metric, reason in reasons.items() if not reason]
-    reports = []
-    for number, source in enumerate(sources):
-        run.progress("files", number / len(sources))
-        with source.error_names():
-            reports.append(evaluate(source, metrics, run=run.quiet()))
-    run.progress("files", 1.0)
+    reports = evaluate_each(sources, metrics, run=run, stage="files", total=len(sources))
     labels = [f"{place:g}" for place in places]
     apart = (
         Skipped(metric=each.info.name, code="inapplicable", reason=reason) for each, reason in reasons.items() if reason
@@ -123,15 +118,7 @@ def _require_places(places: Sequence[float], count: int) -> None:
         raise OptionError(msg)
 
 
-def _series(metric: Metric[Any], labels: Sequence[str], reports: Sequence[Report]) -> Iterator[Result]:
-    """Yield the results of a metric over the files that have it, with the change from the first that has a value.
-
-    Results without a value, or with an infinite one, have no change.
-    """
-    first: float | None = None
-    for label, report in zip(labels, reports, strict=True):
-        for result in report.results:
-            if (result.metric, result.options) == (metric.info.name, metric.options()):
-                first = result.value if first is None else first
-                change = {} if result.value is None or first is None else {"change": result.value - first}
-                yield replace(result, slice={"at": label}, details={**result.details, **change})
+def _series(metric: Metric[Any], labels: Sequence[str], reports: Sequence[Report]) -> list[Result]:
+    """Return the results of a metric over the files that have it, with the changes from the first that has a value."""
+    found = results_of(reports, [{"at": label} for label in labels], metric.info.name, metric.options())
+    return with_changes(found, next((each.value for each in found if each.value is not None), None))

@@ -212,12 +212,11 @@ def _add_up(
 
     for each in metrics:
         add(each.name, each.columns)
-    for number, replicate in enumerate(simulation):
+    for replicate in run.track("windows: replicates", simulation, len(simulation)):
         rows = InMemory(replicate)
         for each in metrics:
             with np.errstate(all="ignore"):
                 add(each.name, each.metric.evaluate(None, rows, run.quiet()).columns)
-        run.progress("windows: replicates", (number + 1) / len(simulation))
     return [adder.result() for adder in adders]
 
 

@@ -13,7 +13,7 @@ from calcheck.core.text import percent
 from calcheck.core.validation import require_finite
 from calcheck.dependence.notice import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
-from calcheck.evaluation import evaluate
+from calcheck.evaluation import evaluate, evaluate_each, results_of, with_changes
 from calcheck.execution.run import NullOptions, RandomStream, RowDependence, Run, SignificanceOptions
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, check_replicates, statistic_of
 from calcheck.inference.curves import curve_limits
@@ -478,11 +478,8 @@ def prune(
     rows = source.predictions()
     with source.error_context():
         kept = list(_kept(spreads(rows.distributions()), shares))
-    reports = []
-    for done, left in enumerate(kept):
-        run.progress("removed rows", done / len(kept))
-        reports.append(evaluate(InMemory(rows.take(left)), metrics, run=run.quiet()))
-    run.progress("removed rows", 1.0)
+    remaining = (InMemory(rows.take(left)) for left in kept)
+    reports = evaluate_each(remaining, metrics, run=run, stage="removed rows", total=len(kept))
     whole = reports[0]
     grouped = [_noted(each, reports) for each in whole.results]
     notes = (*source.warnings(), *((TIED,) if len(kept) < len(shares) else ()))
@@ -515,31 +512,22 @@ def _kept(std: Values, shares: Values) -> Iterator[Indices]:
 
 def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
     """Return one metric's results over the steps, with notes about leaving the interval of all rows and about gaps."""
-    n, found, notes = reports[0].input.n, [], []
-    for report in reports:
-        removed = f"{PERCENT * (1 - report.input.n / n):.3g} %"
-        same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
-        reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
-        found += [replace(result, slice={"removed": removed, "rows": report.input.n}) for result in same[:1]]
-        notes += [
-            Message("not-computed", f"not computed when {removed} of the rows are removed: {reason}")
-            for reason in reasons
-            if not same
-        ]
-    found = [_with_change(each, first) for each in found]
+    n = reports[0].input.n
+    steps = [{"removed": f"{PERCENT * (1 - each.input.n / n):.3g} %", "rows": each.input.n} for each in reports]
+    found = with_changes(results_of(reports, steps, first.metric, first.options), first.value)
+    computed = [each.slice for each in found]
+    notes = [
+        Message("not-computed", f"not computed when {step['removed']} of the rows are removed: {skipped.reason}")
+        for report, step in zip(reports, steps, strict=True)
+        for skipped in report.skipped
+        if skipped.metric == first.metric and step not in computed
+    ]
     outside = [each.slice["removed"] for each in found if _outside(each.value, first)]
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
         notes.insert(0, Message("outside-interval", text))
     return [_with_notes(found[0], *notes[:2]), *found[1:]]
-
-
-def _with_change(result: Result, whole: Result) -> Result:
-    """Return a result with its change from that of all rows, if both have a value."""
-    if result.value is None or whole.value is None:
-        return result
-    return replace(result, details={**result.details, "change": result.value - whole.value})
 
 
 def _outside(value: float | None, whole: Result) -> bool:

@@ -154,7 +154,7 @@ def refitted_groups(
 ) -> Iterator[Fitted]:
     """Yield a metric of each group, fitted to the rows of the group alone, as are its replicates."""
     quiet = run.quiet()
-    for number, group in enumerate(groups):
+    for group in run.track(f"{found.metric.info.name}: groups", groups, len(groups)):
         try:
             computed = _refitted(found, group, quiet)
             if found.basis.kind == "p" and len(simulation) and len(group) >= fewest:
@@ -164,7 +164,6 @@ def refitted_groups(
             raise
         except (DataError, NumericalError) as error:
             yield _undefined(found, len(group), f"no value: {error}")
-        run.progress(f"{found.metric.info.name}: groups", (number + 1) / len(groups))
 
 
 def _refitted(found: FittedRows, group: Indices, run: Run) -> Fitted:
@@ -265,12 +264,11 @@ def dependent_group_values(
     quiet = run.quiet()
     source = InMemory(simulation.rows)
     found = [DependentGroups(each, each.evaluate(None, source, quiet).columns, groups, clusters) for each in metrics]
-    for number, rows in enumerate(simulation):
+    for rows in run.track("groups: replicates", simulation, len(simulation)):
         replicate = InMemory(rows)
         with np.errstate(all="ignore"):
             for each in found:
                 each.add(each.metric.evaluate(None, replicate, quiet).columns)
-        run.progress("groups: replicates", (number + 1) / len(simulation))
     within = [clusters_within(clusters, rows) for rows in groups]
     judged = [(each, place) for each in found for place, own in enumerate(within) if own is not None]
     residuals = [(each.residuals(place), each.members(place)) for each, place in judged]
@@ -438,14 +436,14 @@ class _Groups:
         """Return the values of each metric by partition, (g, R) each: each metric runs once on all rows."""
         found = [[np.empty((each.classes, len(self.simulation))) for each in self.partitions] for _ in metrics]
         quiet = self.run.quiet()
-        for number, rows in enumerate(self.simulation):
+        replicates = self.run.track("groups: replicates", self.simulation, len(self.simulation))
+        for number, rows in enumerate(replicates):
             replicate = InMemory(rows)
             for metric, values in zip(metrics, found, strict=True):
                 with np.errstate(all="ignore"):
                     columns = row_terms(metric.evaluate(None, replicate, quiet))
                     for partition, own in zip(self.partitions, values, strict=True):
                         own[:, number] = _statistics(metric, partition, columns)
-            self.run.progress("groups: replicates", (number + 1) / len(self.simulation))
         return found
 
     def _computed(
@@ -469,14 +467,14 @@ class _Groups:
             *order_warnings(self.source, self.run, self.noticed),
             *(() if self.clusters is None else self.clusters.messages),
         )
-        for number, (group, line) in enumerate(zip(self.groups, computed, strict=True)):
+        lines = zip(self.groups, computed, strict=True)
+        for group, line in self.run.track("groups: intervals", lines, len(self.groups)):
             with np.errstate(all="ignore"):
                 for each, interval in zip(line, self._intervals(group, line), strict=True):
                     inference = compare_with_null(each, interval, self.run)
                     if self.noticed is not None and inference.verdict != "none":
                         inference = without_verdict(inference, self.noticed.reason)
                     yield self._result(group, each, inference, next(adjusted), warnings)
-            self.run.progress("groups: intervals", (number + 1) / len(self.groups))
 
     def _intervals(self, group: _Group, line: Sequence[FittedMetric[Metric[Any]]]) -> Iterator[IntervalInference]:
         """Yield the intervals of the metrics of a group; none for those without a value."""

@@ -509,9 +509,7 @@ class SearchedRows:
     def scores(self, stage: str) -> Iterator[Values]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
         yield row_scores(self.rows)
-        for number, replicate in enumerate(self.simulation):
-            yield row_scores(replicate)
-            self.run.progress(stage, (number + 1) / len(self.simulation))
+        yield from map(row_scores, self.run.track(stage, self.simulation, len(self.simulation)))
 
     def settings(self) -> dict[str, Any]:
         """Return the settings for the report."""

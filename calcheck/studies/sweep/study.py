@@ -21,6 +21,7 @@ from calcheck.errors import DataError, FileError, Message, NumericalError, Optio
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import statistic_of
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.columns import ColumnOptions
 from calcheck.io.source import grid_of, require_grid
 from calcheck.metrics import TWO_SAMPLE_METRICS
@@ -35,11 +36,11 @@ from calcheck.studies.sweep.options import SweepOptions
 from calcheck.studies.sweep.picture import require_few_panels
 
 if TYPE_CHECKING:
-    from calcheck.inference.metric_protocol import RowResults
     from calcheck.studies.base import Request
 
 
 AnyMetric = Metric[Any]
+Evaluated = tuple[AnyMetric, int, float, RowResults | Message]
 Ranking = list[int | None]
 
 REPEATS = 5  # default number of random subsets per size
@@ -228,19 +229,23 @@ def _computed(
     ]
     total = len(models) * sum(len(metrics) for *_, metrics in parts)
     found: dict[tuple[int, AnyMetric, int], SweepCell] = {}
-    done = 0
+    for size, (metric, model, value, rows) in run.track("settings", _evaluated(models, parts, at, run), total):
+        found.setdefault((size, metric, model), SweepCell()).add(value, rows)
+    return found
+
+
+def _evaluated(
+    models: Sequence[Predictions], parts: Sequence[tuple[int, int, list[AnyMetric]]], at: Source | None, run: Run
+) -> Iterator[tuple[int, Evaluated]]:
+    """Yield the number of rows and what is found, for each part of the rows, metric and model."""
+    n = len(models[0])
     for size, repeat, metrics in parts:
         chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
             named = run.prefixed(sharing[0].info.name)
             for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
-                for metric, model, value, rows in _values(sources, sharing, alike, at, named):
-                    each = found.setdefault((size, metric, model), SweepCell())
-                    each.add(value, rows)
-                    done += 1
-                    run.progress("settings", done / total)
-    return found
+                yield from ((size, found) for found in _values(sources, sharing, alike, at, named))
 
 
 def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
@@ -271,7 +276,7 @@ def _same_inputs(first: Predictions, second: Predictions) -> bool:
 
 def _values(
     sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], at: Source | None, run: Run
-) -> Iterator[tuple[AnyMetric, int, float, RowResults | Message]]:
+) -> Iterator[Evaluated]:
     """Yield metric, model, value and results of rows, or the reason for no value, for metrics that share a fit."""
     fit = None
     for metric in metrics:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -130,11 +129,10 @@ def validity(
             raise OptionError(msg)
     run = run or Run()
     run = replace(run, resamples=run.resamples or RESAMPLES)
-    groups = []
-    for place, each in enumerate(tails):
-        shared = replace(run, progress=partial(_overall_progress, run, place, len(tails)))
-        groups.append(_results(metrics, each, data_sets, shared, place * data_sets.sets))
-    run.progress("data sets", 1.0)
+    sets, valid = data_sets.sets, np.zeros((len(tails), len(metrics)), np.intp)
+    for number in run.track("data sets", range(valid.shape[0] * sets), valid.shape[0] * sets):
+        rows = data_sets.draw(tails[number // sets], run.rng(RandomStream.DATA_SETS, number))
+        valid[number // sets] += _contained(metrics, rows, run, number)
     simulated = f"simulated, {data_sets.error_dist} errors"
     return Report(
         calcheck=__version__,
@@ -142,20 +140,12 @@ def validity(
             read or Input(files=(), n=0, dropped=0, predictive=None, columns={}), n=data_sets.rows, predictive=simulated
         ),
         settings={**run_settings(replace(run, replicates=0)), **asdict(data_sets)},
-        results=tuple(result for group in zip(*groups, strict=True) for result in group),
+        results=tuple(
+            _result(metric, each, int(count), sets, run)
+            for metric, counts in zip(metrics, valid.T, strict=True)
+            for each, count in zip(tails, counts, strict=True)
+        ),
     )
-
-
-def _results(metrics: Sequence[Metric[Any]], tails: Tails, data_sets: DataSets, run: Run, first: int) -> list[Result]:
-    """Return the result of each metric; ``first`` is the number of the first data set."""
-    valid = np.zeros(len(metrics), np.intp)
-    for number in range(data_sets.sets):
-        rows = data_sets.draw(tails, run.rng(RandomStream.DATA_SETS, first + number))
-        valid += _contained(metrics, rows, run, first + number)
-        run.progress("data sets", number / data_sets.sets)
-    return [
-        _result(metric, tails, int(count), data_sets.sets, run) for metric, count in zip(metrics, valid, strict=True)
-    ]
 
 
 def _contained(metrics: Sequence[Metric[Any]], rows: Predictions, run: Run, number: int) -> Mask:
@@ -191,8 +181,3 @@ def _result(metric: Metric[Any], tails: Tails, valid: int, sets: int, run: Run) 
         reference_kind="exact",
         verdict="fail" if high < run.confidence else "pass",
     )
-
-
-def _overall_progress(run: Run, place: int, count: int, stage: str, share: float) -> None:
-    """Report the progress with one distribution as progress over all of them."""
-    run.progress(stage, (place + share) / count)
