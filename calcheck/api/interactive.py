@@ -15,6 +15,7 @@ from calcheck.charts.drawing import vega_lite
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
 from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.io.arrays import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.metrics import canonical_name
@@ -26,7 +27,7 @@ from calcheck.render.report_document import report_document
 from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
 from calcheck.studies.page.document import ModelReport, page_of
-from calcheck.studies.page.models import model_report
+from calcheck.studies.page.models import EvaluatedRows, model_report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -271,7 +272,10 @@ class InteractiveReport(Report):
             return ModelReport(name, self, no_map="rows are grouped by their keys")
         settings = {key: self.settings[key] for key in ("seed", "confidence", "replicates")}
         inputs, used = held.input_names(), held.used_columns()
-        return model_report(name, self, held.rows(), Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
+        evaluated, rows = EvaluatedRows(), held.rows()
+        for each in self._pointwise:
+            evaluated.add(each.metric, rows, RowResults(each.columns))
+        return model_report(name, self, evaluated, Run(**settings), inputs=inputs, plot_by=plot_by, used=used)
 
     def __repr__(self) -> str:
         """Return the report as a table for terminals."""

@@ -57,8 +57,8 @@ MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
 PANELS: dict[str, dict[str, str]] = {
     "Reports": {
         "evaluate": "evaluate",
-        "report": "report",
-        "check": "check",
+        "report": "evaluate",
+        "check": "evaluate",
         "compare": "study_commands",
         "slices": "study_commands",
         "monitor": "monitor",

@@ -1,49 +1,31 @@
-"""`calcheck check`: rules on reports and on states, and the baseline of `--against`."""
+"""What reports are checked against: rules, verdicts and baselines; and the states of monitored models."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from calcheck.cli.app import metric_name
 from calcheck.cli.common import (
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    INFERENCE,
     LEVEL,
-    SEED,
-    STDOUT,
-    WEIGHTS,
-    deliver_text,
-    files_argument,
     make_run,
     open_source,
-    require_groups,
     require_nothing_skipped,
-    run_context,
     select_metrics,
     weigh,
 )
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.typer_bridge import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
-from calcheck.render import FORMATS, render
 from calcheck.report import Gate, Level, Report
 from calcheck.studies.gate.rules import Rule
 from calcheck.studies.options import (
     AgainstOptions,
-    GateReportOptions,
-    GroupOptions,
     RefitOptions,
     RowOptions,
-    RuleMetricOptions,
     RuleOptions,
-    SummaryOptions,
 )
 
 if TYPE_CHECKING:
@@ -340,15 +322,13 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
 
 def state_report(file: str, rules: Rules, given: dict[str, Any]) -> Report:
     """Return the report of a state with its gates; without rules, there must be no alarm."""
-    from calcheck.studies.gate.evaluate import evaluate_rule
     from calcheck.studies.gate.rules import parse
     from calcheck.studies.monitor.state import MonitorOptions, read_monitor_state
     from calcheck.studies.monitor.study import monitor_report
 
     report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
     alarm: Rules = [(parse(ALARM), "fail")]
-    gates = (evaluate_rule(rule, report, level=level) for rule, level in rules or alarm)
-    return replace(report, gates=tuple(gates))
+    return with_gates(report, rules or alarm)
 
 
 NO_VERDICT = "no metric has a verdict, so nothing would be checked. Pass a rule, e.g. --fail-on 'mae > 1'"
@@ -383,12 +363,15 @@ class Requirements:
     """What a file is checked against: rules and a baseline; its verdicts if there are neither."""
 
     rules: Rules
-    base: Base
+    base: Base = field(default_factory=Base)
+    checked: bool = (
+        False  # Whether the file is checked: only what the rules need is computed, without rules the verdicts
+    )
 
     @property
     def are_verdicts(self) -> bool:
         """Whether the verdicts are checked."""
-        return not self.rules and not self.base.name
+        return self.checked and not self.rules and not self.base.name
 
     @property
     def are_sliced(self) -> bool:
@@ -402,7 +385,8 @@ class Requirements:
 
     def take_all(self, named: Sequence[str] | None) -> bool:
         """Return whether every metric that applies is computed."""
-        return not named and (self.are_verdicts or self.are_overall or self.base.is_predictions)
+        checked = self.are_verdicts or self.are_overall or self.base.is_predictions
+        return not named and (checked or not self.checked)
 
     def metrics(
         self, named: Sequence[str] | None, settings: Settings, levels: Sequence[float] | None
@@ -412,6 +396,8 @@ class Requirements:
         Those of the baseline have their stored options. For verdicts and the overall verdict, no named ones means all
         metrics.
         """
+        if not self.checked:
+            return metrics_of_rules(self.rules, select_metrics(named, settings, levels), settings)
         if self.are_verdicts:
             return select_metrics(named, settings, levels)
         wanted = [name for rule, _ in self.rules for name in rule.metrics()]
@@ -437,137 +423,14 @@ class Requirements:
         metrics = select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
         return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
 
-    def gates(self, report: Report, source: FileSource, run: Run) -> tuple[Gate, ...]:
-        """Return the outcomes for the report of a source."""
-        from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
+    def judged(self, report: Report, source: FileSource | None, run: Run) -> Report:
+        """Return the report of a source, or of saved states, with the outcomes."""
+        from calcheck.studies.gate.evaluate import verdict_gates
 
-        if self.are_verdicts:
-            return verdict_gates(report)
-        rules = [evaluate_rule(rule, report, level=level) for rule, level in self.rules]
-        return (*rules, *self.base.gates(report, source, run))
-
-
-def _check(files: list[str], settings: Settings, **given: Any) -> None:
-    """Check a file against rules, and exit with code 1 if a rule is violated.
-
-    Without rules, every metric that applies is computed, and the overall
-    verdict must not be "fail". The exit code is 3 if no rule is violated, but
-    one cannot be judged: it depends on a verdict that this file does not have.
-    """
-    options, named = build(RuleOptions, given), build(RuleMetricOptions, given).metrics
-    base = read_base(build(AgainstOptions, given), named, settings, given)
-    requirements = Requirements(rules_of(options, settings.config), base)
-    output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
-    if states := monitored_states(files, requirements.rules, requirements.base):
-        _require_deliverable(states, requirements.base, output, summary)
-        reports = [state_report(file, requirements.rules, given) for file in states]
-        _deliver(reports, output, summary, monitored=True)
-    else:
-        by = build(GroupOptions, given).by
-        require_groups(given, by)
-        slices = requirements.slices(by, named, settings, given[LEVEL])
-        slices = slices and slices.weighed(given)
-        metrics = weigh(requirements.metrics(() if slices else named, settings, given[LEVEL]), given)
-        sources = [_open(file, given, metrics, slices) for file in files]
-        reads = [name for source in sources for name in source.reads()]
-        _require_deliverable(reads, requirements.base, output, summary, count=len(files))
-        skips = requirements.take_all(named)
-        reports = [_checked(source, metrics, requirements, slices, given, skips=skips) for source in sources]
-        _deliver(reports, output, summary)
-    if (code := exit_code(reports)) and not options.exit_zero:
-        raise typer.Exit(code)
-
-
-def _open(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], slices: SlicePlan | None) -> FileSource:
-    """Return the source of a file, with the columns that form groups, or those of a search."""
-    if slices is None:
-        return open_source(file, given, metrics, narrow=False)
-    from calcheck.studies.slices.groups import file_columns
-
-    columns = file_columns([cut.text for cut in slices.cuts])
-    source = open_source(file, given, [*metrics, *slices.metrics], narrow=not slices.cuts, inputs=not slices.cuts)
-    return replace(source, by=columns)
-
-
-def _checked(
-    source: FileSource,
-    metrics: list[Metric[Any]],
-    requirements: Requirements,
-    slices: SlicePlan | None,
-    given: dict[str, Any],
-    *,
-    skips: bool,
-) -> Report:
-    """Return the report of a file with its gates; with ``skips``, metrics that do not apply are skipped."""
-    from calcheck.evaluation import evaluate
-
-    with run_context(given, source) as run:
-        report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
-        if not skips:
-            require_nothing_skipped(report, source)
-        if slices is not None:
-            report = slices.added(report, source, run)
-        gates = requirements.gates(report, source, run)
-    if not gates:
-        msg = f"{source.name}: {NO_VERDICT}"
-        raise FileError(msg)
-    return replace(report, gates=gates)
-
-
-def _require_deliverable(
-    reads: Sequence[str], base: Base, output: GateReportOptions, summary: str | None, *, count: int | None = None
-) -> None:
-    """Raise, before computing, if the reports cannot be written or would overwrite an input file."""
-    from calcheck.storage.atomic_write import require_writable
-
-    count = len(reads) if count is None else count
-    if count > 1 and FORMATS[output.format].separator is None:
-        several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
-        msg = f"--format {output.format} supports a single file, got {count} files: use one of {several}"
-        raise OptionError(msg)
-    require_writable(
-        [path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads()]
-    )
-
-
-def _deliver(
-    reports: Sequence[Report], output: GateReportOptions, summary: str | None, *, monitored: bool = False
-) -> None:
-    """Append the reports to the summary file, and print them."""
-    from calcheck.render.report_document import report_document
-    from calcheck.storage.atomic_write import append_text
-    from calcheck.studies.monitor.document import monitor_document
-
-    document = monitor_document if monitored else report_document
-
-    def text(name: str) -> str:
-        between = FORMATS[name].separator or ""
-        return between.join(render(report, name, document, legend=not output.quiet) for report in reports)
-
-    if summary:
-        append_text(summary, text("markdown"))
-    deliver_text(text(output.format), output)
-
-
-check_command = make_command(
-    "check",
-    _check,
-    [
-        files_argument("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
-        *parameters(RuleOptions, "Rules"),
-        *parameters(RuleMetricOptions, "Rules"),
-        *parameters(AgainstOptions, "Rules"),
-        *parameters(GroupOptions, "Rules"),
-        *parameters(RefitOptions, "Rules"),
-        *COLUMNS,
-        *parameters(RowOptions, "Rows"),
-        *WEIGHTS,
-        *INFERENCE,
-        *DEPENDENCE,
-        *parameters(GateReportOptions, "Output"),
-        *parameters(SummaryOptions, "Output"),
-        *SEED,
-        *ENGINE,
-    ],
-    example="calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'",
-)
+        gates = verdict_gates(report) if self.are_verdicts else with_gates(report, self.rules).gates
+        compared = () if source is None else self.base.gates(report, source, run)
+        report = replace(report, gates=(*gates, *compared))
+        if self.checked and not report.gates:
+            msg = f"{source.name if source else report.input.files[0].path}: {NO_VERDICT}"
+            raise FileError(msg)
+        return report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from inspect import Parameter
@@ -27,10 +27,10 @@ from calcheck.execution.run import (
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
+from calcheck.render import PAGE
 from calcheck.studies.options import (
     AnyReportOptions,
     InputOptions,
-    PageOptions,
     PrintedReportOptions,
     RefitOptions,
     ReportOptions,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import RowResults
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
+    from calcheck.models.difference import Diff
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
@@ -157,6 +158,7 @@ def require_deliverable(
     *,
     pointwise: str | None = None,
     plot: str | None = None,
+    summary: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
     from calcheck.storage.atomic_write import require_suffix, require_writable
@@ -167,7 +169,8 @@ def require_deliverable(
         from calcheck.charts.drawing import require_image
 
         require_image(plot)
-    require_writable([path for path in (report.output, pointwise, plot) if path and path not in STDOUT], inputs)
+    outputs = (report.output, pointwise, plot, summary)
+    require_writable([path for path in outputs if path and path not in STDOUT], inputs)
 
 
 def draw(picture: Picture, path: str) -> None:
@@ -178,25 +181,40 @@ def draw(picture: Picture, path: str) -> None:
     write_bytes(path, drawing.draw(picture, path))
 
 
-def draw_metrics(report: Report, path: str) -> None:
-    """Draw the picture of a report of one metric to a file."""
+def has_pictures(given: dict[str, Any]) -> bool:
+    """Return whether a command draws pictures: to a file, or on a page."""
+    return bool(given.get("plot")) or given["format"] == PAGE
+
+
+def pictures_of(report: Report) -> tuple[Picture, ...]:
+    """Return the pictures of a report of metrics."""
     from calcheck.render.pictures import metric_pictures
 
-    for picture in metric_pictures(report):
+    return metric_pictures(report)
+
+
+def draw_metrics(report: Report, path: str) -> None:
+    """Draw the picture of a report of one metric to a file."""
+    for picture in pictures_of(report):
         draw(picture, path)
 
 
 def deliver(
-    report: Report, output: AnyReportOptions | PrintedReportOptions, build: Callable[[Report], Document] | None = None
+    report: Report | Diff,
+    output: AnyReportOptions | PrintedReportOptions,
+    build: Callable[[Any], Document] | None = None,
+    pictures: Callable[[], Iterable[Picture]] | None = None,
 ) -> None:
-    """Print the report, or write it to its output file."""
+    """Print the report, or write it to its output file; a page has pictures, too."""
     from calcheck.render import render
     from calcheck.render.report_document import report_document
 
-    deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
+    legend = not getattr(output, "quiet", False)
+    shown = tuple(pictures()) if pictures is not None and output.format == PAGE else ()
+    deliver_text(render(report, output.format, build or report_document, legend=legend, pictures=shown), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions | PageOptions | PrintedReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions | PrintedReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 
@@ -302,13 +320,15 @@ def open_source(
     *,
     narrow: bool,
     also: Sequence[str] = (),
+    by: Sequence[str] = (),
     inputs: bool = False,
 ) -> FileSource:
-    """Return the source of a file, with the columns that the metrics need, additional columns, and inputs."""
+    """Return the source of a file, with the columns that the metrics need, additional columns, groups and inputs."""
     from calcheck.evaluation import with_needed_columns
 
     named = row_dependence(given).columns
-    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=(*also, *named), inputs=inputs)
+    source = file_source(file, given, by=tuple(by))
+    return with_needed_columns(source, metrics, narrow=narrow, also=(*also, *named), inputs=inputs)
 
 
 def row_dependence(given: dict[str, Any]) -> RowDependence:

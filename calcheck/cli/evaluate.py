@@ -1,17 +1,28 @@
-"""`calcheck evaluate`: compute several metrics of one file."""
+"""`calcheck evaluate`: several metrics of one file; `check` has rules besides, and `report` writes a page."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from calcheck.cli.app import list_hint
-from calcheck.cli.check import exit_code, metrics_of_rules, parse_rules, with_gates
+from calcheck.cli.check import (
+    Requirements,
+    SlicePlan,
+    exit_code,
+    monitored_states,
+    parse_rules,
+    read_base,
+    rules_of,
+    state_report,
+)
 from calcheck.cli.common import (
     COLUMNS,
     DEPENDENCE,
@@ -21,17 +32,19 @@ from calcheck.cli.common import (
     LEVEL,
     REPORT,
     SEED,
+    STDOUT,
     WEIGHTS,
-    deliver,
+    Pointwise,
+    deliver_text,
     draw,
     files_argument,
+    make_run,
     open_source,
+    require_deliverable,
     require_groups,
     require_nothing_skipped,
-    require_outputs,
     require_shown,
     run_context,
-    select_metrics,
     weigh_applicable,
 )
 from calcheck.cli.next_commands import next_commands
@@ -43,39 +56,47 @@ from calcheck.cli.streaming import (
     streaming_reason,
     streaming_requested,
 )
-from calcheck.cli.study_commands import run_study
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
+from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.cells import skip_reasons
 from calcheck.render.report_document import report_document
-from calcheck.studies import STUDIES
 from calcheck.studies.options import (
+    AgainstOptions,
     BriefOptions,
+    GateReportOptions,
     GroupOptions,
     MetricSelectionOptions,
+    PageOptions,
+    PageReportOptions,
     PlotOptions,
     PointwiseOptions,
     RefitOptions,
+    ReportOptions,
     RowOptions,
+    RuleMetricOptions,
     RuleOptions,
+    SummaryOptions,
+    WeightOptions,
     WorstBestOptions,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from calcheck.evaluation import Sink
     from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.report import Report
+    from calcheck.render.document import Document
+    from calcheck.report import Report, Skipped
+    from calcheck.studies.page.document import ModelReport
+    from calcheck.studies.page.models import EvaluatedRows
 
+PAGE_NAME = "report.html"
+OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
 NOT_BY_GROUP = (
-    "subsample",
-    "pointwise",
-    "brief",
-    "worst",
-    "best",
-    "fail_on",
-    "warn_on",
+    *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation"),
     *(each.name for each in STATES),
 )  # Options that do not apply to groups
 
@@ -91,126 +112,367 @@ def _evaluate(files: list[str], **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
-    if are_states(files):
-        merge_states(files, given, DECLARED)
-        return
-    if len(files) > 1:
+    if len(files) > 1 and not are_states(files):
         msg = f"Got unexpected extra argument(s) ({' '.join(files[1:])}). {list_hint(len(files) - 1, sys.argv[1:])}"
         raise OptionError(msg)
-    (file,) = files
-    named, by = build(MetricSelectionOptions, given).metrics, build(GroupOptions, given).by
-    if by:
-        _require_groups_only(given)
-        run_study(STUDIES["slices"], file=file, **given)
-        return
-    require_groups(given, by)
-    require_shown(given)
-    from calcheck.render.pictures import report_picture
-    from calcheck.studies.page.document import DRAWN
+    _end(_answer(files, given, _stated_rules(given)), given)
 
-    conditions, plot = build(RuleOptions, given), build(PlotOptions, given).plot
-    rules = parse_rules(conditions.fail_on, conditions.warn_on)
-    metrics = metrics_of_rules(rules, select_metrics(named, given["settings"], given[LEVEL]), given["settings"])
-    metrics, without = weigh_applicable(metrics, given, named)
-    source = open_source(file, given, metrics, narrow=any(given[name] for name in ("pointwise", "worst", "best")))
-    report_to, pointwise = require_outputs(given, source)
-    drawn = frozenset(metric.info.name for metric in metrics) if named else DRAWN
-    curves = drawn if plot else frozenset[str]()
-    report = evaluate_file(file, source, metrics, given, sink=pointwise.take if pointwise.path else None, curves=curves)
-    pointwise.write()
-    report = with_gates(replace(report, skipped=(*report.skipped, *without)), rules)
-    if plot:
-        draw(report_picture(report), plot)
-    deliver(report, report_to, partial(report_document, brief=build(BriefOptions, given).brief))
-    if (code := exit_code([report])) and not conditions.exit_zero:
+
+def _check(files: list[str], **given: Any) -> None:
+    """Check a file against rules, and exit with code 1 if a rule is violated.
+
+    Without rules, every metric that applies is computed, and the overall
+    verdict must not be "fail". The exit code is 3 if no rule is violated, but
+    one cannot be judged: it depends on a verdict that this file does not have.
+    """
+    settings, named = given["settings"], build(RuleMetricOptions, given).metrics
+    base = read_base(build(AgainstOptions, given), named, settings, given)
+    required = Requirements(rules_of(build(RuleOptions, given), settings.config), base, checked=True)
+    if states := monitored_states(files, required.rules, base):
+        _end(_answer_monitored(states, given, required), given)
+    else:
+        _end(_answer(files, given, required), given)
+
+
+def _report(files: list[str], **given: Any) -> None:
+    """Write one HTML page about a file: the conclusion, every metric, pictures, a map to explore, and the worst rows.
+
+    The page needs no network. With several files, their models are shown
+    side by side. "calcheck diff" and "calcheck check --against" read the
+    report that is inside the page.
+    """
+    given["format"] = build(PageReportOptions, given).format
+    if given["format"] == PAGE:
+        given["output"] = given["output"] or PAGE_NAME
+    reports = _answer(files, given, _stated_rules(given))
+    if given["output"] and given["output"] not in STDOUT:
+        sys.stderr.write(f"wrote {given['output']}\n")
+    _end(reports, given)
+
+
+def _stated_rules(given: dict[str, Any]) -> Requirements:
+    options = build(RuleOptions, given)
+    return Requirements(parse_rules(options.fail_on, options.warn_on))
+
+
+def _end(reports: Sequence[Report], given: dict[str, Any]) -> None:
+    """Exit with the code of violated rules, if there is one."""
+    if (code := exit_code(reports)) and not build(RuleOptions, given).exit_zero:
         raise typer.Exit(code)
 
 
-def _require_groups_only(given: dict[str, Any]) -> None:
-    """Raise if an option is given that groups do not have."""
+@dataclass(frozen=True)
+class Plan:
+    """What is computed of each file, and what is shown of it."""
+
+    required: Requirements
+    metrics: Sequence[Metric[Any]]
+    without: Sequence[Skipped]  # Metrics that have no weighted form
+    slices: SlicePlan | None
+    strict: bool  # Whether each metric must apply
+    curves: frozenset[str]  # Metrics whose curves are drawn
+    narrow: bool  # Whether the other columns of one value per row are read
+    paged: bool  # Whether the result is the page of the models
+    concluded: bool  # Whether a conclusion is drawn
+
+
+def _answer(files: Sequence[str], given: dict[str, Any], required: Requirements) -> Sequence[Report]:
+    """Evaluate each file, or merged states; write the report; and return the reports with the outcomes of rules."""
+    if are_states(files):
+        return _answer_merged(files, given, required)
+    by = build(GroupOptions, given).by
+    if by and not required.checked:
+        from calcheck.cli.study_commands import run_study
+        from calcheck.studies import STUDIES
+
+        _require_groups_only(files, given)
+        run_study(STUDIES["slices"], file=files[0], **given)
+        return ()
+    require_groups(given, by)
+    require_shown(given)
+    from calcheck.cli.study_commands import model_names
+
+    plan = _plan(given, required)
+    names = model_names(files, build(PageOptions, given).names)
+    sources = _open(files, given, plan)
+    pointwise = _require_outputs(files, sources, given, required)
+    models = [
+        _evaluated(name, file, source, given, plan, pointwise)
+        for name, file, source in zip(names, files, sources, strict=True)
+    ]
+    pointwise.write()
+    reports = [report for report, _ in models]
+    if plot := build(PlotOptions, given).plot:
+        from calcheck.render.pictures import report_picture
+
+        draw(report_picture(reports[0]), plot)
+    _deliver(reports, given, [model for _, model in models if model is not None])
+    return reports
+
+
+def _answer_merged(files: Sequence[str], given: dict[str, Any], required: Requirements) -> Sequence[Report]:
+    """Merge saved states, write the report of all their rows, and return it with the outcomes of rules."""
+    from calcheck.cli.study_commands import model_names
+    from calcheck.studies.page.document import ModelReport
+    from calcheck.studies.page.models import IN_BATCHES
+
+    report = required.judged(merge_states(files, given, [*CHECKED, *PAGED]), None, make_run(given))
+    names = build(PageOptions, given).names or model_names(files, None)
+    _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
+    return [report]
+
+
+def _answer_monitored(states: Sequence[str], given: dict[str, Any], required: Requirements) -> Sequence[Report]:
+    """Check states of monitored models, write their reports, and return them."""
+    from calcheck.studies.monitor.document import monitor_document
+
+    _require_outputs(states, (), given, required)
+    reports = [state_report(file, required.rules, given) for file in states]
+    _deliver(reports, given, (), monitor_document)
+    return reports
+
+
+def _require_groups_only(files: Sequence[str], given: dict[str, Any]) -> None:
+    """Raise if an option is given that groups do not have, or several files."""
     for name in NOT_BY_GROUP:
         if given.get(name):
             msg = f"{flag_of(name)} does not apply to groups (--by): pass only one of them"
             raise OptionError(msg)
+    if len(files) > 1:
+        msg = f"--by compares groups of one FILE, got {len(files)} files"
+        raise OptionError(msg)
 
 
-def evaluate_file(
-    file: str,
-    source: FileSource,
-    metrics: Sequence[Metric[Any]],
-    given: dict[str, Any],
-    *,
-    sink: Sink | None = None,
-    curves: frozenset[str] = frozenset(),
-) -> Report:
-    """Return the report of a file with its conclusion, and with the commands to run next."""
+def _plan(given: dict[str, Any], required: Requirements) -> Plan:
+    """Return what is computed of each file."""
+    named, settings, levels = build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL]
+    brief = build(BriefOptions, given).brief
+    paged = build(ReportOptions, given).format == PAGE and not brief
+    slices = required.slices(build(GroupOptions, given).by, named, settings, levels) if required.checked else None
+    slices = slices and slices.weighed(given)
+    chosen = required.metrics(() if slices else named, settings, levels)
+    strict = not required.take_all(named)
+    metrics, without = weigh_applicable(chosen, given, ("all",) if strict else None)
+    curves = _curves(metrics if named else None, given, paged=paged)
+    narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
+    concluded = paged or brief or not required.checked
+    return Plan(required, metrics, without, slices, strict, curves, narrow, paged, concluded)
+
+
+def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:
+    """Return the metrics of which curves are drawn, in a picture or on a page."""
+    plotted, paged = bool(build(PlotOptions, given).plot), paged and not build(WeightOptions, given).weights
+    if not plotted and not paged:
+        return frozenset()
+    from calcheck.studies.page.document import DRAWN
+
+    drawn = DRAWN if named is None else frozenset(metric.info.name for metric in named)
+    return (drawn if plotted else frozenset[str]()) | (DRAWN if paged else frozenset[str]())
+
+
+def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileSource]:
+    """Return the source of each file, with the columns that form groups, or those of a search."""
+    from calcheck.cli.study_commands import open_models
+
+    if plan.slices is None:
+        return open_models(files, given, plan.metrics, narrow=plan.narrow, inputs=plan.paged)
+    from calcheck.studies.slices.groups import file_columns
+
+    searched = not plan.slices.cuts
+    by = file_columns([cut.text for cut in plan.slices.cuts])
+    metrics = [*plan.metrics, *plan.slices.metrics]
+    return open_models(files, given, metrics, narrow=plan.narrow or searched, by=by, inputs=plan.paged or searched)
+
+
+def _require_outputs(
+    files: Sequence[str], sources: Sequence[FileSource], given: dict[str, Any], required: Requirements
+) -> Pointwise:
+    """Return where results of rows go; raise, before computing, if the outputs cannot be written."""
+    output, summary = build(ReportOptions, given), build(SummaryOptions, given).summary
+    if len(files) > 1:
+        if output.format != PAGE and FORMATS[output.format].separator is None:
+            several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
+            msg = f"--format {output.format} supports a single file, got {len(files)} files: use one of {several}"
+            raise OptionError(msg)
+        for name in OF_ONE_FILE:
+            if given.get(name):
+                msg = f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}"
+                raise OptionError(msg)
+    reads = [name for source in sources for name in source.reads()] if sources else files
+    pointwise, plot = build(PointwiseOptions, given).pointwise, build(PlotOptions, given).plot
+    require_deliverable(output, [*reads, *required.base.reads()], pointwise=pointwise, plot=plot, summary=summary)
+    return Pointwise(pointwise)
+
+
+def _evaluated(
+    name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: Pointwise
+) -> tuple[Report, ModelReport | None]:
+    """Return the report of a file with the outcomes of rules, and what a page shows of the model."""
     from calcheck.conclusion import conclude
 
-    reason = stream_reason(source, metrics, given)
-    report = (
-        _evaluate_in_memory(source, metrics, given, sink, curves=curves)
-        if reason is None
-        else stream_metrics(metrics, file, given, reason)
-    )
-    report = conclude(report)
-    if report.conclusion is None:
-        return report
-    commands = next_commands(report, file, source, given)
-    return replace(report, conclusion=replace(report.conclusion, next=commands))
+    rows = _rows_of_page() if plan.paged else None
+    reason = "" if streaming_requested(given) else streaming_reason(source, plan.metrics, given) or None
+    if reason is None:
+        sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
+        report = _evaluate_in_memory(source, given, plan, sinks)
+    else:
+        report = stream_metrics(plan.metrics, file, given, reason)
+    report = conclude(report) if plan.concluded else report
+    report = replace(report, skipped=(*report.skipped, *plan.without))
+    if report.conclusion is not None:
+        commands = next_commands(report, file, source, given)
+        report = replace(report, conclusion=replace(report.conclusion, next=commands))
+    with run_context(given, source) as run:
+        if plan.slices is not None:
+            report = plan.slices.added(report, source, run)
+        report = plan.required.judged(report, source, run)
+    return report, _model(name, report, source, rows, given) if rows else None
 
 
-def stream_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> str | None:
-    """Return why a file is streamed, "" if the user wants it; None if it is not."""
-    return "" if streaming_requested(given) else streaming_reason(source, metrics, given) or None
+def _rows_of_page() -> EvaluatedRows:
+    from calcheck.studies.page.models import EvaluatedRows
+
+    return EvaluatedRows()
 
 
-def _evaluate_in_memory(
-    source: FileSource,
-    metrics: Sequence[Metric[Any]],
-    given: dict[str, Any],
-    sink: Sink | None,
-    *,
-    curves: frozenset[str],
-) -> Report:
+def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, sinks: Sequence[Sink]) -> Report:
     from calcheck.evaluation import evaluate
+
+    def take(*results: Any) -> None:
+        for sink in sinks:
+            sink(*results)
 
     extremes = build(WorstBestOptions, given)
     with run_context(given, source) as run:
         report = evaluate(
             source,
-            metrics,
+            plan.metrics,
             subsample=build(RowOptions, given).subsample,
-            run=replace(run, curves=bool(curves), curves_of=curves),
+            run=replace(run, curves=bool(plan.curves), curves_of=plan.curves),
             worst=extremes.worst,
             best=extremes.best,
-            sink=sink,
+            sink=take if sinks else None,
         )
-    if build(MetricSelectionOptions, given).metrics:
+    if plan.strict:
         require_nothing_skipped(report, source)
-    if not report.results:
+    if not report.results and not plan.required.checked:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
     return report
 
 
-DECLARED = [
-    files_argument("FILE", f"{FILE_TEXT} Or states that --save-state wrote, which are merged."),
-    *parameters(MetricSelectionOptions, "Metrics"),
-    *parameters(GroupOptions, "Metrics"),
-    *parameters(RefitOptions, "Metrics"),
-    *parameters(RuleOptions, "Rules"),
-    *COLUMNS,
-    *parameters(RowOptions, "Rows"),
-    *WEIGHTS,
-    *INFERENCE,
-    *DEPENDENCE,
-    *REPORT,
-    *parameters(BriefOptions, "Output"),
-    *parameters(PointwiseOptions, "Output"),
-    *parameters(WorstBestOptions, "Output"),
-    *parameters(PlotOptions, "Output"),
-    *STATES,
-    *SEED,
-    *ENGINE,
-]
-evaluate_command = make_command("evaluate", _evaluate, DECLARED, example="calcheck evaluate preds.parquet")
+def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, given: dict[str, Any]) -> ModelReport:
+    """Return what the page shows of a model."""
+    from calcheck.studies.page.models import model_report
+
+    options = build(PageOptions, given)
+    with source.error_names():
+        inputs, used, by = source.roles.x, source.used_columns(), options.plot_by or ()
+        model = model_report(name, report, rows, make_run(given), inputs=inputs, plot_by=by, used=used)
+    return model if options.validation is None else _recalibrated(model, options.validation, source, given)
+
+
+def _recalibrated(model: ModelReport, validation: str, source: FileSource, given: dict[str, Any]) -> ModelReport:
+    """Return what the page shows of a model, with a correction that is fitted to validation rows."""
+    from calcheck.render.page import Row, figure
+    from calcheck.studies.recalibrate.document import recalibration_tables
+    from calcheck.studies.recalibrate.options import RecalibrationOptions
+    from calcheck.studies.recalibrate.picture import recalibration_picture
+    from calcheck.studies.recalibrate.study import judges, recalibrate, with_inputs
+
+    options = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
+    fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)
+    other = replace(source, also=options.columns)
+    with run_context(given, fitted) as run:
+        report, found = recalibrate(fitted, options=options, other=other, run=run)
+        picture = Row((figure(recalibration_picture(report, found)),))
+        return replace(model, recalibration=(*recalibration_tables(report), picture))
+
+
+def _deliver(
+    reports: Sequence[Report],
+    given: dict[str, Any],
+    models: Sequence[ModelReport],
+    document: Callable[[Report], Document] | None = None,
+) -> None:
+    """Append the reports to the summary file, and print them, or write them or their page."""
+    output, brief = build(ReportOptions, given), build(BriefOptions, given).brief
+    document = document or partial(report_document, brief=brief)
+
+    def text(name: str) -> str:
+        between = FORMATS[name].separator or ""
+        return between.join(render(report, name, document, legend=not output.quiet) for report in reports)
+
+    if summary := build(SummaryOptions, given).summary:
+        from calcheck.storage.atomic_write import append_text
+
+        append_text(summary, text("markdown"))
+    paged = output.format == PAGE and models and not brief
+    deliver_text(_page(models, legend=not output.quiet) if paged else text(output.format), output)
+
+
+def _page(models: Sequence[ModelReport], *, legend: bool) -> str:
+    """Return the page of models; say so if pictures cannot be drawn."""
+    from calcheck.charts.drawing import NO_ENGINE, engine_starts
+    from calcheck.render.page import render as render_page
+    from calcheck.studies.page.document import page_of
+
+    if not engine_starts():
+        sys.stderr.write(f"calcheck: {NO_ENGINE}; the page is without them\n")
+    return render_page(page_of(models, command=shlex.join(["calcheck", *sys.argv[1:]]), legend=legend))
+
+
+def _declare(metavar: str, text: str, first: Sequence[Parameter], output: Sequence[Parameter]) -> list[Parameter]:
+    """Return the parameters of one of the commands: its own options and those of all; own ones replace the others."""
+    shared = [
+        *parameters(MetricSelectionOptions, "Metrics"),
+        *parameters(GroupOptions, "Metrics"),
+        *parameters(RefitOptions, "Metrics"),
+        *parameters(RuleOptions, "Rules"),
+        *COLUMNS,
+        *parameters(RowOptions, "Rows"),
+        *WEIGHTS,
+        *INFERENCE,
+        *DEPENDENCE,
+        *output,
+        *parameters(BriefOptions, "Output"),
+        *parameters(PointwiseOptions, "Output"),
+        *parameters(WorstBestOptions, "Output"),
+        *parameters(PlotOptions, "Output"),
+        *STATES,
+        *SEED,
+        *ENGINE,
+    ]
+    own = {each.name for each in first}
+    return [files_argument(metavar, text), *first, *(each for each in shared if each.name not in own)]
+
+
+MERGED_TEXT = "Or states that --save-state wrote, which are merged."
+CHECKED = _declare(
+    "FILE",
+    f"Files of saved predictions; each is checked separately. - reads standard input. {MERGED_TEXT}",
+    [
+        *parameters(RuleOptions, "Rules"),
+        *parameters(RuleMetricOptions, "Rules"),
+        *parameters(AgainstOptions, "Rules"),
+        *parameters(GroupOptions, "Rules"),
+        *parameters(RefitOptions, "Rules"),
+    ],
+    [*parameters(GateReportOptions, "Output"), *parameters(SummaryOptions, "Output")],
+)
+PAGED = _declare(
+    "FILE…",
+    f"Files of saved predictions, one per model; - reads standard input. {MERGED_TEXT}",
+    parameters(PageOptions, "Page"),
+    parameters(PageReportOptions, "Output"),
+)
+evaluate_command = make_command(
+    "evaluate",
+    _evaluate,
+    _declare("FILE", f"{FILE_TEXT} {MERGED_TEXT}", (), REPORT),
+    example="calcheck evaluate preds.parquet",
+)
+check_command = make_command(
+    "check", _check, CHECKED, example="calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'"
+)
+report_command = make_command("report", _report, PAGED, example="calcheck report preds.parquet -o report.html")

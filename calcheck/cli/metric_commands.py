@@ -10,7 +10,9 @@ from calcheck.cli.common import (
     LEVEL,
     deliver,
     draw_metrics,
+    has_pictures,
     open_source,
+    pictures_of,
     require_nothing_skipped,
     require_outputs,
     require_shown,
@@ -137,7 +139,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
             [metric],
             at=at or grid,
             subsample=build(RowOptions, given).subsample,
-            run=replace(run, curves=bool(plot), curves_by=plot_by),
+            run=replace(run, curves=has_pictures(given), curves_by=plot_by),
             worst=extremes.worst,
             best=extremes.best,
             sink=pointwise.take if pointwise.path else None,
@@ -148,7 +150,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     pointwise.write()
     if plot:
         draw_metrics(report, plot)
-    deliver(report, report_to)
+    deliver(report, report_to, pictures=lambda: pictures_of(report))
 
 
 def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:

@@ -91,6 +91,8 @@ STATES = [*parameters(StateOptions, "Streaming")]
 DEPENDENCE = ("cluster", "block", "time")
 OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", *DEPENDENCE, "weights")
 """Options that need all rows in memory."""
+OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "summary", "names")
+"""Options that need a report only, which merged states have, too."""
 
 
 def streaming_requested(given: dict[str, Any]) -> bool:
@@ -217,7 +219,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
     from calcheck.storage.atomic_write import require_writable
 
     report = build(ReportOptions, given)
-    require_deliverable(report, inputs)
+    require_deliverable(report, inputs, summary=given.get("summary"))
     for flag, path in paths.items():
         if path:
             require_archive_path(path, flag)
@@ -268,14 +270,13 @@ def are_states(files: Sequence[str]) -> bool:
     return is_archive(files[0], STATE)
 
 
-def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> None:
-    """Merge saved states, and report the metrics of all their rows."""
-    require_only(declared, {each.name for each in MERGED}, given, "saved states")
-    _merge(list(files), **given)
+def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> Report:
+    """Return the report of all rows of saved states, merged; raise if an option of ``declared`` needs the rows."""
+    require_only(declared, {*(each.name for each in MERGED), *OF_REPORTS}, given, "saved states")
+    return _merged(files, given)
 
 
-def _merge(files: list[str], **given: Any) -> None:
-    """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
+def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
     from calcheck.conclusion import conclude
     from calcheck.storage.atomic_write import exclusive
     from calcheck.streaming.state import merge, read_state, report_from_state, write_state
@@ -289,7 +290,12 @@ def _merge(files: list[str], **given: Any) -> None:
         if options.save_state:
             require_unchanged()
             write_state(options.save_state, state)
-    deliver(conclude(report), build(ReportOptions, given))
+    return conclude(report)
+
+
+def _merge(files: list[str], **given: Any) -> None:
+    """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
+    deliver(_merged(files, given), build(ReportOptions, given))
 
 
 MERGED = [

@@ -129,8 +129,8 @@ class CommandRequest:
         if metrics is None:
             source = file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
-            source = open_source(data, self._reading, metrics, narrow=narrow, also=also, inputs=inputs)
-        self._opened.append(replace(source, by=by) if by else source)
+            source = open_source(data, self._reading, metrics, narrow=narrow, also=also, by=by, inputs=inputs)
+        self._opened.append(source)
         return self._opened[-1]
 
     def open_other(
@@ -231,7 +231,8 @@ class CommandRequest:
         if plot := self.given.get("plot"):
             for picture in self._study.pictures_of(answer.report, *answer.found):
                 draw(picture, plot)
-        deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of)
+        pictures = partial(self._study.pictures_of, answer.report, *answer.found)
+        deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of, pictures)
 
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
         """Return a report with the commands to run next."""
@@ -307,13 +308,15 @@ def files_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
 
 
 def open_models(
-    files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool = False
+    files: Sequence[str], given: dict[str, Any], metrics: Sequence[Metric[Any]], **settings: Any
 ) -> list[FileSource]:
     """Return the source of each file, with the same column options, and those after its name: ``a.csv@dist=poisson``.
 
-    Narrow sources read the other scalar columns, too.
+    The settings are those of :func:`open_source`.
     """
-    sources = [_open_model(file, given, metrics, narrow=narrow) for file in files]
+    sources = [_open_model(file, given, metrics, {"narrow": False, **settings}) for file in files]
+    if len(sources) == 1:
+        return sources
     problems = {source.name: problem for source in sources if (problem := _problem(source))}
     fit = [source for source in sources if source.name not in problems]
     if not problems or not fit or fit[0].options == ColumnOptions():
@@ -328,10 +331,12 @@ def open_models(
     raise FileError(msg)
 
 
-def _open_model(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], *, narrow: bool) -> FileSource:
+def _open_model(
+    file: str, given: dict[str, Any], metrics: Sequence[Metric[Any]], settings: dict[str, Any]
+) -> FileSource:
     path, own = split_options(file)
     excluded = {name: None for name in given if is_excluded(name, set(own), options_of(ColumnOptions))}
-    return open_source(path, {**given, **excluded, **own}, metrics, narrow=narrow)
+    return open_source(path, {**given, **excluded, **own}, metrics, **settings)
 
 
 def split_options(file: str) -> tuple[str, dict[str, Any]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from calcheck.charts.picture import Picture
     from calcheck.render.document import Document
 
-__all__ = ["FORMATS", "Format", "format_names", "formats_of", "render"]
+__all__ = ["FORMATS", "PAGE", "Format", "format_names", "formats_of", "render"]
 
 Kind = Literal["report", "rules", "diff"]
 
@@ -35,6 +36,9 @@ class Format:
         return function
 
 
+PAGE = "page"
+"""The format of a page: what a document says, with pictures."""
+
 FORMATS = {
     "table": Format("terminal.render", separator="\n", suffixes=(".txt",)),
     "json": Format("data.render_json", data=True, suffixes=(".json",)),
@@ -42,6 +46,7 @@ FORMATS = {
     "csv": Format("data.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
     "markdown": Format("markdown.render", separator="\n", suffixes=(".md", ".markdown")),
     "latex": Format("latex.render", separator="\n", suffixes=(".tex",)),
+    PAGE: Format("page.render", suffixes=(".html", ".htm")),
     "html": Format("html.render", suffixes=(".html", ".htm")),
     "junit": Format("data.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
     "github": Format("markdown.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
@@ -60,16 +65,28 @@ def formats_of(path: str) -> tuple[str, ...]:
     Examples
     --------
     >>> formats_of("report.HTML"), formats_of("report.txt"), formats_of("report")
-    (('html',), ('table', 'github'), ())
+    (('page', 'html'), ('table', 'github'), ())
     """
     suffix = PurePath(path).suffix.lower()
     return tuple(name for name, known in FORMATS.items() if suffix in known.suffixes)
 
 
-def render(report: Any, name: str, build: Callable[[Any], Document], *, legend: bool = True) -> str:
-    """Return a report in one of the formats."""
+def render(
+    report: Any,
+    name: str,
+    build: Callable[[Any], Document],
+    *,
+    legend: bool = True,
+    pictures: Sequence[Picture] = (),
+) -> str:
+    """Return a report in one of the formats; a page has pictures, too."""
     known = FORMATS[name]
     if known.data:
         return known.renderer()(report)
-    document = build(report)
-    return known.renderer()(document if legend else document.without_legend())
+    document = build(report) if legend else build(report).without_legend()
+    if name != PAGE:
+        return known.renderer()(document)
+
+    from calcheck.render.page import page_of_document
+
+    return known.renderer()(page_of_document(document, report, pictures))

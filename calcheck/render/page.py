@@ -6,7 +6,7 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from calcheck.charts.drawing import NO_ENGINE, engine_starts, javascript, replac
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
 from calcheck.core.text import embed
 from calcheck.render.cells import number
-from calcheck.render.document import Block, Column, Table, row_of
+from calcheck.render.data import fields_of
+from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
+from calcheck.report import Report
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,28 @@ class Page:
 ASSETS = Path(__file__).with_name("assets")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 MAX_HEADING = 6
+
+
+def page_of_document(document: Document, report: Any, pictures: Sequence[Picture]) -> Page:
+    """Return the page of a document: its blocks, pictures with their numbers, and the report as data."""
+    blocks: list[PageBlock] = [*document.blocks, *(Row((figure(each),)) for each in pictures)]
+    blocks += [Data("report", report_data(report))] if isinstance(report, Report) else []
+    return Page(document.title or "calcheck", tuple(blocks), document.calcheck)
+
+
+def report_data(report: Report) -> str:
+    """Return a report as JSON, without the curves that its pictures show."""
+    plain = replace(report, results=tuple(replace(result, curves=()) for result in report.results))
+    return json.dumps(fields_of(plain), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def without_legends(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
+    """Return blocks without legends and meanings of marks."""
+    return tuple(
+        replace(block, blocks=without_legends(block.blocks)) if isinstance(block, Folded | Section | Row) else block
+        for block in blocks
+        if not isinstance(block, Legend | Marks)
+    )
 
 
 def render(page: Page) -> str:

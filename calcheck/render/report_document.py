@@ -77,7 +77,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     if detailed:
         yield from _details(report.results[0])
     else:
-        yield from _extreme_rows(report.results)
+        yield from extreme_rows(report.results)
     if lines := legend_lines(report, details=detailed):
         yield Legend(tuple(lines))
     yield from note_blocks(notes(report))
@@ -185,7 +185,7 @@ def _details(result: Result) -> Iterator[Block]:
             yield listed(name, _few(value) if name == "curve" else value)
 
 
-def _extreme_rows(results: Sequence[Result]) -> Iterator[Table]:
+def extreme_rows(results: Sequence[Result]) -> Iterator[Table]:
     """Yield the rows with the largest and the smallest values of several results, as far as they are asked for."""
     for result in results:
         for name in ("worst", "best"):

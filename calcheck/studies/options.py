@@ -24,7 +24,10 @@ from calcheck.studies.base import Argument, group
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 OVERWRITTEN = "the name of an output file"
-SUFFIXES = "The file name extension selects the format: .json, .csv, .md, .html, .tex, …"
+SUFFIXES = (
+    "The file name extension selects the format: .json, .csv, .md, .tex, …, and .html a page with pictures, unless"
+    " --format html asks for the table alone."
+)
 
 
 @dataclass(frozen=True)
@@ -131,16 +134,24 @@ class BriefOptions:
 
 
 @dataclass(frozen=True)
-class PageOptions:
-    """Options for a page."""
+class PageReportOptions(AnyReportOptions):
+    """Options for the format and the destination of a page."""
 
-    output: str = option(
-        "report.html",
-        "HTML file to write; - writes to standard output.",
+    format: str = option("page", "Format of the report. Other formats are printed.", choices=format_names("report"))
+    output: str | None = option(
+        None,
+        "HTML file to write, by default report.html; - writes to standard output. Another extension selects another"
+        " format, as in calcheck evaluate.",
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
     )
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """Options for what a page shows."""
+
     plot_by: tuple[str, ...] | None = option(
         None,
         "Two columns of numbers for the map, e.g. lat,lon. Default: the first two inputs, the first two principal"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,11 +21,22 @@ from calcheck.regions.maps import (
     quantities,
 )
 from calcheck.render.cells import ABSENT, notes, number, reasons
-from calcheck.render.data import fields_of
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
-from calcheck.render.page import Data, Figure, Folded, LinkedMap, Page, PageBlock, Row, Section, figure
+from calcheck.render.page import (
+    Data,
+    Figure,
+    Folded,
+    LinkedMap,
+    Page,
+    PageBlock,
+    Row,
+    Section,
+    figure,
+    report_data,
+    without_legends,
+)
 from calcheck.render.pictures import metric_picture
-from calcheck.render.report_document import answer, legend_lines, listed, overview
+from calcheck.render.report_document import answer, extreme_rows, gates_table, legend_lines, listed, overview
 from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
 
 if TYPE_CHECKING:
@@ -172,10 +182,11 @@ class ModelReport:
     recalibration: tuple[PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
 
 
-def page_of(models: Sequence[ModelReport], *, command: str = "") -> Page:
+def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> Page:
     """Return the page of one or several models."""
     sections = (
         _of_each("Conclusion", models, _conclusion, beside=True),
+        _of_each("Rules", models, _rules),
         Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
         _of_each("Metrics", models, _metrics),
         Section("How", tuple(_how(models))),
@@ -188,8 +199,9 @@ def page_of(models: Sequence[ModelReport], *, command: str = "") -> Page:
         Section("Definitions", (_definitions(models),)),
         Section("Command", (Paragraph(command),) if command else ()),
     )
-    blocks: list[PageBlock] = [section for section in sections if section.blocks]
-    blocks += [Data("report", _json(each.report)) for each in models]
+    shown = tuple(section for section in sections if section.blocks)
+    blocks: list[PageBlock] = [*(shown if legend else without_legends(shown))]
+    blocks += [Data("report", report_data(each.report)) for each in models]
     title = f"calcheck: {', '.join(each.name for each in models)}"
     return Page(title, tuple(blocks), models[0].report.calcheck)
 
@@ -207,6 +219,11 @@ def _conclusion(model: ModelReport) -> Iterator[Block]:
     yield source(model.report.input)
     if model.report.conclusion is not None:
         yield answer(model.report.conclusion, model.report.input.n)
+
+
+def _rules(model: ModelReport) -> Iterator[Block]:
+    if model.report.gates:
+        yield gates_table(model.report.gates)
 
 
 def _metrics(model: ModelReport) -> Iterator[Block]:
@@ -275,6 +292,7 @@ def _predictions(model: ModelReport) -> Iterator[PageBlock]:
 def _worst(model: ModelReport) -> Iterator[Block]:
     if model.worst:
         yield replace(listed("", model.worst), sortable=True)
+    yield from (replace(table, sortable=True) for table in extreme_rows(model.report.results))
 
 
 def _settings(model: ModelReport) -> Iterator[PageBlock]:
@@ -295,7 +313,7 @@ def _names(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _side_by_side(models: Sequence[ModelReport]) -> Table:
     """Return the values of all models, one line per metric, with their verdicts."""
-    values = [{result.metric: result for result in each.report.results} for each in models]
+    values = [{result.metric: result for result in each.report.results if not result.slice} for each in models]
     names = dict.fromkeys(name for known in values for name in known)
     columns = (Column("metric"), *(Column(each.name, "right") for each in models))
     rows = tuple((Cell(name), *(_value(known.get(name)) for known in values)) for name in names)
@@ -318,9 +336,3 @@ def _definitions(models: Sequence[ModelReport]) -> Folded:
 
 def _options(result: Result) -> str:
     return ", ".join(f"{name} {value}" for name, value in result.options.items() if value is not None)
-
-
-def _json(report: Report) -> str:
-    """Return the report as JSON, without the curves that its pictures show."""
-    plain = replace(report, results=tuple(replace(result, curves=()) for result in report.results))
-    return json.dumps(fields_of(plain), ensure_ascii=True, allow_nan=False, separators=(",", ":"))

@@ -152,3 +152,101 @@ def test_rows_in_batches_have_a_page_without_a_map(page, preds, tmp_path):
 def test_an_embedding_is_drawn_by_its_principal_components(page, tmp_path):
     data = json.loads(extract(page(write(tmp_path / "wide.parquet", columns(n=60))), "map")[0])
     assert data["x"]["name"] == "principal component 1, 44%"
+
+
+def test_an_output_named_html_is_the_page_and_the_format_html_the_table(calcheck, page, preds, tmp_path):
+    text, path = page(preds), tmp_path / "same.html"
+    assert calcheck("evaluate", preds, *FAST, "-o", path).code == 0
+    before_commands = path.read_text(encoding="utf-8").partition("<h2>Command</h2>")[0]
+    assert before_commands == text.partition("<h2>Command</h2>")[0]
+    assert calcheck("check", preds, *FAST, "--fail-on", "zms > 100", "-o", path).code == 0
+    assert headings(path.read_text(encoding="utf-8"))[:2] == ["Conclusion", "Rules"]
+    for command in ("evaluate", "report", "check"):
+        arguments = (preds, *FAST, "--fail-on", "zms > 100", "--format", "html", "-o", path)
+        assert calcheck(command, *arguments).code == 0
+        assert "<script" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "figures"),
+    [(("zms",), 1), (("coverage", "--subsample", "60"), 1), (("evaluate", "--by", "site"), 1)],
+)
+def test_the_page_of_another_report_has_its_tables_its_pictures_and_its_data(
+    calcheck, preds, tmp_path, arguments, figures
+):
+    command, *options = arguments
+    path = tmp_path / "page.html"
+    assert calcheck(command, preds, *options, "--no-bootstrap", "--replicates", "39", "-o", path).code == 0
+    text = path.read_text(encoding="utf-8")
+    assert text.count("<figure>") == figures
+    assert len(json.loads(extract(text, "report")[0])["results"]) >= 1
+    assert calcheck("diff", path, path).code == 0
+
+
+def test_the_page_reads_its_file_once_and_evaluates_each_metric_once(page, preds, monkeypatch):
+    from calcheck.io import source
+    from calcheck.metrics.spread import Zms
+
+    counts = {"open_table": 0, "load_all": 0, "evaluate": 0}
+
+    def counting(name, function):
+        def counted(*arguments, **given):
+            counts[name] += 1
+            return function(*arguments, **given)
+
+        return counted
+
+    for name in ("open_table", "load_all"):
+        monkeypatch.setattr(source, name, counting(name, getattr(source, name)))
+    monkeypatch.setattr(Zms, "evaluate", counting("evaluate", Zms.evaluate))
+    assert "Worst rows" in headings(page(preds, options=("--metrics", "zms,coverage", "--no-bootstrap", "--no-null")))
+    assert counts == {"open_table": 1, "load_all": 1, "evaluate": 1}
+
+
+def test_check_and_report_lack_no_option_of_evaluate():
+    from calcheck.cli.app import make_program
+
+    options = {
+        name: {option.field for option in make_program().commands[name].options()}
+        for name in ("evaluate", "check", "report")
+    }
+    assert options["check"] - options["evaluate"] == {
+        "against",
+        "no_worse",
+        "rtol",
+        "atol",
+        "within_interval",
+        "summary",
+    }
+    assert options["report"] - options["evaluate"] == {"plot_by", "names", "validation"}
+    assert options["evaluate"] <= options["check"] & options["report"]
+
+
+def test_check_has_the_other_outputs_of_evaluate(calcheck, preds, tmp_path):
+    rows, picture = tmp_path / "rows.csv", tmp_path / "zms.svg"
+    arguments = ("check", preds, *FAST, "--fail-on", "zms > 100")
+    ended = calcheck(*arguments, "--pointwise", rows, "--plot", picture, "--worst", "2", "--format", "json")
+    (result,) = [each for each in json.loads(ended.out)["results"] if each["metric"] == "zms"]
+    assert len(result["details"]["worst"]) == 2
+    assert "z2" in rows.read_text().partition("\n")[0]
+    assert "<svg" in picture.read_text()
+    assert "is for one model: pass one FILE, got 2" in calcheck(*arguments, preds, "--pointwise", rows).refused()
+
+
+def test_states_are_checked_and_have_a_page(calcheck, page, preds, tmp_path):
+    state = tmp_path / "a.state"
+    assert calcheck("evaluate", preds, "--metrics", "zms", "--save-state", state).code == 0
+    assert calcheck("check", state, "--fail-on", "zms < 100").code == 1
+    assert calcheck("check", state, "--fail-on", "zms > 100").code == 0
+    assert calcheck("evaluate", state, "--fail-on", "zms < 100", "--exit-zero").code == 0
+    assert "No map: the rows are processed in batches." in page(state, options=())
+    assert calcheck("evaluate", preds, *FAST, "-o", tmp_path / "base.json").code == 0
+    message = calcheck("check", state, "--against", tmp_path / "base.json").refused()
+    assert "--against does not apply to saved states" in message
+
+
+def test_the_page_has_rules_and_their_exit_code(calcheck, preds, tmp_path):
+    path = tmp_path / "page.html"
+    ended = calcheck("report", preds, *FAST, "--fail-on", "zms < 100", "-o", path)
+    assert (ended.code, ended.err) == (1, f"wrote {path}\n")
+    assert "zms &lt; 100" in path.read_text(encoding="utf-8")
