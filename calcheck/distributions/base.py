@@ -143,15 +143,7 @@ class Predictive(ABC):
         return np.asarray(np.logical_and.reduce(same))
 
     def rescale(self, shift: Values, factor: Values) -> Predictive:  # noqa: ARG002 - for overrides
-        """Return distributions that are moved, and stretched about their centers.
-
-        Parameters
-        ----------
-        shift : (n,)
-            Added to each distribution, in the unit of the targets.
-        factor : (n,)
-            Factors of the deviations from the center, > 0.
-        """
+        """Return distributions moved by a shift, (n,), and stretched about their centers by a factor, (n,), > 0."""
         msg = f"{self.display_name} cannot be scaled: the result would be of another family"
         raise DataError(msg)
 
@@ -244,16 +236,8 @@ class Predictive(ABC):
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         """Yield replicates of the targets under the null hypothesis, and their predictive distributions.
 
-        The null hypothesis is that the targets follow the distributions. Families given by draws also use ``y``.
-
-        Parameters
-        ----------
-        y : (n,), (n, t) or, with r repeats per distribution, (n, r, t)
-            Observed targets.
-        rng : RowRandom
-            Random numbers of the rows.
-        numbers : range
-            Indices of the replicates; each replicate depends on its own index only.
+        The null hypothesis is that the targets follow the distributions. Families given by draws also use the observed
+        targets y, (n,), (n, t) or, with r repeats, (n, r, t). Each replicate depends on its own number only.
         """
         repeats = y.shape[1] if y.ndim == REPEATED else 1
         drawn = self.sample(rng.for_replicate(numbers.start * repeats), len(numbers) * repeats)
@@ -286,23 +270,12 @@ class Predictive(ABC):
 
     @abstractmethod
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        """Return the kernel mean embeddings at points, E k(p_j, Y_i), (n, r), in [0, 1].
+        """Return the kernel mean embeddings at points (r, t), E k(p_j, Y_i), (n, r), in [0, 1].
 
-        Parameters
-        ----------
-        points : (r, t)
-            Points in target space, t = :attr:`targets`.
-        gamma : (t,) or (r, t)
-            Parameter of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; shared, or per point. It
-            may be 0 for some of several columns, on which the kernel then does not depend.
+        The kernel is k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), with gamma (t,) or, per point, (r, t), in 1 / unit^2.
+        It may be 0 for some of several columns, on which the kernel then does not depend.
         """
 
     @abstractmethod
     def kernel_norm(self, gamma: Values) -> Values:
-        """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1].
-
-        Parameters
-        ----------
-        gamma : (t,)
-            Parameter of the kernel, as in :meth:`kernel_mean`.
-        """
+        """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1]."""

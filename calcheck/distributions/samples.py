@@ -177,12 +177,7 @@ class Samples(Predictive):
     def exchange(self, y: Values, chosen: NDArray[np.integer[Any]]) -> tuple[Values, Samples]:
         """Return draw ``chosen - 1`` of each row as the new target, and the draws with the old target in its place.
 
-        Parameters
-        ----------
-        y : (n,) or (n, t)
-            Targets.
-        chosen : (n,)
-            Index of the draw plus 1; 0 keeps the target.
+        A number of 0 keeps the target. Shapes: y (n,) or (n, t), chosen (n,).
         """
         targets, draws = y.copy(), self.draws.copy()
         rows = np.flatnonzero(chosen)
