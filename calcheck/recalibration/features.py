@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, listed_columns
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Mask, Values
+from calcheck.predictions import Predictions
+from calcheck.typing import AnyArray, Mask, Values
 
 ROUNDING = 1e-9  # Relative difference of errors that differ by rounding only
 MIN_DRAWS = 4  # Draws from which the mean squared z-score of a perfect ensemble is finite

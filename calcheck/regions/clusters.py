@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -14,11 +14,9 @@ from calcheck.core.conditions import EQUAL, Condition
 from calcheck.core.memory import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
 from calcheck.kernels.functions import sample_inputs
+from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Floats, Indices, Values
+from calcheck.typing import Floats, Indices, Values
 
 EMBEDDING = "embedding"
 """Name of the embedding among the columns of a search."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +14,24 @@ from scipy.special import bdtr, bdtrik, ndtri
 from calcheck.core.memory import load
 from calcheck.core.text import percent
 from calcheck.core.validation import LARGEST, finite_rows
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError, listed_columns
+from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.linalg.gram import principal_components
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.pit import Pit
 from calcheck.metrics.spread import Zms
+from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition, column_values
+from calcheck.regions.scan import Deviations, Region
 from calcheck.report import Curve
 from calcheck.statistics.binning import Binning, middle_range
 from calcheck.statistics.groups import Groups, cells
 from calcheck.statistics.moments import missing_reference_reason, z_scores
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
 from calcheck.typing import Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
-    from calcheck.predictions import Predictions
-    from calcheck.regions.scan import Deviations, Region
 
 Limits = tuple[Values, Values]
 

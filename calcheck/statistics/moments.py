@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.core.memory import cached
 from calcheck.core.validation import LARGEST, LEAST, UNIT, require, require_moderate
+from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError, ExtremeValuesError, Message
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Values
+from calcheck.predictions import Predictions
+from calcheck.typing import Values
 
 OWN_DRAWS = 50  # Draws per row of distributions that are not given by draws
 SEED = 0x5EC7  # Of these draws, which depend on the distributions only, so that replicates have the same ones

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
 from calcheck.core.memory import cached
+from calcheck.details import AtLimits
+from calcheck.distributions import Predictive
 from calcheck.distributions.count_families import Bernoulli, OpenBernoulli
 from calcheck.distributions.samples import Samples
 from calcheck.predictions import MappedSource, Predictions, Source
+from calcheck.report import Direction
 from calcheck.statistics.groups import PART, Groups, MeanTerm, TieGroups, digitize
 from calcheck.statistics.moments import covered, interval_mass, targets
 from calcheck.typing import Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.details import AtLimits
-    from calcheck.distributions import Predictive
-    from calcheck.report import Direction
 
 Slope = Values | float
 

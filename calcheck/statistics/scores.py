@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.core.memory import cached
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError
+from calcheck.predictions import Predictions
 from calcheck.statistics.groups import PART
 from calcheck.statistics.moments import targets
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 Pairs = tuple[tuple[float, float], ...]
 
