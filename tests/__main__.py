@@ -18,18 +18,25 @@ OURS = {name: value for name, value in os.environ.items() if not name.startswith
 ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Products of matrices take one thread each: tests run on every core already, and more would spin."""
 GUIDES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *ROOT.glob("calcheck/guides/*.md")))
+
+
+def blocks(guide: str) -> int:
+    """Return the number of blocks of a guide that cog writes."""
+    return (ROOT / guide).read_text(encoding="utf-8").count("[[[cog")
+
+
 CHECKS = (
     ["ruff format --check ."],
     ["ruff check ."],
     [
         "mypy",
+        *(f"cog --check {guide}" for guide in sorted(filter(blocks, GUIDES), key=blocks, reverse=True)),
+        "python -m tests.reference --check",
         "python -m tests.names",
         "lint-imports",
-        "python -m tests.reference --check",
-        *(f"cog --check {guide}" for guide in GUIDES if "[[[cog" in (ROOT / guide).read_text(encoding="utf-8")),
     ],
 )
-"""Commands; those of one check run at the same time, one a core."""
+"""Commands; those of one check run at the same time, one a core, the longest first."""
 TESTS = "pytest -n auto --dist worksteal"
 BENCHMARKS = "python -m tests.benchmarks"
 

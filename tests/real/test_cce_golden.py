@@ -18,10 +18,10 @@ GOLDEN = {"probcal_a_n1000": {"gamma_x": 0.5}, "probcal_b_n1000_polygamma1": {}}
     ("solver", "run"),
     [
         pytest.param("cholesky", Run(replicates=0), id="cholesky"),
-        pytest.param("cholesky", Run(device="cpu", replicates=0), id="cholesky, torch"),
+        pytest.param("cholesky", Run(device="cpu", replicates=0), id="cholesky, torch", marks=pytest.mark.slow),
         pytest.param("cg", Run(replicates=0), id="cg"),
-        pytest.param("cg", Run(memory=1 << 20, replicates=0), id="cg, little memory"),
-        pytest.param("cg", Run(device="cpu", replicates=0), id="cg, torch"),
+        pytest.param("cg", Run(memory=1 << 20, replicates=0), id="cg, little memory", marks=pytest.mark.slow),
+        pytest.param("cg", Run(device="cpu", replicates=0), id="cg, torch", marks=pytest.mark.slow),
     ],
 )
 def test_every_row_equals_the_value_of_the_authors(data, name, solver, run):

@@ -16,6 +16,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.helpers.shorthand import rows_of, texts
+from tests.helpers.simulations import slow
 
 FEW = ("--replicates", "39")
 EMBEDDINGS = [
@@ -99,7 +100,7 @@ def test_the_text_case_is_read_without_options(data, run_json):
     assert_allclose(np.mean(((z.y - z.predictive.mean()) / z.predictive.std()) ** 2), 1.318, atol=5e-4)
 
 
-@pytest.mark.parametrize("split", ["val", "test"])
+@pytest.mark.parametrize("split", ["val", slow("test")])
 @pytest.mark.parametrize("dist", ["nbinom:torch", "poisson"])
 def test_counts_are_joined_with_their_embeddings(data, run_json, split, dist):
     text = data / "text_case"
@@ -132,7 +133,7 @@ def test_cce_on_clip_embeddings_detects_narrow_intervals(data, run_json, tmp_pat
         ({"kernel_x": "rbf", "gamma_x": "median"}, 6.5),
     ],
 )
-@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+@pytest.mark.parametrize("solver", ["cholesky", slow("cg")])
 def test_dof_on_clip_embeddings_equals_the_printed_values(data, options, expected, solver):
     """MATH.md 2.6, 1,332 x 512, lambda = 0.1, to the digits printed there."""
     x = np.load(data / "predictions" / "aaf_val_clip_embeddings.npy")

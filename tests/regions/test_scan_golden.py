@@ -181,6 +181,7 @@ def test_some_group_of_a_right_model_fails_in_five_percent_of_data_sets():
     assert low <= failures <= high
 
 
+@pytest.mark.slow  # regions alone are above
 def test_some_cluster_or_region_of_a_right_model_is_found_in_five_percent_of_data_sets():
     options = SearchOptions(min_rows=15, bins=4, embedding_clusters=6)
     p_values = []

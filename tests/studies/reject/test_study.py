@@ -152,6 +152,7 @@ def test_p_values_of_uninformative_criteria_are_uniform():
     assert abs(chances.mean() - 0.5) < 4 / math.sqrt(12 * 200)
 
 
+@pytest.mark.slow  # the next test compares the band with curves one by one
 def test_whole_curves_of_uninformative_criteria_lie_in_the_band_of_random_orders():
     """Of 200 such criteria 5 % leave it anywhere, within 4 standard errors; 20 % leave limits of each step."""
     rng = np.random.default_rng(5)
