@@ -100,9 +100,14 @@ def _reservation(conclusion: Conclusion, n: int) -> str:
 
 def answer(conclusion: Conclusion, n: int) -> Answer:
     """Return the conclusion from n rows, with a line per finding."""
-    told = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], _reservation(conclusion, n))
+    return answer_to(QUESTION, conclusion, _reservation(conclusion, n))
+
+
+def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
+    """Return a conclusion as the answer to a question, with a text after it."""
+    told = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], after)
     findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
-    return Answer(QUESTION, told, findings, conclusion.next)
+    return Answer(question, told, findings, conclusion.next)
 
 
 def describe_overall(overall: Overall, report: Report) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from calcheck.core.text import exponential
-from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number
+from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number, results_by
 from calcheck.render.document import (
-    Answer,
     Block,
     Cell,
     Column,
@@ -20,7 +19,7 @@ from calcheck.render.document import (
     row_of,
     source,
 )
-from calcheck.render.report_document import ANSWERS, FINDINGS, gates_table
+from calcheck.render.report_document import answer_to, gates_table
 
 if TYPE_CHECKING:
     from calcheck.report import HorizonEvidence, Monitor, Report, Result
@@ -47,9 +46,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
     if report.conclusion is not None:
         after = ", no alarm so far" if found.alarm_time is None else ""
-        answer = Cell(report.conclusion.answer.upper(), ANSWERS[report.conclusion.answer], after)
-        findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in report.conclusion.findings)
-        yield Answer(QUESTION, answer, findings, report.conclusion.next)
+        yield answer_to(QUESTION, report.conclusion, after)
     if report.gates:
         yield gates_table(report.gates)
     yield from _windows(results_of(report, "window"), settings["window"])
@@ -64,11 +61,7 @@ def _blocks(report: Report) -> Iterator[Block]:
 
 def results_of(report: Report, kind: str) -> dict[str, list[Result]]:
     """Return the results of windows or horizons, by the name of each."""
-    found: dict[str, list[Result]] = {}
-    for result in report.results:
-        if kind in result.slice:
-            found.setdefault(str(result.slice[kind]), []).append(result)
-    return found
+    return results_by((result for result in report.results if kind in result.slice), kind)
 
 
 def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[Block]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
 from calcheck.render.document import (
     ADJUSTED_LEGEND,
-    Answer,
     Block,
     Cell,
     Column,
@@ -22,10 +21,10 @@ from calcheck.render.document import (
     row_of,
     source,
 )
-from calcheck.render.report_document import ANSWERS, EXPECTED_LEGEND, FINDINGS
+from calcheck.render.report_document import EXPECTED_LEGEND, answer_to
 
 if TYPE_CHECKING:
-    from calcheck.report import Conclusion, Report, Result
+    from calcheck.report import Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (
@@ -94,7 +93,7 @@ def is_search(report: Report) -> bool:
 def _group_blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
     if report.conclusion is not None:
-        yield _answer(GROUPS_QUESTION, report.conclusion)
+        yield answer_to(GROUPS_QUESTION, report.conclusion)
     if report.results:
         yield group_table(report.results)
     yield Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND))
@@ -104,17 +103,11 @@ def _group_blocks(report: Report) -> Iterator[Block]:
 def _region_blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
     if report.conclusion is not None:
-        yield _answer(REGIONS_QUESTION, report.conclusion)
+        yield answer_to(REGIONS_QUESTION, report.conclusion)
     if report.results:
         yield tree_table(report) if "tree" in report.settings else _regions(report)
     yield Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
     yield from note_blocks(notes(report))
-
-
-def _answer(question: str, conclusion: Conclusion) -> Answer:
-    answer = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer])
-    findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
-    return Answer(question, answer, findings, conclusion.next)
 
 
 def _regions(report: Report) -> Table:
