@@ -24,8 +24,9 @@ from calcheck.io.source import FileSource
 from calcheck.options import Option, options_of
 from calcheck.storage.atomic_write import exclusive
 from calcheck.studies.monitor.document import monitor_document
+from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.studies.monitor.picture import monitor_picture
-from calcheck.studies.monitor.state import MonitorOptions, MonitorState, read_monitor_state, write_monitor_state
+from calcheck.studies.monitor.state import MonitorState, read_monitor_state, write_monitor_state
 from calcheck.studies.monitor.study import monitor_report, observe, window_metrics
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -148,6 +148,13 @@ class KeywordRequest:
 
     def refuse(self, *_: Any) -> None:
         """Do nothing: the keywords of a function are those that apply."""
+
+    def refuse_skipped(self, *_: Any) -> None:
+        """Do nothing: reports list skipped metrics."""
+
+    def judge(self) -> Callable[[Report], Report]:
+        """Return a function that leaves a report as it is: functions take no rules."""
+        return lambda report: report
 
     def with_commands(self, report: Report, _: Any = ()) -> Report:
         """Return a report as it is: it needs no commands."""

@@ -61,7 +61,7 @@ PANELS: dict[str, dict[str, str]] = {
         "check": "evaluate",
         "compare": "study_commands",
         "slices": "study_commands",
-        "monitor": "monitor",
+        "monitor": "study_commands",
         "recalibrate": "study_commands",
         "reject": "study_commands",
         "sweep": "study_commands",

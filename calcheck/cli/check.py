@@ -323,7 +323,8 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
 def state_report(file: str, rules: Rules, given: dict[str, Any]) -> Report:
     """Return the report of a state with its gates; without rules, there must be no alarm."""
     from calcheck.studies.gate.rules import parse
-    from calcheck.studies.monitor.state import MonitorOptions, read_monitor_state
+    from calcheck.studies.monitor.options import MonitorOptions
+    from calcheck.studies.monitor.state import read_monitor_state
     from calcheck.studies.monitor.study import monitor_report
 
     report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))

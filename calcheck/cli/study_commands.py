@@ -14,6 +14,8 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from calcheck.cli.app import metric_name
 from calcheck.cli.common import (
     LEVEL,
@@ -23,20 +25,21 @@ from calcheck.cli.common import (
     draw,
     file_source,
     open_source,
+    refuse_skipped,
     require_nothing_skipped,
     run_context,
     select_metrics,
     weigh,
     weigh_applicable,
 )
-from calcheck.cli.next_commands import slice_commands
+from calcheck.cli.next_commands import monitor_commands, slice_commands
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.studies import STUDIES
-from calcheck.studies.options import OVERWRITTEN, AnyReportOptions
+from calcheck.studies.options import OVERWRITTEN, AnyReportOptions, RuleOptions
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
@@ -233,12 +236,33 @@ class CommandRequest:
                 draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.found)
         deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of, pictures)
+        if getattr(answer.report, "gates", ()):
+            from calcheck.cli.check import exit_code
+
+            code = exit_code([answer.report])
+            if code and not self.given["exit_zero"]:
+                raise typer.Exit(code)
+
+    def refuse_skipped(self, skipped: Sequence[Skipped], source: FileSource) -> None:
+        """Raise if a metric was skipped that was given."""
+        if self.given.get("metrics"):
+            refuse_skipped(skipped, source)
+
+    def judge(self) -> Callable[[Report], Report]:
+        """Return a function that judges a report by the given rules."""
+        from calcheck.cli.check import parse_rules, with_gates
+
+        rules = self.options(RuleOptions)
+        return partial(with_gates, rules=parse_rules(rules.fail_on, rules.warn_on))
 
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
         """Return a report with the commands to run next."""
         if report.conclusion is None:
             return report
-        found = slice_commands(report, self.given["file"], self.given, columns)
+        if "files" in self.given:
+            found = monitor_commands(report, self.given["files"][-1], self.given)
+        else:
+            found = slice_commands(report, self.given["file"], self.given, columns)
         return replace(report, conclusion=replace(report.conclusion, next=found))
 
     def tell(self, text: str) -> None:

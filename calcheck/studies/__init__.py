@@ -31,6 +31,7 @@ STUDIES = Registry(
     {
         "compare": "compare",
         "slices": "slices",
+        "monitor": "monitor",
         "recalibrate": "recalibrate",
         "reject": "reject",
         "sweep": "sweep",

@@ -140,6 +140,12 @@ class Request(Protocol):
     def require_results(self, report: Report, *sources: AnySource, every: bool = False) -> Report:
         """Return a report; raise if it has no results, or a metric was skipped that was given, or any of ``every``."""
 
+    def refuse_skipped(self, skipped: Sequence[Skipped], source: AnySource) -> None:
+        """Raise if a metric was skipped that was given."""
+
+    def judge(self) -> Callable[[Report], Report]:
+        """Return a function that judges a report by the given rules, which are read at once."""
+
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
         """Return a report with the commands to run next, of which some name the columns of groups."""
 

@@ -227,29 +227,6 @@ class RuleMetricOptions:
 
 
 @dataclass(frozen=True)
-class WindowMetricOptions:
-    """Options for the metrics by window."""
-
-    metrics: tuple[str, ...] | None = option(
-        None,
-        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and coverage.",
-        metavar="NAMES",
-    )
-
-
-@dataclass(frozen=True)
-class SavedStateOptions:
-    """Options for the state that the next run continues."""
-
-    save_state: str | None = option(
-        None,
-        "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
-        metavar="FILE",
-        by_hand=OVERWRITTEN,
-    )
-
-
-@dataclass(frozen=True)
 class AgainstOptions:
     """Options for the comparison with a baseline."""
 

@@ -24,7 +24,8 @@ from calcheck.streaming.state import accumulate, merge, report_from_state
 from calcheck.studies.compare.study import trend
 from calcheck.studies.gate.evaluate import evaluate_rule, verdict_gates
 from calcheck.studies.gate.rules import parse
-from calcheck.studies.monitor.state import MonitorOptions, join_states, read_monitor_state, write_monitor_state
+from calcheck.studies.monitor.options import MonitorOptions
+from calcheck.studies.monitor.state import join_states, read_monitor_state, write_monitor_state
 from calcheck.studies.monitor.study import monitor_report, observe
 from calcheck.studies.slices.groups import by_groups
 from tests.helpers.simulations import autoregressive

@@ -13,7 +13,6 @@ from calcheck.errors import Message, OptionError
 from calcheck.io.times import DATE_UNIT, Window
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
-from calcheck.options import option
 from calcheck.report import Input, Skipped
 from calcheck.statistics.groups import Means
 from calcheck.storage.archives import (
@@ -28,6 +27,7 @@ from calcheck.storage.archives import (
 )
 from calcheck.storage.report_json import from_json
 from calcheck.studies.monitor.e_process import DENSITIES, History, concatenate
+from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.typing import AnyArray, Values
 
 if TYPE_CHECKING:
@@ -35,58 +35,6 @@ if TYPE_CHECKING:
 
 
 Arrays = Mapping[str, AnyArray]
-
-
-MAX_LEVEL = 0.5
-
-
-@dataclass(frozen=True)
-class MonitorOptions:
-    """What is monitored, and when there is an alarm."""
-
-    time: str | None = option(
-        None,
-        "Column of the target times: dates, or numbers in the order of time. Rows of one time may depend on each other."
-        " Required unless a state states it.",
-        metavar="COLUMN",
-    )
-    window: str | None = option(
-        None,
-        "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
-        " of times that makes at most 20 windows.",
-        metavar="LENGTH",
-    )
-    horizon: str | None = option(
-        None,
-        "Forecast horizon in steps of the times: a column of whole numbers, or one number for all rows. A forecast with"
-        " horizon 3 is made before the last two times before its target are observed. Default: 1.",
-        metavar="COLUMN",
-    )
-    level: float = option(0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.")
-
-    def __post_init__(self) -> None:
-        if not 0 < self.level <= MAX_LEVEL:
-            msg = f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}"
-            raise OptionError(msg)
-        if self.window is not None:
-            Window.parse(self.window)
-
-    def stored(self) -> dict[str, str | None]:
-        """Return what a state keeps: all but the level, which belongs to each report."""
-        return {"time": self.time, "window": self.window, "horizon": self.horizon}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns to read, besides targets and predictions."""
-        named = (self.time, None if self.constant_horizon else self.horizon)
-        return tuple(dict.fromkeys(name for name in named if name is not None))
-
-    @property
-    def constant_horizon(self) -> int | None:
-        """The horizon of all rows; None if a column states it."""
-        if self.horizon is None:
-            return 1
-        return int(self.horizon) if self.horizon.isdecimal() and int(self.horizon) > 0 else None
 
 
 @dataclass(frozen=True, eq=False)

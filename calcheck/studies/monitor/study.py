@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.core.text import LARGEST, exponential
-from calcheck.errors import DataError, Message, RefusedError, named_rows
+from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
 from calcheck.evaluation import data_warnings, run_settings
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
@@ -20,28 +20,35 @@ from calcheck.inference.verdicts import StatedShape, basis_of
 from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
+from calcheck.options import flag_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
 from calcheck.statistics.pit import direction_of
+from calcheck.storage.archives import is_monitor_state, require_archive_path
+from calcheck.storage.atomic_write import exclusive
 from calcheck.studies.monitor.e_process import MOST_STEPS, change_point, concatenate, summarize
+from calcheck.studies.monitor.options import MonitorOptions, WindowMetricOptions
 from calcheck.studies.monitor.state import (
     Adder,
     GroupSums,
-    MonitorOptions,
     MonitorState,
     file_name,
     join_states,
     kept_window,
+    read_monitor_state,
     regroup,
     shown_window,
+    write_monitor_state,
 )
 
 if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
+    from calcheck.studies.base import Request
     from calcheck.studies.monitor.e_process import History
     from calcheck.typing import AnyArray, Values
 
 
+NO_TIME = "--time is required: the column of the target times"
 WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"
 AT_QUANTILES = Message(
@@ -58,6 +65,68 @@ ASSUMED_SHAPE = Message(
 def window_metrics() -> list[Metric[Any]]:
     """Return the metrics that are computed by window by default."""
     return [METRICS[name]() for name in WINDOW_METRICS]
+
+
+def run(request: Request) -> Report:
+    """Return the report of a monitored model after all files; save the state that the next run continues."""
+    options, save_to, files = request.options(MonitorOptions), request.data("save_state"), request.data("files")
+    judged = request.judge()
+    if save_to:
+        require_archive_path(save_to, "--save-state")
+    request.require_outputs(reads=[file for file in files if file != save_to])
+    with exclusive(save_to) as require_unchanged:
+        state = _state(request, files, options)
+        with request.run() as run:
+            report = judged(monitor_report(state, level=options.level, run=run))
+        if save_to:
+            require_unchanged()
+            write_monitor_state(save_to, state)
+    return report if is_monitor_state(files[-1]) else request.with_commands(report)
+
+
+def _state(request: Request, files: Sequence[str], options: MonitorOptions) -> MonitorState:
+    """Return the state after all files: predictions, and states of earlier runs."""
+    state: MonitorState | None = None
+    for file in files:
+        if is_monitor_state(file):
+            stored = read_monitor_state(file)
+            _require_same(request, stored, file, options)
+            state = stored if state is None else join_states([state, stored])
+        else:
+            state = _observed(request, file, state, options)
+    if state is None:  # pragma: no cover - Typer requires a file
+        raise OptionError(NO_TIME)
+    return state
+
+
+def _observed(request: Request, file: str, state: MonitorState | None, options: MonitorOptions) -> MonitorState:
+    """Return the state after the rows of a file of predictions."""
+    if state is not None:
+        options = replace(options, **state.options.stored())
+    metrics = list(state.metrics) if state is not None else request.metrics(WINDOW_METRICS)
+    source = replace(request.open(file, metrics, also=options.columns), repeated=True)
+    if options.time is None:
+        raise OptionError(NO_TIME)
+    with request.run(source) as run:
+        run = run if state is None else state.continue_run(run)
+        found = observe(source, options, metrics, earlier=state, run=run)
+    request.refuse_skipped(found.skipped, source)
+    return found
+
+
+def _require_same(request: Request, state: MonitorState, file: str, options: MonitorOptions) -> None:
+    """Raise if an option contradicts a state."""
+    names = request.options(WindowMetricOptions).metrics
+    stored = {
+        **{name: (value, state.options.stored()[name]) for name, value in options.stored().items()},
+        "metrics": (names and ",".join(names), ",".join(metric.info.name for metric in state.metrics)),
+        "seed": (request.data("seed"), state.seed),
+    }
+    for name, (wanted, known) in stored.items():
+        if wanted not in (None, known):
+            has = "none" if known is None else known
+            msg = f"{flag_of(name)} {wanted} contradicts {file}, which has {has}: omit {flag_of(name)}"
+            raise OptionError(msg)
 
 
 def observe(

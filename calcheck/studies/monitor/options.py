@@ -1,0 +1,128 @@
+"""Options of `calcheck monitor`: what is monitored, and when there is an alarm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from calcheck.errors import OptionError
+from calcheck.io.times import Window
+from calcheck.options import option
+from calcheck.studies.base import Argument, Study, group
+from calcheck.studies.options import (
+    COLUMNS,
+    ENGINE,
+    OVERWRITTEN,
+    PLOT,
+    REFERENCE,
+    SEED,
+    GateReportOptions,
+    RuleOptions,
+)
+
+MAX_LEVEL = 0.5
+
+
+@dataclass(frozen=True)
+class MonitorOptions:
+    """What is monitored, and when there is an alarm."""
+
+    time: str | None = option(
+        None,
+        "Column of the target times: dates, or numbers in the order of time. Rows of one time may depend on each other."
+        " Required unless a state states it.",
+        metavar="COLUMN",
+    )
+    window: str | None = option(
+        None,
+        "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
+        " of times that makes at most 20 windows.",
+        metavar="LENGTH",
+    )
+    horizon: str | None = option(
+        None,
+        "Forecast horizon in steps of the times: a column of whole numbers, or one number for all rows. A forecast with"
+        " horizon 3 is made before the last two times before its target are observed. Default: 1.",
+        metavar="COLUMN",
+    )
+    level: float = option(0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level <= MAX_LEVEL:
+            msg = f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}"
+            raise OptionError(msg)
+        if self.window is not None:
+            Window.parse(self.window)
+
+    def stored(self) -> dict[str, Any]:
+        """Return what a state keeps: all but the level, which belongs to each report."""
+        return {"time": self.time, "window": self.window, "horizon": self.horizon}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to read, besides targets and predictions."""
+        named = (self.time, None if self.constant_horizon else self.horizon)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def constant_horizon(self) -> int | None:
+        """The horizon of all rows; None if a column states it."""
+        if self.horizon is None:
+            return 1
+        return int(self.horizon) if self.horizon.isdecimal() and int(self.horizon) > 0 else None
+
+
+@dataclass(frozen=True)
+class WindowMetricOptions:
+    """Options for the metrics by window."""
+
+    metrics: tuple[str, ...] | None = option(
+        None,
+        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and coverage.",
+        metavar="NAMES",
+    )
+
+
+@dataclass(frozen=True)
+class SavedStateOptions:
+    """Options for the state that the next run continues."""
+
+    save_state: str | None = option(
+        None,
+        "Save the state to a file, which the next run takes before its new rows: calcheck monitor day1.state day2.csv.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
+    )
+
+
+MONITOR = Study(
+    "monitor",
+    """Tell whether a model is still calibrated, by an e-value that may be looked at as often as you like.
+
+    A right model ever raises an alarm with a probability of at most --level. Files
+    of predictions, and states of earlier runs, follow each other in time.
+    """,
+    "study.run",
+    arguments=(
+        Argument(
+            "files",
+            "FILE",
+            "Predictions in the order of time: files, folders or quoted patterns, and states of earlier runs.",
+            list[str],
+        ),
+    ),
+    groups=(
+        group("Monitor", MonitorOptions, WindowMetricOptions),
+        group("Rules", RuleOptions),
+        COLUMNS.omit("level"),
+        REFERENCE,
+        group("Output", GateReportOptions),
+        PLOT,
+        group("Output", SavedStateOptions),
+        SEED,
+        ENGINE,
+    ),
+    document="document.monitor_document",
+    picture="picture.monitor_picture",
+    example="calcheck monitor preds.parquet --time date --window 7D --plot monitor.svg",
+)
