@@ -28,7 +28,7 @@ class Change:
     metric, options, slice, unit
         As in :class:`calcheck.report.Result`.
     old, new : float or None
-        Values.
+        Values; infinite if a target has probability 0.
     change : float or None
         New value minus old value.
     relative : float or None
@@ -138,22 +138,23 @@ def _canonical(options: dict[str, Any]) -> str:
 
 
 def _change(old: Result, new: Result) -> Change:
-    change = None if old.value is None or new.value is None else _finite(new.value - old.value)
+    before, after = old.number, new.number
+    change = None if before is None or after is None else _finite(after - before)
     return Change(
         metric=old.metric,
         options=old.options,
         slice=old.slice,
         unit=old.unit,
-        old=old.value,
-        new=new.value,
+        old=before,
+        new=after,
         change=change,
-        relative=None if change is None or not old.value else _finite(change / abs(old.value)),
+        relative=None if change is None or not before else _finite(change / abs(before)),
         old_low=old.low,
         old_high=old.high,
         new_low=new.low,
         new_high=new.high,
         overlap=_overlap(old, new),
-        inside=_inside(new.value, old),
+        inside=_inside(after, old),
         old_verdict=old.verdict,
         new_verdict=new.verdict,
     )
@@ -182,7 +183,7 @@ def _unmatched(own: dict[Key, Result], others: dict[Key, Result], other: Report)
             metric=result.metric,
             options=result.options,
             slice=result.slice,
-            value=result.value,
+            value=result.number,
             reason=reasons.get(result.metric),
         )
         for key, result in own.items()

@@ -108,6 +108,20 @@ def test_changes_beyond_the_float_range_are_null(stored, diff_report):
     assert (change["change"], change["relative"]) == (1e300, None)
 
 
+def test_infinite_values_are_shown(stored, diff_report, calcheck):
+    infinite = {"code": "infinite-value", "text": "the value is infinite, and null in JSON"}
+
+    def make_infinite(report):
+        report["results"][0] |= {"value": None, "verdict": "fail", "low": None, "high": None}
+        report["results"][0]["warnings"].append(infinite)
+
+    old, new = stored("old"), edited(stored("new"), make_infinite)
+    change = diff_report(old, new)["changes"][0]
+    assert (change["new"], change["change"], change["inside"]) == (None, None, False)
+    (line,) = (line for line in calcheck("diff", old, new).out.splitlines() if line.startswith("zms"))
+    assert line.split()[2] == "∞"
+
+
 def test_metrics_in_only_one_report_are_listed_with_the_reason(stored, diff_report, calcheck):
     y = columns(n=60)["y"]
     old = stored("old", "--metrics", "zms,nll")
