@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.dependence.clusters import find_clusters
-from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
+from calcheck.dependence.clusters import DesignEffect, find_clusters, input_warnings, noticed_effect
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run, RunOptions
 from calcheck.inference.bootstrap import null_statistic_of, statistic_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from calcheck.dependence.notice import DesignEffect, input_warnings, noticed_effect
+from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
 from calcheck.errors import (
     DataError,
     ExtremeError,

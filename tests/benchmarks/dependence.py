@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.signal import lfilter
 
-from calcheck.dependence.notice import dependence_warnings
+from calcheck.dependence.clusters import dependence_warnings
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run

@@ -16,10 +16,11 @@ from calcheck.dependence.clusters import (
     _coefficients,
     autocovariances,
     dependence_scores,
+    dependence_warnings,
+    design_effects,
     find_clusters,
     series_dependence,
 )
-from calcheck.dependence.notice import dependence_warnings, design_effects
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate

@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.core.text import percent
 from calcheck.core.validation import require_finite
-from calcheck.dependence.notice import dependence_warnings
+from calcheck.dependence.clusters import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
 from calcheck.evaluation import evaluate, evaluate_each, results_of, with_changes
 from calcheck.execution.run import NullOptions, RandomStream, RowDependence, Run, SignificanceOptions

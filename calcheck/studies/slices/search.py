@@ -12,7 +12,7 @@ import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.core.text import format_p
-from calcheck.dependence.notice import DesignEffect, noticed_effect
+from calcheck.dependence.clusters import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
 from calcheck.execution.run import RandomStream, Run
