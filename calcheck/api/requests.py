@@ -60,6 +60,11 @@ class KeywordRequest:
         run = make_run({name: value for name, value in given.items() if name in RUN})  # type: ignore[arg-type]
         self._run = replace(run, dependence=RowDependence(**stated))
 
+    @property
+    def draws(self) -> bool:
+        """Whether curves are computed, for pictures."""
+        return self._data.get("plot") is not None
+
     def data(self, name: str) -> Any:
         """Return what was given for a name as it is."""
         return self._data.get(name)

@@ -183,7 +183,7 @@ def draw(picture: Picture, path: str) -> None:
 
 def has_pictures(given: dict[str, Any]) -> bool:
     """Return whether a command draws pictures: to a file, or on a page."""
-    return bool(given.get("plot")) or given["format"] == PAGE
+    return bool(given.get("plot")) or given.get("format") == PAGE
 
 
 def pictures_of(report: Report) -> tuple[Picture, ...]:

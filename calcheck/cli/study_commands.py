@@ -24,6 +24,7 @@ from calcheck.cli.common import (
     deliver,
     draw,
     file_source,
+    has_pictures,
     open_source,
     refuse_skipped,
     require_nothing_skipped,
@@ -72,6 +73,11 @@ class CommandRequest:
     def data(self, name: str) -> Any:
         """Return a given file, or the files."""
         return self.given.get(name)
+
+    @property
+    def draws(self) -> bool:
+        """Whether curves are computed, for a picture or a page."""
+        return has_pictures(self.given)
 
     def options(self, owner: type[Any]) -> Any:
         """Return the given options that a class declares."""

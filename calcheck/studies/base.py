@@ -70,6 +70,10 @@ class Request(Protocol):
     def data(self, name: str) -> Any:
         """Return what was given for a name as it is: files, predictions, or metrics; None if nothing was given."""
 
+    @property
+    def draws(self) -> bool:
+        """Whether curves are computed, for a picture or a page."""
+
     def options(self, owner: type[OptionsT]) -> OptionsT:
         """Return the given options that a class declares."""
 
@@ -209,5 +213,8 @@ class Study:
     def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
         """Return the pictures of a report of this study."""
         from calcheck.render.pictures import metric_pictures
+        from calcheck.report import Report
 
-        return [self.function(self.picture)(report, *found)] if self.picture else metric_pictures(report)
+        if self.picture:
+            return [self.function(self.picture)(report, *found)]
+        return metric_pictures(report) if isinstance(report, Report) else ()

@@ -42,7 +42,7 @@ def run(request: Request) -> Report:
         request.keep("regions", shown, columns, source)
 
     with request.run(source) as run:
-        run = replace(run, curves=request.data("plot") is not None)
+        run = replace(run, curves=request.draws)
         report = slice_source(source, metrics, cuts, run, search, refit=refit, sink=keep)
     report = request.require_results(report, source)
     if report.conclusion is None:

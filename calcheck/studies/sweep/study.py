@@ -129,7 +129,7 @@ def _run_samples(
 def _require_few_panels(request: Request, options: SweepOptions, varied: Sequence[SweptSetting]) -> None:
     """Raise, before computing, if an output cannot be written, or a picture would have too many panels."""
     request.require_outputs()
-    if request.data("plot"):
+    if request.draws:
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
 
 

@@ -40,7 +40,7 @@ def run(request: Request, metric: Metric[Any]) -> Report:
 
     permutations, grid = request.options(PermutationOptions).permutations, request.options(GridOptions).grid
     with request.run() as run:
-        run = replace(run, curves=request.data("plot") is not None)
+        run = replace(run, curves=request.draws)
         run = run if permutations is None else replace(run, replicates=permutations)
         sink = keep if request.keeps_rows else None
         report = two_samples(first, second, metric, grid=grid, at=points, run=run, sink=sink)

@@ -183,6 +183,19 @@ def test_the_page_of_another_report_has_its_tables_its_pictures_and_its_data(
     assert calcheck("diff", path, path).code == 0
 
 
+def test_diff_has_a_page_of_its_tables(calcheck, preds, tmp_path):
+    old, path = tmp_path / "old.json", tmp_path / "page.html"
+    assert calcheck("evaluate", preds, *FAST, "-o", old).code == 0
+    assert calcheck("diff", old, old, "-o", path).code == 0
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_page_of_two_samples_has_their_picture(calcheck, preds, tmp_path):
+    path = tmp_path / "page.html"
+    assert calcheck("mcmd", preds, preds, "--inputs", "a", "--permutations", "39", "-o", path).code == 0
+    assert path.read_text(encoding="utf-8").count("<figure>") == 1
+
+
 def test_the_page_reads_its_file_once_and_evaluates_each_metric_once(page, preds, monkeypatch):
     from calcheck.io import source
     from calcheck.metrics.spread import Zms
