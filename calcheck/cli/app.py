@@ -31,7 +31,7 @@ from calcheck.cli.typer_bridge import (
 )
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 from calcheck.execution.run import address_space_limit, require_address_space
-from calcheck.metrics import ALIASES, METRICS
+from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import option, options_of
 from calcheck.studies import STUDIES
 
@@ -54,33 +54,23 @@ SUMMARIES = Path(__file__).with_name("summaries.txt")
 MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
 """The metrics that the help shows first: one for each question that most users have."""
 
+OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "streaming", "convert": "inspect"}
+"""Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
+
 PANELS: dict[str, dict[str, str]] = {
     "Reports": {
-        "evaluate": "evaluate",
-        "report": "evaluate",
-        "check": "evaluate",
-        "compare": "study_commands",
-        "slices": "study_commands",
-        "monitor": "study_commands",
-        "recalibrate": "study_commands",
-        "reject": "study_commands",
-        "sweep": "study_commands",
-        "validity": "study_commands",
-        "diff": "study_commands",
+        **dict.fromkeys(("evaluate", "report", "check"), "evaluate"),
+        **{name: "study_commands" for name in STUDIES if name not in {*OLD_NAMES, *TWO_SAMPLE_METRICS}},
     },
     "Metrics": dict.fromkeys(MAIN_METRICS, "metric_commands"),
     "More metrics": {
         **{name: "metric_commands" for name in METRICS if name not in MAIN_METRICS},
-        "mcmd": "study_commands",
-        "mmd": "study_commands",
+        **dict.fromkeys(TWO_SAMPLE_METRICS, "study_commands"),
     },
     "Help with files": {"inspect": "inspect"},
     "Reference": {"guide": "guide", "metrics": "guide", "schema": "guide"},
 }
 """The commands in the order of the help: by panel, the module of each."""
-
-OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "streaming", "convert": "inspect"}
-"""Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
 COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
 
