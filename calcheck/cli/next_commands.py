@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence
-from calcheck.io.arrow_arrays import is_vector
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
@@ -124,6 +123,8 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
 def _has_one_target(source: FileSource) -> bool:
     """Return whether each row has one target: a single column, without lists."""
     columns, schema = source.roles.target, source.table.schema
+    from calcheck.io.arrow_arrays import is_vector
+
     return len(columns) == 1 and not (columns[0] in schema.names and is_vector(schema.field(columns[0]).type))
 
 

@@ -9,8 +9,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-import numpy as np
-
 from calcheck.errors import OptionError
 from calcheck.options import option, options_of, require_share_option
 from calcheck.typing import Precision
@@ -359,7 +357,9 @@ class Run(RunOptions):
 
     def rng(self, stream: RandomStream, *number: int) -> Generator:
         """Return the generator of a random stream, independent of all other streams."""
-        return np.random.default_rng([self.seed, stream, *(number or (0,))])
+        from numpy.random import default_rng
+
+        return default_rng([self.seed, stream, *(number or (0,))])
 
     def backend(self) -> Backend:
         """Return the array backend of this run."""
@@ -433,4 +433,4 @@ def replicate_seed(run: Run) -> int:
 
 def hash_key(run: Run) -> int:
     """Return the hash seed of a run."""
-    return int(run.rng(RandomStream.LANDMARKS).integers(1 << 63, dtype=np.uint64))
+    return int(run.rng(RandomStream.LANDMARKS).integers(1 << 63, dtype="uint64"))
