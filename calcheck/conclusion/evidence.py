@@ -6,15 +6,11 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import NormalDist, fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from calcheck.core.text import percent
 from calcheck.details import CoverageDetails, DetailsT, SpreadBin, select_details
-from calcheck.report import TIED
-
-if TYPE_CHECKING:
-    from calcheck.report import Direction, Fault, Overall, Report, Result
-
+from calcheck.report import TIED, Direction, Fault, Overall, Report, Result
 
 CLEAR_P = 0.01  # Maximum p-value of the details that support a clear failure
 CLEAR_ERRORS = 3.0  # Minimum difference in standard errors, for the kind of a fault

@@ -7,12 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from calcheck.report import Verdict  # type of a field
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import (
+    Report,
+    Result,
+    Verdict,  # type of a field
+)
 
 Key = tuple[str, str, str, int]
 

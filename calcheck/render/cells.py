@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.core.text import format_p
-
-if TYPE_CHECKING:
-    from calcheck.report import Gate, Input, Report, Result, Skipped
+from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
 REMOVED = "removed"  # The part of a slice that states the removed rows of a step

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from calcheck.core.text import format_p
 from calcheck.render.cells import ABSENT, describe_input, interval, is_withheld, name_with_unit, number, p_value, short
-
-if TYPE_CHECKING:
-    from calcheck.report import Input, Result
-
+from calcheck.report import Input, Result
 
 Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
 Mark = tuple[Literal["best", "second"], str]

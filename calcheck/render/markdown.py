@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from calcheck.core.text import strip_control
 from calcheck.render.cells import describe_input, headline
@@ -22,10 +21,7 @@ from calcheck.render.document import (
     Table,
     shown_rows,
 )
-
-if TYPE_CHECKING:
-    from calcheck.report import Gate, Level, Report
-
+from calcheck.report import Gate, Level, Report
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
 NUMBERS = re.compile(r"[-+\d.,e \[\]]*")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.core.text import format_p
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
@@ -24,10 +24,7 @@ from calcheck.render.document import (
     row_of,
     source,
 )
-from calcheck.report import rejects
-
-if TYPE_CHECKING:
-    from calcheck.report import Conclusion, Gate, Overall, Report, Result
+from calcheck.report import Conclusion, Gate, Overall, Report, Result, rejects
 
 OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided", "not judged": "undecided"}
 QUESTION = "Can the uncertainties be trusted?"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
 from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures import curve, expected_marks, numbers
+from calcheck.report import Report, Result
 from calcheck.studies.compare.document import decompositions, difference_name, is_difference, model_of, with_dataset
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
 
 BETTER = {"smaller": ", left is better", "larger": ", right is better"}
 

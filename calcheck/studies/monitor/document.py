@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.core.text import exponential
 from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number, results_by
@@ -20,9 +19,7 @@ from calcheck.render.document import (
     source,
 )
 from calcheck.render.report_document import answer_to, gates_table
-
-if TYPE_CHECKING:
-    from calcheck.report import HorizonEvidence, Monitor, Report, Result
+from calcheck.report import HorizonEvidence, Monitor, Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"
 MOST_WINDOWS = 40  # Maximum number of windows in a table

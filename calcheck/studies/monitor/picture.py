@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures import numbers
+from calcheck.report import Monitor, Report, Result
 from calcheck.studies.monitor.document import results_of
-
-if TYPE_CHECKING:
-    from calcheck.report import Monitor, Report, Result
 
 MOST_WINDOWS = 1_000  # Maximum number of windows in the picture
 LOWEST = 1e-6  # Smallest e-value of the axis

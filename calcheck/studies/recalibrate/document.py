@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
 from calcheck.render.document import (
@@ -19,9 +18,7 @@ from calcheck.render.document import (
     row_of,
     source,
 )
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 NONE = "none"
 BEFORE, AFTER = "before", "after"

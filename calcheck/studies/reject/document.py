@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.render.cells import (
     interval,
@@ -14,9 +13,7 @@ from calcheck.render.cells import (
     results_by,
 )
 from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
 from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures import curve, expected_marks, numbers
+from calcheck.report import Report, Result
 from calcheck.studies.reject.document import RANDOM, curve_results
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
 
 
 def rejection_picture(report: Report) -> Picture:

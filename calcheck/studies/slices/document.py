@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
 from calcheck.render.document import (
@@ -22,9 +22,7 @@ from calcheck.render.document import (
     source,
 )
 from calcheck.render.report_document import EXPECTED_LEGEND, answer_to
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown
 TREE_LEGEND = (

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Cells, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.render.cells import name_with_unit, results_by
 from calcheck.render.pictures import CLEAR, numbers
+from calcheck.report import Curve, Report, Result
 from calcheck.studies.slices.document import is_search
-
-if TYPE_CHECKING:
-    from calcheck.report import Curve, Report, Result
 
 VERDICTS = {"fail": "differs from a perfect model", "pass": "does not differ", "none": "not judged"}
 

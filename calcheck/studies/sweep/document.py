@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
 from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
 from calcheck.render.cells import name_with_unit
 from calcheck.render.pictures import curve, numbers
+from calcheck.report import Report, Result
 from calcheck.studies.sweep.document import models_of, slice_key
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
 
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
 MOST_PANELS = 12  # maximum number of panels in a picture

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from calcheck.render.cells import describe_input, interval, number, short
 from calcheck.render.document import Cell, Column, Document, Legend, Paragraph, Table, row_of, source
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 LEGEND = (
     "valid: share of {sets:,} data sets of a right model in which the interval contains the metric of a right model"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
 from calcheck.render.cells import results_by
 from calcheck.render.pictures import curve, numbers
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Result
+from calcheck.report import Report, Result
 
 
 def validity_picture(report: Report) -> Picture:
