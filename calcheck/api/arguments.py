@@ -177,12 +177,6 @@ def options_from(owner: type[OptionsT], given: Mapping[str, Any]) -> OptionsT:
     return owner(**{name: checked(declared[name], value, name) for name, value in values.items()})
 
 
-def without_options(owner: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords that are not options of a study."""
-    names = {each.field for each in options_of(owner)}
-    return {name: value for name, value in given.items() if name not in names}
-
-
 def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
     """Raise unless all keywords are declared."""
     known = list(declared.__annotations__)
@@ -240,12 +234,6 @@ def checked_count(name: str, value: Any) -> int:
         msg = f"{name} must be >= 0, got {count}"
         raise OptionError(msg)
     return count
-
-
-def sample_source(data: Data, columns: dict[str, Any]) -> Source:
-    """Return the source of a sample, which needs no predictions."""
-    source = open_source(data, columns, [])
-    return replace(source, contents="sample") if isinstance(source, FileSource) else source
 
 
 def open_source(
