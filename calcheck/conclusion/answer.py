@@ -41,6 +41,8 @@ VECTORS = {
 """What the ranks of vectors of several targets show, by the pre-rank."""
 OF_VECTORS = ("crps", "nll", "ammd")
 """Metrics that judge the joint distributions of several targets."""
+OF_SINGLE_DRAWS = ("cce", "jmmd")
+"""Metrics that judge single draws: crps does not, which is symmetric in draw and target."""
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
 
 
@@ -59,8 +61,9 @@ def describe_size(evidence: Evidence) -> Finding | None:
     """Return the finding about the size of the uncertainties."""
     judges = ("coverage", "zms", "rce")
     main = evidence.main_level
-    if evidence.pre_rank is not None:
-        return _size_of_vectors(evidence)
+    single = main is not None and main.expected == 0
+    if single or evidence.pre_rank is not None:
+        return _size_of_single_draws(evidence) if single else _size_of_vectors(evidence)
     if not evidence.is_judged(*judges):
         return _untested(evidence, "size", *judges)
     if (wrong := evidence.wrong_level) is not None:
@@ -83,11 +86,23 @@ def _size_of_vectors(evidence: Evidence) -> Finding | None:
     judged = [name for name in OF_VECTORS if evidence.is_judged(name)]
     if not judged:
         return _untested(evidence, "size", *OF_VECTORS)
+    return _kept(evidence, judged, " of the vectors", "as the predicted joint distributions promise")
+
+
+def _size_of_single_draws(evidence: Evidence) -> Finding | None:
+    """Return the finding about one draw per row, which has no interval; None if what compares distributions fails."""
+    judged = [name for name in OF_SINGLE_DRAWS if evidence.is_judged(name)]
+    if not judged:
+        return Finding(topic="size", state="untested", text="not tested: one draw per row has no spread; save several")
+    return _kept(evidence, judged, "", "as the predicted distributions promise")
+
+
+def _kept(evidence: Evidence, judged: Sequence[str], of: str, promised: str) -> Finding | None:
+    """Return the finding that metrics do not fail clearly; None if one does."""
     if evidence.clear_failure(*judged):
         return None
-    promised = "as the predicted joint distributions promise"
     right = "not clearly wrong" if evidence.fails_unclearly(*judged) else promised
-    return Finding(topic="size", state="right", text=f"{', '.join(judged)} of the vectors: {right}")
+    return Finding(topic="size", state="right", text=f"{', '.join(judged)}{of}: {right}")
 
 
 def _right_size(evidence: Evidence, main: Level | None) -> str:
@@ -352,7 +367,7 @@ def _fault(topic: Topic, fault: Any, text: str) -> Finding:
 
 def _both(levels: Sequence[Level]) -> str:
     """Return the shares inside the innermost and the outermost intervals."""
-    if len(levels) < 2:  # noqa: PLR2004 - a pair
+    if len(levels) < 2 or levels[-1].expected == 0:  # noqa: PLR2004 - a pair
         return ""
     inner, outer = levels[0], levels[-1]
     at_limits = inner.at_limits or outer.at_limits

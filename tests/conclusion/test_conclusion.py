@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from calcheck.conclusion import conclude
 from calcheck.conclusion.answer import _are_more_than_chance
 from calcheck.conclusion.evidence import ErrorBins, Evidence, Level, are_uneven
-from calcheck.distributions import Gaussian
+from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import Message
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
@@ -707,3 +707,23 @@ def test_the_answer_is_no_where_the_overall_verdict_fails_and_nowhere_else():
         assert (report.conclusion.answer == "no") == (report.overall.verdict == "fail")
         answers.add(report.conclusion.answer)
     assert answers == {"yes", "no"}
+
+
+@pytest.mark.parametrize("factor", [1, 5])
+def test_one_draw_a_row_has_no_intervals_that_could_be_trusted(factor):
+    """Its interval has no width and holds 0 % of the targets of any model; its crps is symmetric in draw and target."""
+    rng = np.random.default_rng(0)
+    rows = Predictions(y=rng.normal(size=200), predictive=Samples(factor * rng.normal(size=(200, 1))))
+    metrics = [METRICS[name]() for name in ("coverage", "crps", "pit")]
+    run = Run(resamples=0, replicates=99)
+    report = conclude(evaluate(InMemory(rows), metrics, run=run))
+    assert report.conclusion.answer == "unclear"
+    assert [each.text for each in report.conclusion.findings if each.topic == "size"] == [
+        "not tested: one draw per row has no spread; save several"
+    ]
+    x = np.linspace(0, 1, 200)[:, None]
+    with_inputs = Predictions(y=rows.y, predictive=rows.predictive, x=x, has_embedding=False)
+    compared = conclude(evaluate(InMemory(with_inputs), [*metrics, METRICS["jmmd"]()], run=run)).conclusion
+    assert compared.answer == ("yes" if factor == 1 else "no")
+    sizes = [each.text for each in compared.findings if each.topic == "size"]
+    assert sizes == (["jmmd: as the predicted distributions promise"] if factor == 1 else [])
