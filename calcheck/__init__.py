@@ -9,14 +9,7 @@ from calcheck.core import __version__
 
 if TYPE_CHECKING:
     from calcheck.api.arguments import metric
-    from calcheck.api.functions import (
-        compare,
-        compare_samples,
-        evaluate,
-        reject,
-        slices,
-        sweep,
-    )
+    from calcheck.api.functions import compare, compare_samples, evaluate, reject, slices, sweep
     from calcheck.api.interactive import InteractiveReport
     from calcheck.api.monitoring import monitor
     from calcheck.api.recalibration import recalibrate

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    cast,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, cast, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
@@ -576,13 +566,7 @@ class JmmdDetails(JointDetails, total=False):
     pairs: Annotated[Pairs, "Sum over pairs of rows."]
 
 
-_Lambda = TypedDict(
-    "_Lambda",
-    {
-        "lambda": Annotated[float, "Regularizer."],
-    },
-    total=False,
-)
+_Lambda = TypedDict("_Lambda", {"lambda": Annotated[float, "Regularizer."]}, total=False)
 
 
 class CmmdDetails(_Lambda, JointDetails, total=False):

@@ -6,11 +6,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from calcheck.api.arguments import (
-    Data,
-    Metrics,
-    RecalibrationArguments,
-)
+from calcheck.api.arguments import Data, Metrics, RecalibrationArguments
 from calcheck.api.interactive import InteractiveReport
 from calcheck.api.requests import ask
 from calcheck.errors import keyword_messages

@@ -120,10 +120,7 @@ class _Style:
         columns = len(names) if sum(widths) <= width else max(1, int(width / max(widths)))
         self._legend = {"columns": columns, "symbolOpacity": 1, **symbol}
         self._places = {name: place for place, name in enumerate(name for name in names if not _is_reference(name))}
-        self._scale = {
-            "domain": [plain_name(name) for name in names],
-            "range": [self._color(name) for name in names],
-        }
+        self._scale = {"domain": [plain_name(name) for name in names], "range": [self._color(name) for name in names]}
 
     def _color(self, name: str) -> str:
         return GRAY if _is_reference(name) else COLORS[self._places[name] % len(COLORS)]

@@ -171,9 +171,7 @@ class SettingsOptions:
     exclusive: ClassVar = ((frozenset({"config"}), frozenset({"no_config"})),)
 
     config: str | None = option(
-        None,
-        "Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.",
-        metavar="FILE",
+        None, "Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.", metavar="FILE"
     )
     no_config: bool = option(default=False, text="Read no settings file. Variable: CALCHECK_NO_CONFIG=1.")
 

@@ -8,25 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.app import metric_name
-from calcheck.cli.common import (
-    LEVEL,
-    make_run,
-    open_source,
-    require_nothing_skipped,
-    select_metrics,
-    weigh,
-)
+from calcheck.cli.common import LEVEL, make_run, open_source, require_nothing_skipped, select_metrics, weigh
 from calcheck.cli.typer_bridge import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
 from calcheck.report import Gate, Level, Report
 from calcheck.studies.gate.rules import Rule
-from calcheck.studies.options import (
-    AgainstOptions,
-    RefitOptions,
-    RowOptions,
-    RuleOptions,
-)
+from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, RuleOptions
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Config, Settings

@@ -143,13 +143,7 @@ def stream_metrics(metrics: Sequence[Metric[Any]], file: str, given: dict[str, A
 
 
 def _summed(
-    metrics: Sequence[Metric[Any]],
-    file: str,
-    given: dict[str, Any],
-    like: State | None,
-    reason: str,
-    *,
-    strict: bool,
+    metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], like: State | None, reason: str, *, strict: bool
 ) -> Report:
     from calcheck.storage.atomic_write import exclusive
     from calcheck.streaming.state import accumulate, report_from_state, write_state

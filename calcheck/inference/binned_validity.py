@@ -138,11 +138,7 @@ def _details(
 
 
 def share_by_abc(
-    bins: Binning,
-    columns: Mapping[str, Values],
-    function: Function,
-    reference: float,
-    confidence: float,
+    bins: Binning, columns: Mapping[str, Values], function: Function, reference: float, confidence: float
 ) -> float:
     """Return the share of valid bins by ABC intervals, without resampling; NaN if no bin has an interval."""
     low, high = limits_by_abc(bins, columns, function, confidence)
@@ -219,13 +215,7 @@ def _no_verdict_reason(bins: Binning, found: Sequence[BinInterval]) -> str:
 
 
 def _bin(
-    share: Values,
-    rows: float,
-    columns: Mapping[str, Values],
-    function: Function,
-    run: Run,
-    place: int,
-    stage: str,
+    share: Values, rows: float, columns: Mapping[str, Values], function: Function, run: Run, place: int, stage: str
 ) -> BinInterval:
     """Return the value and the BCa interval of a bin; None where they are undefined."""
     if not len(share):  # Bin edges from other data may leave a bin empty

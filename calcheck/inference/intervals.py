@@ -373,11 +373,7 @@ def _percentile_interval(
     low, high = percentile(values, run.confidence)
     warnings = () if low <= statistic.estimate() <= high else (BIASED,)
     return IntervalInference(
-        low=low,
-        high=high,
-        interval="percentile",
-        details={"bootstrap": bootstrap},
-        warnings=warnings,
+        low=low, high=high, interval="percentile", details={"bootstrap": bootstrap}, warnings=warnings
     )
 
 

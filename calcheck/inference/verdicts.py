@@ -65,12 +65,7 @@ class StatedShape:
 
 
 def basis_of(
-    metric: InferableMetric,
-    stated: StatedShape,
-    rows: RowResults,
-    *,
-    replicates: bool,
-    otherwise: str = NO_REPLICATES,
+    metric: InferableMetric, stated: StatedShape, rows: RowResults, *, replicates: bool, otherwise: str = NO_REPLICATES
 ) -> Basis:
     """Return the basis of a metric's verdict."""
     if metric.alternative == "none":

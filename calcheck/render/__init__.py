@@ -72,12 +72,7 @@ def formats_of(path: str) -> tuple[str, ...]:
 
 
 def render(
-    report: Any,
-    name: str,
-    build: Callable[[Any], Document],
-    *,
-    legend: bool = True,
-    pictures: Sequence[Picture] = (),
+    report: Any, name: str, build: Callable[[Any], Document], *, legend: bool = True, pictures: Sequence[Picture] = ()
 ) -> str:
     """Return a report in one of the formats; a page has pictures, too."""
     known = FORMATS[name]

@@ -349,10 +349,7 @@ class PlotOptions:
     """Options for a picture in addition to the report."""
 
     plot: str | None = option(
-        None,
-        "Also draw a picture to a .svg, .png or .pdf file.",
-        metavar="PATH",
-        by_hand=OVERWRITTEN,
+        None, "Also draw a picture to a .svg, .png or .pdf file.", metavar="PATH", by_hand=OVERWRITTEN
     )
 
 

@@ -157,11 +157,7 @@ def _gate(rule: str, now: Result, stored: Result, fields: tuple[str, ...], *, pa
     absent = {name: value for name, value in base.items() if value is None}
     message = format_values({now.metric: now.value, **absent}, lambda name: now if name == now.metric else stored)
     return Gate(
-        rule=rule,
-        level="fail",
-        passed=passed,
-        message=message + caution,
-        values={now.metric: now.value, **base},
+        rule=rule, level="fail", passed=passed, message=message + caution, values={now.metric: now.value, **base}
     )
 
 

@@ -9,16 +9,7 @@ from calcheck.errors import OptionError
 from calcheck.io.times import Window
 from calcheck.options import option
 from calcheck.studies.base import Argument, Study, group
-from calcheck.studies.options import (
-    COLUMNS,
-    ENGINE,
-    OVERWRITTEN,
-    PLOT,
-    REFERENCE,
-    SEED,
-    GateReportOptions,
-    RuleOptions,
-)
+from calcheck.studies.options import COLUMNS, ENGINE, OVERWRITTEN, PLOT, REFERENCE, SEED, GateReportOptions, RuleOptions
 
 MAX_LEVEL = 0.5
 

@@ -12,14 +12,7 @@ from scipy.special import ndtri
 from calcheck.charts.picture import PERFECT
 from calcheck.core.text import percent
 from calcheck.metrics import METRICS
-from calcheck.regions.maps import (
-    ColumnGroups,
-    GroupSums,
-    Quantity,
-    RegionMap,
-    bins_outside,
-    quantities,
-)
+from calcheck.regions.maps import ColumnGroups, GroupSums, Quantity, RegionMap, bins_outside, quantities
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
 from calcheck.render.page import (
@@ -111,11 +104,7 @@ def _data(found: RegionMap) -> dict[str, Any]:
     if sums.squares is not None:
         squares = sums.squares
         cells |= _rounded(
-            {
-                "squares": squares.total,
-                "squares_expected": squares.expected,
-                "squares_variance": squares.variance,
-            }
+            {"squares": squares.total, "squares_expected": squares.expected, "squares_variance": squares.variance}
         )
     if sums.pit is not None:
         cells |= _rounded({"pit": sums.pit.counts, "pit_variance": _equal_columns_once(sums.pit.variance)})

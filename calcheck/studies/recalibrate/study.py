@@ -13,12 +13,7 @@ from calcheck.execution.run import Run
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.recalibration.choice import (
-    Candidate,
-    CrossValidation,
-    cross_validate,
-    require_other_rows,
-)
+from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate, require_other_rows
 from calcheck.recalibration.features import require_single_target
 from calcheck.recalibration.methods import (
     AUTO,

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from calcheck.render.cells import (
-    interval,
-    name_with_unit,
-    notes,
-    number,
-    p_value,
-    results_by,
-)
+from calcheck.render.cells import interval, name_with_unit, notes, number, p_value, results_by
 from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
 from calcheck.report import Report, Result
 

@@ -6,16 +6,7 @@ from dataclasses import dataclass
 
 from calcheck.options import option
 from calcheck.studies.base import Group, Study, Variant, group
-from calcheck.studies.options import (
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    FILE,
-    INFERENCE,
-    PLOT,
-    REPORT,
-    SEED,
-)
+from calcheck.studies.options import COLUMNS, DEPENDENCE, ENGINE, FILE, INFERENCE, PLOT, REPORT, SEED
 
 
 @dataclass(frozen=True)

@@ -329,11 +329,7 @@ def _results(
 
 
 def _changes(
-    varied: Sequence[SweptSetting],
-    places: Sequence[SweepPoint],
-    rankings: Sequence[Ranking],
-    *,
-    all_combinations: bool,
+    varied: Sequence[SweptSetting], places: Sequence[SweepPoint], rankings: Sequence[Ranking], *, all_combinations: bool
 ) -> list[Message]:
     """Return warnings about points where the ranking of the models differs from the first."""
     first, *others = rankings
@@ -376,13 +372,7 @@ def sweep_two_samples(
     name = samples.first.input_info().columns.get("x", "x")
     at = grid_of(samples, grid or GRID, name) if single or grid is not None else None
     return sweep(
-        [Model("samples", samples)],
-        metric,
-        varied,
-        all_combinations=all_combinations,
-        subsets=subsets,
-        at=at,
-        run=run,
+        [Model("samples", samples)], metric, varied, all_combinations=all_combinations, subsets=subsets, at=at, run=run
     )
 
 
