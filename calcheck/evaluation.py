@@ -15,18 +15,10 @@ import numpy as np
 from calcheck.dependence.clusters import DesignEffect, find_clusters, input_warnings, noticed_effect
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run, RunOptions
+from calcheck.inference import metric_protocol, verdicts
 from calcheck.inference.bootstrap import null_statistic_of, statistic_of
 from calcheck.inference.curves import CurveBands, curves_at_inputs
 from calcheck.inference.intervals import infer
-from calcheck.inference.metric_protocol import (
-    Basis,
-    CurveData,
-    FittedMetric,
-    HasCurves,
-    HasNullStatistic,
-    NullDistribution,
-    RowResults,
-)
 from calcheck.inference.null_distribution import (
     NullSimulator,
     SimulatesNull,
@@ -35,16 +27,6 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.p_values import pointwise_p_values
-from calcheck.inference.verdicts import (
-    StatedShape,
-    adjusted_p_values,
-    basis_of,
-    compare_with_null,
-    is_impossible,
-    overall_verdict,
-    with_adjusted,
-    without_verdict,
-)
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
@@ -56,9 +38,9 @@ if TYPE_CHECKING:
     from calcheck.io.source import FileSource
     from calcheck.typing import AnyArray, Indices
 
-Sink = Callable[[Metric[Any], Predictions, RowResults], None]
-Referred = Callable[[Metric[Any], RowResults], bool]
-Known = tuple[FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
+Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]
+Referred = Callable[[Metric[Any], metric_protocol.RowResults], bool]
+Known = tuple[metric_protocol.FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
@@ -132,7 +114,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         },
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
-        overall=overall_verdict([each for each, _ in found], run.confidence, judged=noticed is None),
+        overall=verdicts.overall_verdict([each for each, _ in found], run.confidence, judged=noticed is None),
     )
 
 
@@ -202,13 +184,15 @@ def make_results(
     results = []
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([each for each, _ in found], run, clusters)
-        adjusted = adjusted_p_values([each for each, _ in found])
+        adjusted = verdicts.adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
-            compared = compare_with_null(each, interval, run)
-            told = each.metric.info.tests_independence or is_impossible(each)  # however rows depend on each other
+            compared = verdicts.compare_with_null(each, interval, run)
+            told = each.metric.info.tests_independence or verdicts.is_impossible(
+                each
+            )  # however rows depend on each other
             if unjudged and compared.verdict != "none" and not told:
-                compared = without_verdict(compared, unjudged)
-            inference = with_adjusted(compared, p)
+                compared = verdicts.without_verdict(compared, unjudged)
+            inference = verdicts.with_adjusted(compared, p)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))
@@ -276,7 +260,10 @@ def subsample_rows(rows: Predictions, size: int, run: Run) -> Predictions:
 
 
 def _simulate(
-    computed: Sequence[FittedMetric[Metric[Any]]], simulation: NullSimulator, clusters: Clusters | None, run: Run
+    computed: Sequence[metric_protocol.FittedMetric[Metric[Any]]],
+    simulation: NullSimulator,
+    clusters: Clusters | None,
+    run: Run,
 ) -> None:
     """Simulate the null distributions of metrics: for independent rows, or for rows that depend on each other."""
     if clusters is None:
@@ -302,11 +289,11 @@ def _computed(
     simulation: NullSimulator,
     run: Run,
     referred: Referred | None,
-) -> FittedMetric[Metric[Any]]:
+) -> metric_protocol.FittedMetric[Metric[Any]]:
     """Return a computed metric, with its null distribution if the metric simulates that itself."""
     import numpy as np
 
-    stated = StatedShape.from_predictive(source.predictions().predictive)
+    stated = verdicts.StatedShape.from_predictive(source.predictions().predictive)
     with (
         _refusal(metric),
         source.error_context(),
@@ -317,14 +304,16 @@ def _computed(
             fit = metric.at_inputs(fit, at)
         rows = metric.evaluate(fit, source, run)
         replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
-        basis = basis_of(metric, stated, rows, replicates=replicates)
+        basis = verdicts.basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
         computed = fitted_metric(metric, rows, basis, fit)
-        if isinstance(metric, HasNullStatistic):
+        if isinstance(metric, metric_protocol.HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
-        if run.needs_curves(metric.info.name) and isinstance(metric, HasCurves):
-            computed.bands = CurveBands(metric.curves(CurveData(fit, source, run, rows)), len(simulation))
+        if run.needs_curves(metric.info.name) and isinstance(metric, metric_protocol.HasCurves):
+            computed.bands = CurveBands(
+                metric.curves(metric_protocol.CurveData(fit, source, run, rows)), len(simulation)
+            )
         if replicates and _is_simulated(computed) and not run.dependence.is_stated:
             _simulate_alone(computed, simulation, run)
     return computed
@@ -340,7 +329,7 @@ def _refusal(metric: Metric[Any]) -> Iterator[None]:
         raise RefusedError(msg) from error
 
 
-def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:
+def _curves_at_inputs(computed: metric_protocol.FittedMetric[Metric[Any]], shown: Predictions, run: Run) -> CurveBands:
     """Return the curves of a metric that has a value at each input."""
     values, null, numbers = next(iter(computed.rows.columns.values())), computed.null, computed.rows.numbers
     at_inputs = None if null is None else null.at_inputs if null.at_sample is None else null.at_sample
@@ -349,13 +338,15 @@ def _curves_at_inputs(computed: FittedMetric[Metric[Any]], shown: Predictions, r
     return curves_at_inputs(shown if numbers is None else shown.take(numbers), values, at_inputs, run.curves_by)
 
 
-def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:
+def _simulate_alone(computed: metric_protocol.FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:
     """Compute the null distribution by the metric's own method, if it has one, and drop the fit."""
     metric = computed.metric
     if not isinstance(metric, SimulatesNull):
         return
 
-    def further(_: Sequence[FittedMetric[Metric[Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
+    def further(
+        _: Sequence[metric_protocol.FittedMetric[Metric[Any]]], data_sets: NullSimulator
+    ) -> list[metric_protocol.NullDistribution]:
         found = metric.null_distribution(computed.fit, data_sets, run)
         return [] if found is None else [found]
 
@@ -370,7 +361,7 @@ def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulat
     computed.fit = None
 
 
-def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
+def _is_simulated(computed: metric_protocol.FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
     basis = computed.basis
     if basis.kind != "p" and (computed.metric.info.interval == "own" or not basis.can_simulate):
@@ -378,16 +369,20 @@ def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None
     return referred is None or referred(computed.metric, computed.rows)
 
 
-def fitted_metric(metric: Metric[Any], rows: RowResults, basis: Basis, fit: Any = None) -> FittedMetric[Metric[Any]]:
+def fitted_metric(
+    metric: Metric[Any], rows: metric_protocol.RowResults, basis: metric_protocol.Basis, fit: Any = None
+) -> metric_protocol.FittedMetric[Metric[Any]]:
     """Return a metric with its value, which is a function of the means of its rows."""
     import numpy as np
 
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         means = statistic_of(metric, rows).means().with_values(rows.fixed)
-        return FittedMetric(metric, fit, rows, float(metric.value(means)), basis, above=metric.direction_above(means))
+        return metric_protocol.FittedMetric(
+            metric, fit, rows, float(metric.value(means)), basis, above=metric.direction_above(means)
+        )
 
 
-def _kept(rows: RowResults, run: Run) -> RowResults:
+def _kept(rows: metric_protocol.RowResults, run: Run) -> metric_protocol.RowResults:
     """Return row results without per-row arrays, which can take gigabytes, unless the bootstrap needs them."""
     return (
         replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 and not run.dependence.is_stated else rows
@@ -395,7 +390,7 @@ def _kept(rows: RowResults, run: Run) -> RowResults:
 
 
 def _extremes(
-    rows: RowResults, shown: Predictions, worst: int, best: int, *, pointwise: bool
+    rows: metric_protocol.RowResults, shown: Predictions, worst: int, best: int, *, pointwise: bool
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the requested lists of rows, by their names in ``details``."""
     found = {
@@ -406,7 +401,7 @@ def _extremes(
     return {name: listed for name, listed in found.items() if listed}
 
 
-def ranked_rows(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
+def ranked_rows(rows: metric_protocol.RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Return the rows with the smallest values of the first column, or with the largest if count < 0."""
     if not count or not rows.columns:
         return []
@@ -415,7 +410,7 @@ def ranked_rows(rows: RowResults, shown: Predictions, count: int) -> list[dict[s
     return _listed(rows, shown, order[::-1][:-count] if count < 0 else order[:count])
 
 
-def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
+def _clearest(rows: metric_protocol.RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Return the rejected inputs with the smallest p-values, in ascending order."""
     if "significant" not in rows.columns:
         return []
@@ -423,7 +418,7 @@ def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str
     return _listed(rows, shown, order[rows.columns["significant"][order]][:count])
 
 
-def _listed(rows: RowResults, shown: Predictions, chosen: Indices) -> list[dict[str, Any]]:
+def _listed(rows: metric_protocol.RowResults, shown: Predictions, chosen: Indices) -> list[dict[str, Any]]:
     """Return rows as dicts: row number, id, first column, p-value and the other columns of the input."""
     name, values = next(iter(rows.columns.items()))
     keys = {} if shown.id is None else {shown.id_name: shown.id}
@@ -446,7 +441,7 @@ def _plain(value: Any) -> Any:
 
 
 def _result(
-    computed: FittedMetric[Metric[Any]],
+    computed: metric_protocol.FittedMetric[Metric[Any]],
     inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
     warnings: tuple[Message, ...],

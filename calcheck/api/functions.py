@@ -7,24 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from calcheck import evaluation
-from calcheck.api.arguments import (
-    AnyMetric,
-    Data,
-    Metrics,
-    Options,
-    SearchArguments,
-    WeightedOptions,
-    checked_count,
-    evaluation_points,
-    listed,
-    listed_criteria,
-    named_metric,
-    open_source,
-    parsed_weighted,
-    require_conditional,
-    require_results,
-    require_varied,
-)
+from calcheck.api import arguments
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
@@ -42,17 +25,17 @@ if TYPE_CHECKING:
 
 @keyword_messages()
 def evaluate(  # noqa: PLR0913 - independent parts of a report
-    data: Data = None,
-    metrics: Metrics | None = None,
+    data: arguments.Data = None,
+    metrics: arguments.Metrics | None = None,
     *,
-    at: Data = None,
+    at: arguments.Data = None,
     subsample: int | None = None,
     worst: int = 0,
     best: int = 0,
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    **options: Unpack[WeightedOptions],
+    **options: Unpack[arguments.WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
 
@@ -114,18 +97,20 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, without, run, columns = parsed_weighted(metrics, options, {"at": at is not None, "pictures": pictures})
+    chosen, without, run, columns = arguments.parsed_weighted(
+        metrics, options, {"at": at is not None, "pictures": pictures}
+    )
     if at is not None:
-        require_conditional(chosen)
-    run = replace(run, curves=pictures, curves_by=tuple(listed(plot_by)))
+        arguments.require_conditional(chosen)
+    run = replace(run, curves=pictures, curves_by=tuple(arguments.listed(plot_by)))
     named = run.dependence.columns
-    source = open_source(data, columns, chosen, (*run.curves_by, *named), dependence=named)
-    worst, best = checked_count("worst", worst), checked_count("best", best)
-    subsample = None if subsample is None else checked_count("subsample", subsample)
-    points = None if at is None else evaluation_points(at, source)
+    source = arguments.open_source(data, columns, chosen, (*run.curves_by, *named), dependence=named)
+    worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
+    subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
+    points = None if at is None else arguments.evaluation_points(at, source)
     rows: list[PointwiseResults] = []
 
-    def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
+    def keep(metric: arguments.AnyMetric, shown: Predictions, results: RowResults) -> None:
         rows.append(PointwiseResults(metric.info.name, results.columns, shown.row_numbers(), points or source))
 
     sink = keep if pointwise else None
@@ -133,17 +118,17 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         report = evaluation.evaluate(
             source, chosen, at=points, subsample=subsample, run=run, worst=worst, best=best, sink=sink
         )
-    report = conclude(replace(require_results(report), skipped=(*report.skipped, *without)))
+    report = conclude(replace(arguments.require_results(report), skipped=(*report.skipped, *without)))
     return InteractiveReport.from_report(report, rows)
 
 
 @keyword_messages()
 def compare(
-    models: Mapping[str, Data] | Mapping[str, Mapping[str, Data]],
-    metrics: Metrics | None = None,
+    models: Mapping[str, arguments.Data] | Mapping[str, Mapping[str, arguments.Data]],
+    metrics: arguments.Metrics | None = None,
     *,
     permutations: int | None = None,
-    **options: Unpack[WeightedOptions],
+    **options: Unpack[arguments.WeightedOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
 
@@ -186,20 +171,20 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    count = None if permutations is None else checked_count("permutations", permutations)
+    count = None if permutations is None else arguments.checked_count("permutations", permutations)
     data = {"models": models, "metrics": metrics}
-    return report_of("compare", data, options, WeightedOptions, permutations=count)
+    return report_of("compare", data, options, arguments.WeightedOptions, permutations=count)
 
 
 @keyword_messages()
 def compare_samples(
-    first: Data,
-    second: Data,
-    metric: str | AnyMetric = "mcmd",
+    first: arguments.Data,
+    second: arguments.Data,
+    metric: str | arguments.AnyMetric = "mcmd",
     *,
     grid: int | None = None,
-    at: Data = None,
-    **options: Unpack[Options],
+    at: arguments.Data = None,
+    **options: Unpack[arguments.Options],
 ) -> InteractiveReport:
     """Return a distance between two samples of inputs and targets, whose inputs may differ.
 
@@ -244,23 +229,25 @@ def compare_samples(
     >>> round(result.value, 2), result.p_value
     (0.74, 0.005)
     """
-    compared = metric_of_samples(named_metric(metric))
+    compared = metric_of_samples(arguments.named_metric(metric))
     if grid is not None and not compared.info.conditional:
         msg = f"grid sets evaluation points, which {compared.info.name} does not have. Omit it"
         raise OptionError(msg)
-    request = KeywordRequest({"a": first, "b": second, "at": at}, {**options, "grid": grid}, Options, ["grid"])
+    request = KeywordRequest(
+        {"a": first, "b": second, "at": at}, {**options, "grid": grid}, arguments.Options, ["grid"]
+    )
     return InteractiveReport.from_report(compare_two_samples(request, compared), request.rows)
 
 
 @keyword_messages()
 def sweep(
-    data: Data | Mapping[str, Data],
-    metric: str | AnyMetric,
+    data: arguments.Data | Mapping[str, arguments.Data],
+    metric: str | arguments.AnyMetric,
     vary: Mapping[str, str | Sequence[Any]],
     *,
     all_combinations: bool = False,
     subsets: int = REPEATS,
-    **options: Unpack[Options],
+    **options: Unpack[arguments.Options],
 ) -> InteractiveReport:
     """Return a metric, and the ranking of models by it, as its settings and the number of rows change.
 
@@ -303,24 +290,24 @@ def sweep(
     1    0.5  0.505
     2    0.9  0.905
     """
-    require_varied(vary)
+    arguments.require_varied(vary)
     models = data if isinstance(data, Mapping) else {"model": data}
     given = {"models": models, "metric": metric, "vary": vary}
-    return report_of("sweep", given, options, Options, all_combinations=all_combinations, subsets=subsets)
+    return report_of("sweep", given, options, arguments.Options, all_combinations=all_combinations, subsets=subsets)
 
 
 @keyword_messages()
 def reject(
-    data: Data = None,
-    metrics: Metrics = ERROR_METRICS,
+    data: arguments.Data = None,
+    metrics: arguments.Metrics = ERROR_METRICS,
     *,
     criteria: str | Sequence[str] | None = None,
-    cce: AnyMetric | None = None,
-    new: Data = None,
+    cce: arguments.AnyMetric | None = None,
+    new: arguments.Data = None,
     step: float = 10.0,
     max_percent: float = 90.0,
     coverage: float | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[arguments.Options],
 ) -> InteractiveReport:
     """Return the error of the retained predictions as those with the largest values of criteria are rejected.
 
@@ -371,8 +358,8 @@ def reject(
         "reject",
         {"file": data, "metrics": metrics, "cce": cce, "new": new},
         options,
-        Options,
-        criteria=listed_criteria(criteria),
+        arguments.Options,
+        criteria=arguments.listed_criteria(criteria),
         step=step,
         max_percent=max_percent,
         coverage=coverage,
@@ -381,11 +368,11 @@ def reject(
 
 @keyword_messages()
 def slices(
-    data: Data = None,
+    data: arguments.Data = None,
     by: str | Sequence[str] | None = None,
     *,
-    metrics: Metrics | None = None,
-    **options: Unpack[SearchArguments],
+    metrics: arguments.Metrics | None = None,
+    **options: Unpack[arguments.SearchArguments],
 ) -> InteractiveReport:
     """Return where the uncertainties are wrong: metrics by groups of the rows, or regions that a search finds.
 
@@ -447,5 +434,5 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
-    columns = None if by is None else listed(by)
-    return report_of("slices", {"file": data, "metrics": metrics}, options, SearchArguments, by=columns)
+    columns = None if by is None else arguments.listed(by)
+    return report_of("slices", {"file": data, "metrics": metrics}, options, arguments.SearchArguments, by=columns)

@@ -7,17 +7,7 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Unpack
 
-from calcheck.api.arguments import (
-    AnyMetric,
-    Data,
-    Metrics,
-    MonitorArguments,
-    checked,
-    open_source,
-    parsed,
-    require_known,
-    require_results,
-)
+from calcheck.api import arguments
 from calcheck.api.interactive import InteractiveReport
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.io.source import FileSource
@@ -32,13 +22,13 @@ from calcheck.studies.monitor.study import monitor_report, observe, window_metri
 
 @keyword_messages()
 def monitor(
-    data: Data,
+    data: arguments.Data,
     time: str | None = None,
     *,
-    metrics: Metrics | None = None,
+    metrics: arguments.Metrics | None = None,
     state: str | PathLike[str] | None = None,
     save_state: str | PathLike[str] | None = None,
-    **options: Unpack[MonitorArguments],
+    **options: Unpack[arguments.MonitorArguments],
 ) -> InteractiveReport:
     """Return whether a model is still calibrated, by an e-value that may be looked at as often as you like.
 
@@ -85,23 +75,23 @@ def monitor(
     >>> found.verdict, found.e_value > 20, found.alarm_time, found.direction
     ('fail', True, '98', 'too-narrow')
     """
-    require_known(options, MonitorArguments)
+    arguments.require_known(options, arguments.MonitorArguments)
     path = None if save_state is None else fspath(save_state)
     with exclusive(path) as require_unchanged:
         earlier = None if state is None else read_monitor_state(fspath(state))
         settings, further = _monitor_settings(time, earlier, dict(options))
-        chosen, run, columns = parsed(window_metrics() if metrics is None else metrics, further)
+        chosen, run, columns = arguments.parsed(window_metrics() if metrics is None else metrics, further)
         if earlier is not None:
             _require_same_run(earlier, None if metrics is None else chosen, further)
             chosen, run = list(earlier.metrics), earlier.continue_run(run)
-        source = open_source(data, columns, chosen, also=settings.columns, dependence=settings.columns)
+        source = arguments.open_source(data, columns, chosen, also=settings.columns, dependence=settings.columns)
         source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
         with source.error_names():
             found = observe(source, settings, chosen, earlier=earlier, run=run)
         if path is not None:
             require_unchanged()
             write_monitor_state(path, found)
-    report = require_results(monitor_report(found, level=settings.level, run=run))
+    report = arguments.require_results(monitor_report(found, level=settings.level, run=run))
     return InteractiveReport.from_report(report, build=monitor_document, draw=lambda report: [monitor_picture(report)])
 
 
@@ -112,7 +102,7 @@ def _monitor_settings(
     given: dict[str, Any] = {"time": time}
     given |= {name: options.pop(name) for name in ("window", "horizon") if name in options}
     given = {name: value if value is None else str(value) for name, value in given.items()}
-    level = checked(Option("alarm_level", float, 0.05), options.pop("alarm_level", 0.05), "alarm_level")
+    level = arguments.checked(Option("alarm_level", float, 0.05), options.pop("alarm_level", 0.05), "alarm_level")
     if earlier is None:
         if time is None:
             msg = "time is required: the column of the target times"
@@ -123,7 +113,9 @@ def _monitor_settings(
     return replace(earlier.options, level=level), options
 
 
-def _require_same_run(earlier: MonitorState, metrics: Sequence[AnyMetric] | None, options: Mapping[str, Any]) -> None:
+def _require_same_run(
+    earlier: MonitorState, metrics: Sequence[arguments.AnyMetric] | None, options: Mapping[str, Any]
+) -> None:
     """Raise if the metrics or the seed contradict a state."""
     if metrics is not None:
         named, stored = ([each.info.name for each in every] for every in (metrics, earlier.metrics))

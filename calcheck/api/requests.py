@@ -7,23 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.api.arguments import (
-    DEPENDENCE,
-    RUN,
-    AnyMetric,
-    are_datasets,
-    checked,
-    evaluation_points,
-    make_run,
-    named_metric,
-    named_models,
-    new_rows,
-    open_source,
-    options_from,
-    require_known,
-    require_results,
-    selected,
-)
+from calcheck.api import arguments
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.errors import OptionError, message_prefix
 from calcheck.execution.run import RowDependence, Run
@@ -54,10 +38,14 @@ class KeywordRequest:
     ) -> None:
         self._data, self._given = data, given
         self.rows: list[PointwiseResults] = []
-        require_known({name: value for name, value in given.items() if name not in own}, keywords)
+        arguments.require_known({name: value for name, value in given.items() if name not in own}, keywords)
         self._columns = {name: value for name, value in given.items() if name in ColumnArguments.__annotations__}
-        stated = {name: checked(DEPENDENCE[name], value, name) for name, value in given.items() if name in DEPENDENCE}
-        run = make_run({name: value for name, value in given.items() if name in RUN})  # type: ignore[arg-type]
+        stated = {
+            name: arguments.checked(arguments.DEPENDENCE[name], value, name)
+            for name, value in given.items()
+            if name in arguments.DEPENDENCE
+        }
+        run = arguments.make_run({name: value for name, value in given.items() if name in arguments.RUN})  # type: ignore[arg-type]
         self._run = replace(run, dependence=RowDependence(**stated))
 
     @property
@@ -71,33 +59,38 @@ class KeywordRequest:
 
     def options(self, owner: type[Any]) -> Any:
         """Return the given options that a class declares."""
-        return options_from(owner, self._given)
+        return arguments.options_from(owner, self._given)
 
-    def metric(self, named: Any) -> AnyMetric:
+    def metric(self, named: Any) -> arguments.AnyMetric:
         """Return a metric by its name or with options."""
-        return named_metric(named)
+        return arguments.named_metric(named)
 
-    def metrics(self, default: Sequence[Any] | None = None) -> list[AnyMetric]:
+    def metrics(self, default: Sequence[Any] | None = None) -> list[arguments.AnyMetric]:
         """Return the given metrics, by default the named ones; or all, if none are named."""
         metrics = self.data("metrics")
         levels = levels_of(self._columns.get("level"))
-        return [with_level(each, levels) for each in selected(default if metrics is None else metrics)]
+        return [with_level(each, levels) for each in arguments.selected(default if metrics is None else metrics)]
 
-    def refined(self, metrics: Sequence[AnyMetric], _: str) -> list[AnyMetric]:
+    def refined(self, metrics: Sequence[arguments.AnyMetric], _: str) -> list[arguments.AnyMetric]:
         """Return metrics as they are: they come with their options."""
         return list(metrics)
 
     def weighted(
-        self, metrics: Sequence[AnyMetric], *, applicable: bool = False, unweighted: Mapping[str, bool] = {}, **_: Any
-    ) -> tuple[list[AnyMetric], list[Skipped]]:
+        self,
+        metrics: Sequence[arguments.AnyMetric],
+        *,
+        applicable: bool = False,
+        unweighted: Mapping[str, bool] = {},
+        **_: Any,
+    ) -> tuple[list[arguments.AnyMetric], list[Skipped]]:
         """Return metrics with the given weights, and those without a weighted form, which are skipped if none is named.
 
         ``unweighted`` are arguments that do not apply to weighted means, and whether they were given.
         """
-        weights = checked(Option("weights", str, None), self._given.get("weights"), "weights")
+        weights = arguments.checked(Option("weights", str, None), self._given.get("weights"), "weights")
         if weights is None:
             return list(metrics), []
-        stated = {name: getattr(self._run.dependence, name) is not None for name in DEPENDENCE}
+        stated = {name: getattr(self._run.dependence, name) is not None for name in arguments.DEPENDENCE}
         for name in (name for name, given in {**stated, **unweighted}.items() if given):
             msg = f"{name} does not apply to weighted means (weights): pass only one of them"
             raise OptionError(msg)
@@ -106,34 +99,42 @@ class KeywordRequest:
         return [weighted(each, weights) for each in metrics], []
 
     def open(
-        self, data: Any, metrics: Sequence[AnyMetric] | None, *, also: Sequence[str] = (), by: Any = (), **settings: Any
+        self,
+        data: Any,
+        metrics: Sequence[arguments.AnyMetric] | None,
+        *,
+        also: Sequence[str] = (),
+        by: Any = (),
+        **settings: Any,
     ) -> Source:
         """Return the source of data, with the columns that metrics need and further ones."""
         named = self._run.dependence.columns
-        source = open_source(data, self._columns, metrics or (), (*also, *named), dependence=named, **settings)
+        source = arguments.open_source(
+            data, self._columns, metrics or (), (*also, *named), dependence=named, **settings
+        )
         return replace(source, by=by) if by and isinstance(source, FileSource) else source
 
     def open_other(self, data: Any, first: Source, also: Sequence[str], *_: Any) -> Source:
         """Return the source of other data, which are in the columns of the first source."""
-        return new_rows(data, first, tuple(also))
+        return arguments.new_rows(data, first, tuple(also))
 
     def open_inputs(self, data: Any, *sources: Source, **_: Any) -> Source:
         """Return the source of evaluation points, in the columns of the first source."""
-        return evaluation_points(data, sources[0])
+        return arguments.evaluation_points(data, sources[0])
 
     def open_samples(self, *data: Any, **_: Any) -> list[Source]:
         """Return the sources of samples, which need no predictions."""
         opened = [self.open(each, None) for each in data]
         return [replace(each, contents="sample") if isinstance(each, FileSource) else each for each in opened]
 
-    def models(self, metrics: Sequence[AnyMetric], _: Any = None) -> dict[str, list[Model]]:
+    def models(self, metrics: Sequence[arguments.AnyMetric], _: Any = None) -> dict[str, list[Model]]:
         """Return the models of each data set by its name; that of a single one is empty."""
         models = self.data("models")
-        datasets = models if are_datasets(models) else {"": models}
+        datasets = models if arguments.are_datasets(models) else {"": models}
         found = {}
         for dataset, each in datasets.items():
             with message_prefix(str(dataset)) if dataset else nullcontext():
-                found[str(dataset)] = named_models(each, metrics, self._columns, self._run.dependence.columns)
+                found[str(dataset)] = arguments.named_models(each, metrics, self._columns, self._run.dependence.columns)
         return found
 
     keeps_rows = True
@@ -170,7 +171,7 @@ class KeywordRequest:
 
     def require_results(self, report: Report, *_: Source, **__: Any) -> Report:
         """Return a report that has results."""
-        return require_results(report)
+        return arguments.require_results(report)
 
 
 def ask(

@@ -22,21 +22,7 @@ from html import escape
 from pathlib import Path, PurePath
 from typing import Any, assert_never
 
-from calcheck.charts.picture import (
-    EQUAL,
-    PERFECT,
-    Axis,
-    Band,
-    Bars,
-    Cells,
-    Intervals,
-    Line,
-    Mark,
-    Panel,
-    Picture,
-    Points,
-    Rule,
-)
+from calcheck.charts import picture as pictures
 from calcheck.core.text import strip_control
 from calcheck.errors import OptionError
 from calcheck.execution.run import address_space_limit
@@ -83,7 +69,7 @@ CONFIG: Spec = {
 }
 
 
-def vega_lite(picture: Picture) -> Spec:
+def vega_lite(picture: pictures.Picture) -> Spec:
     """Return the Vega-Lite specification of a picture."""
     marks = [mark for panel in picture.panels for mark in panel.marks if _name(mark)]
     columns = 2 if len(picture.panels) == 4 else min(COLUMNS, len(picture.panels))  # noqa: PLR2004 - two by two
@@ -111,11 +97,11 @@ def plain_name(text: str, longest: int = LONGEST) -> str:
 class _Style:
     """The colors of names, and the legend, which is at most ``width`` pixels wide."""
 
-    def __init__(self, marks: Sequence[Mark], width: float) -> None:
+    def __init__(self, marks: Sequence[pictures.Mark], width: float) -> None:
         names = list(dict.fromkeys(_name(mark) for mark in marks))
         widths = [len(plain_name(name)) * CHARACTER_WIDTH + SYMBOL_WIDTH for name in names]
         symbol: Spec = {"symbolType": "square", "symbolStrokeWidth": 0}
-        if all(isinstance(mark, Line) for mark in marks):
+        if all(isinstance(mark, pictures.Line) for mark in marks):
             symbol = {"symbolType": "stroke", "symbolStrokeWidth": 3}
         columns = len(names) if sum(widths) <= width else max(1, int(width / max(widths)))
         self._legend = {"columns": columns, "symbolOpacity": 1, **symbol}
@@ -136,62 +122,62 @@ class _Style:
         return DASHES[self._places.get(name, 0) // len(COLORS) % len(DASHES)]
 
 
-def _name(mark: Mark) -> str:
-    return "" if isinstance(mark, Cells | Rule) else mark.name
+def _name(mark: pictures.Mark) -> str:
+    return "" if isinstance(mark, pictures.Cells | pictures.Rule) else mark.name
 
 
 def _is_reference(name: str) -> bool:
-    return name.endswith((PERFECT, EQUAL))
+    return name.endswith((pictures.PERFECT, pictures.EQUAL))
 
 
-def _title(picture: Picture, width: float) -> Spec:
+def _title(picture: pictures.Picture, width: float) -> Spec:
     if not picture.title and not picture.expected:
         return {}
     lines = textwrap.wrap(strip_control(picture.expected), int(width / CHARACTER_WIDTH))
     return {"title": {"text": plain_name(picture.title, LONGEST_TITLE), "subtitle": lines}}
 
 
-def _panel(panel: Panel, style: _Style) -> Spec:
+def _panel(panel: pictures.Panel, style: _Style) -> Spec:
     layers = [layer for mark in panel.marks for layer in _layers(mark, panel, style)]
     titled = {"title": {"text": plain_name(panel.title), "fontSize": 12, "offset": 6}} if panel.title else {}
     return {**titled, "layer": layers}
 
 
-def _height(panel: Panel) -> int:
+def _height(panel: pictures.Panel) -> int:
     """Return the height of a panel in pixels: that of its lines if these have names."""
     return LINE_HEIGHT * (len(panel.y.names) + 1) if panel.y.names else HEIGHT
 
 
-def _layers(mark: Mark, panel: Panel, style: _Style) -> list[Spec]:
+def _layers(mark: pictures.Mark, panel: pictures.Panel, style: _Style) -> list[Spec]:
     """Return the layers of a mark."""
     match mark:
-        case Line():
+        case pictures.Line():
             return [_line(mark, panel, style)]
-        case Points():
+        case pictures.Points():
             return _points(mark, panel, style)
-        case Band() | Intervals() | Bars():
+        case pictures.Band() | pictures.Intervals() | pictures.Bars():
             return [_extents(mark, panel, style)]
-        case Cells():
+        case pictures.Cells():
             return [_cells(mark, panel)]
-        case Rule():
+        case pictures.Rule():
             return [_rule(mark, panel)]
         case _:
             assert_never(mark)
 
 
-def _extents(mark: Band | Intervals | Bars, panel: Panel, style: _Style) -> Spec:
+def _extents(mark: pictures.Band | pictures.Intervals | pictures.Bars, panel: pictures.Panel, style: _Style) -> Spec:
     """Return the layer of a mark that extends from a lower to an upper limit at each position."""
     x, y = _positions(panel.x), _positions(panel.y)
-    sides = {"x": x(mark.start), "x2": x(mark.stop)} if isinstance(mark, Bars) else {"x": x(mark.x)}
+    sides = {"x": x(mark.start), "x2": x(mark.stop)} if isinstance(mark, pictures.Bars) else {"x": x(mark.x)}
     drawn: Spec = {"type": "rect", "opacity": 0.3 if _is_reference(mark.name) else 0.7, "strokeWidth": 0}
-    if isinstance(mark, Band):
+    if isinstance(mark, pictures.Band):
         drawn = {"type": "area", "opacity": 0.2}
-    if isinstance(mark, Intervals):
+    if isinstance(mark, pictures.Intervals):
         drawn = {"type": "rule", "opacity": 0.35, "strokeWidth": 7}
     return _layer(_rows(**sides, y=y(mark.low), y2=y(mark.high)), drawn, panel, style.color(mark.name))
 
 
-def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
+def _line(mark: pictures.Line, panel: pictures.Panel, style: _Style) -> Spec:
     data = _rows(x=_positions(panel.x)(mark.x), y=_positions(panel.y)(mark.y))
     points = {} if mark.dashed or len(mark.x) > FEW_POINTS else {"point": {"size": 22}}
     dash = (5, 4) if mark.dashed else style.dash(mark.name)
@@ -199,7 +185,7 @@ def _line(mark: Line, panel: Panel, style: _Style) -> Spec:
     return _layer(data, drawn, panel, style.color(mark.name))
 
 
-def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
+def _points(mark: pictures.Points, panel: pictures.Panel, style: _Style) -> list[Spec]:
     x, y, color = _positions(panel.x), _positions(panel.y), style.color(mark.name)
     many = len(mark.x) > MANY_POINTS
     size, interval = (14, FAINT) if many else (34, {"strokeWidth": 1.4})
@@ -215,7 +201,7 @@ def _points(mark: Points, panel: Panel, style: _Style) -> list[Spec]:
     return [_layer(intervals, {"type": "rule", **interval}, panel, color), points]
 
 
-def _cells(mark: Cells, panel: Panel) -> Spec:
+def _cells(mark: pictures.Cells, panel: pictures.Panel) -> Spec:
     x, y = _positions(panel.x), _positions(panel.y)
     edges = {"x": x(mark.x_start), "x2": x(mark.x_stop), "y": y(mark.y_start), "y2": y(mark.y_stop)}
     scale: Spec = (
@@ -230,12 +216,12 @@ def _cells(mark: Cells, panel: Panel) -> Spec:
     return {**layer, "encoding": {**layer["encoding"], "fill": fill}}
 
 
-def _rule(mark: Rule, panel: Panel) -> Spec:
+def _rule(mark: pictures.Rule, panel: pictures.Panel) -> Spec:
     data = _rows(x=[mark.x]) if mark.y is None else _rows(y=[mark.y])
     return _layer(data, {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.2}, panel, {"value": BLACK})
 
 
-def _layer(data: list[Spec], mark: Spec, panel: Panel, color: Spec) -> Spec:
+def _layer(data: list[Spec], mark: Spec, panel: pictures.Panel, color: Spec) -> Spec:
     """Return a layer with its own data; the fields x, y, x2, y2 are drawn as far as the data have them."""
     fields = data[0] if data else {"x": None, "y": None}
     encoding = {name: _channel(name, axis) for name, axis in (("x", panel.x), ("y", panel.y)) if name in fields}
@@ -247,7 +233,7 @@ def _layer(data: list[Spec], mark: Spec, panel: Panel, color: Spec) -> Spec:
     }
 
 
-def _channel(name: str, axis: Axis) -> Spec:
+def _channel(name: str, axis: pictures.Axis) -> Spec:
     """Return the encoding of a position."""
     title = plain_name(axis.label)
     if axis.names:
@@ -272,7 +258,7 @@ def _bounds(low: float | None, high: float | None) -> Spec:
     return {name: _finite(end) for name, end in ends.items() if end is not None}
 
 
-def _positions(axis: Axis) -> Callable[[Sequence[float]], list[float | str | None]]:
+def _positions(axis: pictures.Axis) -> Callable[[Sequence[float]], list[float | str | None]]:
     """Return a function that makes coordinates on an axis: numbers, None for those that cannot be shown, or names."""
     if axis.names:
         names = _unique(axis.names)
@@ -336,12 +322,12 @@ def engine_starts() -> bool:
     return subprocess.run(probe, check=False, capture_output=True).returncode == 0  # noqa: S603 - of this file
 
 
-def draw(picture: Picture, path: str) -> bytes:
+def draw(picture: pictures.Picture, path: str) -> bytes:
     """Return a picture as bytes, in the format given by the file name."""
     return CONVERTERS[_suffix(path)](svg(picture))
 
 
-def svg(picture: Picture) -> str:
+def svg(picture: pictures.Picture) -> str:
     """Return a picture as SVG, with its description for screen readers.
 
     Its identifiers occur in no other picture, so that several pictures fit in one page.
@@ -400,7 +386,7 @@ REGION = "region"
 """Name of the signal that holds the selected region."""
 
 
-def selectable(picture: Picture) -> Spec:
+def selectable(picture: pictures.Picture) -> Spec:
     """Return the specification of a picture with one panel, of which regions can be selected.
 
     The data of layer k are named ``"layer k"``. The signal ``"region"`` holds the limits of the selection, by the
@@ -411,7 +397,7 @@ def selectable(picture: Picture) -> Spec:
     return spec
 
 
-def replaceable(picture: Picture) -> Spec:
+def replaceable(picture: pictures.Picture) -> Spec:
     """Return the specification of a picture with one panel; the data of layer k are named ``"layer k"``."""
     spec = vega_lite(picture)
     (panel,) = spec.pop("concat")

@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from calcheck.cli.typer_bridge import (
-    PREFIX,
-    Command,
-    completion_parameters,
-    convert_options,
-    drop_excluded,
-    is_completing,
-    parameters,
-    with_default,
-    with_signature,
-)
+from calcheck.cli import typer_bridge
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 from calcheck.execution.run import address_space_limit, require_address_space
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
@@ -91,7 +81,7 @@ class LazyCommand(TyperCommand):
         super().__init__(name, help=help_, rich_help_panel=panel, rich_markup_mode="rich", hidden=panel is None)
 
     @cached_property
-    def loaded(self) -> Command:
+    def loaded(self) -> typer_bridge.Command:
         """The command itself."""
         module = import_module(f"calcheck.cli.{self._module}")
         if self._name in METRICS:
@@ -119,7 +109,7 @@ class CommandGroup(TyperGroup):
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return ``--help``."""
-        return with_default(super().get_help_option(ctx))
+        return typer_bridge.with_default(super().get_help_option(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of a command, the command, and its arguments.
@@ -184,15 +174,20 @@ def make_program() -> TyperGroup:
         help=HELP,
         epilog=SETTINGS,
         no_args_is_help=True,
-        add_completion=is_completing(),
+        add_completion=typer_bridge.is_completing(),
         rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": PREFIX},
+        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": typer_bridge.PREFIX},
     )
-    app.callback()(with_signature(_start, [VERSION, *parameters(SettingsOptions, "Options"), *completion_parameters()]))
+    app.callback()(
+        typer_bridge.with_signature(
+            _start,
+            [VERSION, *typer_bridge.parameters(SettingsOptions, "Options"), *typer_bridge.completion_parameters()],
+        )
+    )
     program = typer.main.get_command(app)
     if not isinstance(program, CommandGroup):  # pragma: no cover - for type checkers
         raise TypeError(type(program))
-    convert_options(program, options_of(SettingsOptions))
+    typer_bridge.convert_options(program, options_of(SettingsOptions))
     return program
 
 
@@ -200,7 +195,7 @@ def _start(context: typer.Context, **_: Any) -> None:
     """Attach the settings to the context."""
     from calcheck.cli.settings import Settings
 
-    drop_excluded(context, options_of(SettingsOptions))
+    typer_bridge.drop_excluded(context, options_of(SettingsOptions))
     commands: dict[str, LazyCommand] = context.command.commands  # type: ignore[attr-defined]
     context.obj = Settings(context, {name: command.options for name, command in commands.items()})
 

@@ -13,29 +13,13 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.app import metric_name
 from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.execution.run import (
-    BootstrapOptions,
-    ConfidenceOptions,
-    EngineOptions,
-    NullOptions,
-    RowDependence,
-    Run,
-    RunOptions,
-    SeedOptions,
-    SignificanceOptions,
-)
+from calcheck.execution import run as runs
+from calcheck.execution.run import Run
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of
 from calcheck.render import PAGE
-from calcheck.studies.options import (
-    AnyReportOptions,
-    InputOptions,
-    PrintedReportOptions,
-    RefitOptions,
-    ReportOptions,
-    WeightOptions,
-)
+from calcheck.studies import options as study_options
 
 if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
@@ -153,7 +137,7 @@ class Pointwise:
 
 
 def require_deliverable(
-    report: AnyReportOptions,
+    report: study_options.AnyReportOptions,
     inputs: Sequence[str],
     *,
     pointwise: str | None = None,
@@ -201,7 +185,7 @@ def draw_metrics(report: Report, path: str) -> None:
 
 def deliver(
     report: Report | Diff,
-    output: AnyReportOptions | PrintedReportOptions,
+    output: study_options.AnyReportOptions | study_options.PrintedReportOptions,
     build: Callable[[Any], Document] | None = None,
     pictures: Callable[[], Iterable[Picture]] | None = None,
 ) -> None:
@@ -214,7 +198,7 @@ def deliver(
     deliver_text(render(report, output.format, build or report_document, legend=legend, pictures=shown), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions | PrintedReportOptions) -> None:
+def deliver_text(text: str, output: study_options.AnyReportOptions | study_options.PrintedReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 
@@ -228,22 +212,22 @@ FILE_TEXT = "Saved predictions: a file, a folder, or a quoted pattern; - reads s
 FILE = argument("file", "FILE", FILE_TEXT)
 INPUTS = ("embedding", "inputs")
 LEVEL = "level"  # Of the intervals in a file, and of metrics
-COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
-REPORT = [*parameters(ReportOptions, "Output")]
-BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
-CONFIDENCE = [*parameters(ConfidenceOptions, "Inference")]
-REFERENCE = [*CONFIDENCE, *parameters(NullOptions, "Inference")]
-SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
+COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(study_options.InputOptions, "Columns")]
+REPORT = [*parameters(study_options.ReportOptions, "Output")]
+BOOTSTRAP = [*parameters(runs.BootstrapOptions, "Inference")]
+CONFIDENCE = [*parameters(runs.ConfidenceOptions, "Inference")]
+REFERENCE = [*CONFIDENCE, *parameters(runs.NullOptions, "Inference")]
+SIGNIFICANCE = [*parameters(runs.SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
-DEPENDENCE = [*parameters(RowDependence, "Inference")]
-WEIGHTS = [*parameters(WeightOptions, "Rows")]
+DEPENDENCE = [*parameters(runs.RowDependence, "Inference")]
+WEIGHTS = [*parameters(study_options.WeightOptions, "Rows")]
 UNWEIGHTED = (
     *("plot", "save_state", "settings_from", "dask", "checkpoint", "at", "against"),
     *("cluster", "block", "time", "plot_by", "validation"),
 )
 """Options that do not apply to weighted means."""
-SEED = [*parameters(SeedOptions, "Computation")]
-ENGINE = [*parameters(EngineOptions, "Computation")]
+SEED = [*parameters(runs.SeedOptions, "Computation")]
+ENGINE = [*parameters(runs.EngineOptions, "Computation")]
 
 
 def files_argument(metavar: str, text: str) -> Parameter:
@@ -266,7 +250,7 @@ def select_metrics(
 
 def require_groups(given: dict[str, Any], by: Sequence[Any] | None) -> None:
     """Raise if metrics are to be fitted to groups, and no columns form groups."""
-    if build(RefitOptions, given).refit and not by:
+    if build(study_options.RefitOptions, given).refit and not by:
         msg = "--refit applies to groups: also pass the columns that form them, e.g. --by sex"
         raise OptionError(msg)
 
@@ -275,7 +259,7 @@ def weigh_applicable(
     metrics: Sequence[Metric[Any]], given: dict[str, Any], named: Sequence[str] | None, *, plots: bool = False
 ) -> tuple[list[Metric[Any]], list[Skipped]]:
     """Return weighted metrics, and those without a weighted form, which are skipped unless they are named."""
-    column = build(WeightOptions, given).weights
+    column = build(study_options.WeightOptions, given).weights
     if named or column is None:
         return weigh(metrics, given, plots=plots), []
 
@@ -290,7 +274,7 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool 
 
     Commands whose pictures show weighted means have ``plots``.
     """
-    weights = build(WeightOptions, given).weights
+    weights = build(study_options.WeightOptions, given).weights
     if weights is None:
         return list(metrics)
 
@@ -309,7 +293,7 @@ def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource
     from calcheck.io.source import FileSource
 
     dependence = tuple(given[name] for name in ("time", "cluster") if given.get(name))
-    resolved = resolve(file, build(InputOptions, given).input_format)
+    resolved = resolve(file, build(study_options.InputOptions, given).input_format)
     return FileSource(resolved, build(ColumnOptions, given), dependence=dependence, **settings)
 
 
@@ -331,9 +315,9 @@ def open_source(
     return with_needed_columns(source, metrics, narrow=narrow, also=(*also, *named), inputs=inputs)
 
 
-def row_dependence(given: dict[str, Any]) -> RowDependence:
+def row_dependence(given: dict[str, Any]) -> runs.RowDependence:
     """Return which rows depend on each other; none for commands that do not take clusters."""
-    stated: RowDependence = build(RowDependence, given) if "cluster" in given else RowDependence()
+    stated: runs.RowDependence = build(runs.RowDependence, given) if "cluster" in given else runs.RowDependence()
     return stated
 
 
@@ -349,13 +333,15 @@ def make_run(given: dict[str, Any]) -> Run:
     """Return the run settings for the options of a command."""
     from calcheck.execution.run import Run
 
-    options: RunOptions = build(RunOptions, given)
+    options: runs.RunOptions = build(runs.RunOptions, given)
     return Run(**options.settings(), dependence=row_dependence(given))
 
 
-def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple[ReportOptions, Pointwise]:
+def require_outputs(
+    given: dict[str, Any], *sources: FileSource | None
+) -> tuple[study_options.ReportOptions, Pointwise]:
     """Return the output options; raise, before computing, if the outputs cannot be written."""
-    report, pointwise = build(ReportOptions, given), Pointwise(given.get("pointwise"))
+    report, pointwise = build(study_options.ReportOptions, given), Pointwise(given.get("pointwise"))
     reads = [name for source in sources if source for name in source.reads()]
     require_deliverable(report, reads, pointwise=pointwise.path, plot=given.get("plot"))
     return report, pointwise

@@ -12,75 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from calcheck.cli import check, common, streaming
 from calcheck.cli.app import list_hint
-from calcheck.cli.check import (
-    Requirements,
-    SlicePlan,
-    exit_code,
-    monitored_states,
-    parse_rules,
-    read_base,
-    rules_of,
-    state_report,
-)
-from calcheck.cli.common import (
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    FILE_TEXT,
-    INFERENCE,
-    LEVEL,
-    REPORT,
-    SEED,
-    STDOUT,
-    WEIGHTS,
-    Pointwise,
-    deliver_text,
-    draw,
-    files_argument,
-    make_run,
-    open_source,
-    require_deliverable,
-    require_groups,
-    require_nothing_skipped,
-    require_shown,
-    run_context,
-    weigh_applicable,
-)
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.streaming import (
-    STATES,
-    are_states,
-    merge_states,
-    stream_metrics,
-    streaming_reason,
-    streaming_requested,
-)
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
 from calcheck.render import FORMATS, PAGE, render
 from calcheck.render.cells import skip_reasons
 from calcheck.render.report_document import report_document
-from calcheck.studies.options import (
-    AgainstOptions,
-    BriefOptions,
-    GateReportOptions,
-    GroupOptions,
-    MetricSelectionOptions,
-    PageOptions,
-    PageReportOptions,
-    PlotOptions,
-    PointwiseOptions,
-    RefitOptions,
-    ReportOptions,
-    RowOptions,
-    RuleMetricOptions,
-    RuleOptions,
-    SummaryOptions,
-    WeightOptions,
-    WorstBestOptions,
-)
+from calcheck.studies import options as study_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +38,7 @@ PAGE_NAME = "report.html"
 OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
 NOT_BY_GROUP = (
     *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation"),
-    *(each.name for each in STATES),
+    *(each.name for each in streaming.STATES),
 )  # Options that do not apply to groups
 
 
@@ -112,7 +53,7 @@ def _evaluate(files: list[str], **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
-    if len(files) > 1 and not are_states(files):
+    if len(files) > 1 and not streaming.are_states(files):
         msg = f"Got unexpected extra argument(s) ({' '.join(files[1:])}). {list_hint(len(files) - 1, sys.argv[1:])}"
         raise OptionError(msg)
     _end(_answer(files, given, _stated_rules(given)), given)
@@ -125,10 +66,12 @@ def _check(files: list[str], **given: Any) -> None:
     verdict must not be "fail". The exit code is 3 if no rule is violated, but
     one cannot be judged: it depends on a verdict that this file does not have.
     """
-    settings, named = given["settings"], build(RuleMetricOptions, given).metrics
-    base = read_base(build(AgainstOptions, given), named, settings, given)
-    required = Requirements(rules_of(build(RuleOptions, given), settings.config), base, checked=True)
-    if states := monitored_states(files, required.rules, base):
+    settings, named = given["settings"], build(study_options.RuleMetricOptions, given).metrics
+    base = check.read_base(build(study_options.AgainstOptions, given), named, settings, given)
+    required = check.Requirements(
+        check.rules_of(build(study_options.RuleOptions, given), settings.config), base, checked=True
+    )
+    if states := check.monitored_states(files, required.rules, base):
         _end(_answer_monitored(states, given, required), given)
     else:
         _end(_answer(files, given, required), given)
@@ -141,23 +84,23 @@ def _report(files: list[str], **given: Any) -> None:
     side by side. "calcheck diff" and "calcheck check --against" read the
     report that is inside the page.
     """
-    given["format"] = build(PageReportOptions, given).format
+    given["format"] = build(study_options.PageReportOptions, given).format
     if given["format"] == PAGE:
         given["output"] = given["output"] or PAGE_NAME
     reports = _answer(files, given, _stated_rules(given))
-    if given["output"] and given["output"] not in STDOUT:
+    if given["output"] and given["output"] not in common.STDOUT:
         sys.stderr.write(f"wrote {given['output']}\n")
     _end(reports, given)
 
 
-def _stated_rules(given: dict[str, Any]) -> Requirements:
-    options = build(RuleOptions, given)
-    return Requirements(parse_rules(options.fail_on, options.warn_on))
+def _stated_rules(given: dict[str, Any]) -> check.Requirements:
+    options = build(study_options.RuleOptions, given)
+    return check.Requirements(check.parse_rules(options.fail_on, options.warn_on))
 
 
 def _end(reports: Sequence[Report], given: dict[str, Any]) -> None:
     """Exit with the code of violated rules, if there is one."""
-    if (code := exit_code(reports)) and not build(RuleOptions, given).exit_zero:
+    if (code := check.exit_code(reports)) and not build(study_options.RuleOptions, given).exit_zero:
         raise typer.Exit(code)
 
 
@@ -165,10 +108,10 @@ def _end(reports: Sequence[Report], given: dict[str, Any]) -> None:
 class Plan:
     """What is computed of each file, and what is shown of it."""
 
-    required: Requirements
+    required: check.Requirements
     metrics: Sequence[Metric[Any]]
     without: Sequence[Skipped]  # Metrics that have no weighted form
-    slices: SlicePlan | None
+    slices: check.SlicePlan | None
     strict: bool  # Whether each metric must apply
     curves: frozenset[str]  # Metrics whose curves are drawn
     narrow: bool  # Whether the other columns of one value per row are read
@@ -176,11 +119,11 @@ class Plan:
     concluded: bool  # Whether a conclusion is drawn
 
 
-def _answer(files: Sequence[str], given: dict[str, Any], required: Requirements) -> Sequence[Report]:
+def _answer(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
     """Evaluate each file, or merged states; write the report; and return the reports with the outcomes of rules."""
-    if are_states(files):
+    if streaming.are_states(files):
         return _answer_merged(files, given, required)
-    by = build(GroupOptions, given).by
+    by = build(study_options.GroupOptions, given).by
     if by and not required.checked:
         from calcheck.cli.study_commands import run_study
         from calcheck.studies import STUDIES
@@ -188,12 +131,12 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: Requirements)
         _require_groups_only(files, given)
         run_study(STUDIES["slices"], file=files[0], **given)
         return ()
-    require_groups(given, by)
-    require_shown(given)
+    common.require_groups(given, by)
+    common.require_shown(given)
     from calcheck.cli.study_commands import model_names
 
     plan = _plan(given, required)
-    names = model_names(files, build(PageOptions, given).names)
+    names = model_names(files, build(study_options.PageOptions, given).names)
     sources = _open(files, given, plan)
     pointwise = _require_outputs(files, sources, given, required)
     models = [
@@ -202,32 +145,32 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: Requirements)
     ]
     pointwise.write()
     reports = [report for report, _ in models]
-    if plot := build(PlotOptions, given).plot:
+    if plot := build(study_options.PlotOptions, given).plot:
         from calcheck.render.pictures import report_picture
 
-        draw(report_picture(reports[0]), plot)
+        common.draw(report_picture(reports[0]), plot)
     _deliver(reports, given, [model for _, model in models if model is not None])
     return reports
 
 
-def _answer_merged(files: Sequence[str], given: dict[str, Any], required: Requirements) -> Sequence[Report]:
+def _answer_merged(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
     """Merge saved states, write the report of all their rows, and return it with the outcomes of rules."""
     from calcheck.cli.study_commands import model_names
     from calcheck.studies.page.document import ModelReport
     from calcheck.studies.page.models import IN_BATCHES
 
-    report = required.judged(merge_states(files, given, [*CHECKED, *PAGED]), None, make_run(given))
-    names = build(PageOptions, given).names or model_names(files, None)
+    report = required.judged(streaming.merge_states(files, given, [*CHECKED, *PAGED]), None, common.make_run(given))
+    names = build(study_options.PageOptions, given).names or model_names(files, None)
     _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
     return [report]
 
 
-def _answer_monitored(states: Sequence[str], given: dict[str, Any], required: Requirements) -> Sequence[Report]:
+def _answer_monitored(states: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
     """Check states of monitored models, write their reports, and return them."""
     from calcheck.studies.monitor.document import monitor_document
 
     _require_outputs(states, (), given, required)
-    reports = [state_report(file, required.rules, given) for file in states]
+    reports = [check.state_report(file, required.rules, given) for file in states]
     _deliver(reports, given, (), monitor_document)
     return reports
 
@@ -243,16 +186,24 @@ def _require_groups_only(files: Sequence[str], given: dict[str, Any]) -> None:
         raise OptionError(msg)
 
 
-def _plan(given: dict[str, Any], required: Requirements) -> Plan:
+def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     """Return what is computed of each file."""
-    named, settings, levels = build(MetricSelectionOptions, given).metrics, given["settings"], given[LEVEL]
-    brief = build(BriefOptions, given).brief
-    paged = build(ReportOptions, given).format == PAGE and not brief
-    slices = required.slices(build(GroupOptions, given).by, named, settings, levels) if required.checked else None
+    named, settings, levels = (
+        build(study_options.MetricSelectionOptions, given).metrics,
+        given["settings"],
+        given[common.LEVEL],
+    )
+    brief = build(study_options.BriefOptions, given).brief
+    paged = build(study_options.ReportOptions, given).format == PAGE and not brief
+    slices = (
+        required.slices(build(study_options.GroupOptions, given).by, named, settings, levels)
+        if required.checked
+        else None
+    )
     slices = slices and slices.weighed(given)
     chosen = required.metrics(() if slices else named, settings, levels)
     strict = not required.take_all(named)
-    metrics, without = weigh_applicable(chosen, given, ("all",) if strict else None)
+    metrics, without = common.weigh_applicable(chosen, given, ("all",) if strict else None)
     curves = _curves(metrics if named else None, given, paged=paged)
     narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
     concluded = paged or brief or not required.checked
@@ -261,7 +212,10 @@ def _plan(given: dict[str, Any], required: Requirements) -> Plan:
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:
     """Return the metrics of which curves are drawn, in a picture or on a page."""
-    plotted, paged = bool(build(PlotOptions, given).plot), paged and not build(WeightOptions, given).weights
+    plotted, paged = (
+        bool(build(study_options.PlotOptions, given).plot),
+        paged and not build(study_options.WeightOptions, given).weights,
+    )
     if not plotted and not paged:
         return frozenset()
     from calcheck.studies.page.document import DRAWN
@@ -285,10 +239,10 @@ def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileS
 
 
 def _require_outputs(
-    files: Sequence[str], sources: Sequence[FileSource], given: dict[str, Any], required: Requirements
-) -> Pointwise:
+    files: Sequence[str], sources: Sequence[FileSource], given: dict[str, Any], required: check.Requirements
+) -> common.Pointwise:
     """Return where results of rows go; raise, before computing, if the outputs cannot be written."""
-    output, summary = build(ReportOptions, given), build(SummaryOptions, given).summary
+    output, summary = build(study_options.ReportOptions, given), build(study_options.SummaryOptions, given).summary
     if len(files) > 1:
         if output.format != PAGE and FORMATS[output.format].separator is None:
             several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
@@ -299,30 +253,37 @@ def _require_outputs(
                 msg = f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}"
                 raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()] if sources else files
-    pointwise, plot = build(PointwiseOptions, given).pointwise, build(PlotOptions, given).plot
-    require_deliverable(output, [*reads, *required.base.reads()], pointwise=pointwise, plot=plot, summary=summary)
-    return Pointwise(pointwise)
+    pointwise, plot = (
+        build(study_options.PointwiseOptions, given).pointwise,
+        build(study_options.PlotOptions, given).plot,
+    )
+    common.require_deliverable(
+        output, [*reads, *required.base.reads()], pointwise=pointwise, plot=plot, summary=summary
+    )
+    return common.Pointwise(pointwise)
 
 
 def _evaluated(
-    name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: Pointwise
+    name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: common.Pointwise
 ) -> tuple[Report, ModelReport | None]:
     """Return the report of a file with the outcomes of rules, and what a page shows of the model."""
     from calcheck.conclusion import conclude
 
     rows = _rows_of_page() if plan.paged else None
-    reason = "" if streaming_requested(given) else streaming_reason(source, plan.metrics, given) or None
+    reason = (
+        "" if streaming.streaming_requested(given) else streaming.streaming_reason(source, plan.metrics, given) or None
+    )
     if reason is None:
         sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
         report = _evaluate_in_memory(source, given, plan, sinks)
     else:
-        report = stream_metrics(plan.metrics, file, given, reason)
+        report = streaming.stream_metrics(plan.metrics, file, given, reason)
     report = conclude(report) if plan.concluded else report
     report = replace(report, skipped=(*report.skipped, *plan.without))
     if report.conclusion is not None:
         commands = next_commands(report, file, source, given)
         report = replace(report, conclusion=replace(report.conclusion, next=commands))
-    with run_context(given, source) as run:
+    with common.run_context(given, source) as run:
         if plan.slices is not None:
             report = plan.slices.added(report, source, run)
         report = plan.required.judged(report, source, run)
@@ -342,19 +303,19 @@ def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, s
         for sink in sinks:
             sink(*results)
 
-    extremes = build(WorstBestOptions, given)
-    with run_context(given, source) as run:
+    extremes = build(study_options.WorstBestOptions, given)
+    with common.run_context(given, source) as run:
         report = evaluate(
             source,
             plan.metrics,
-            subsample=build(RowOptions, given).subsample,
+            subsample=build(study_options.RowOptions, given).subsample,
             run=replace(run, curves=bool(plan.curves), curves_of=plan.curves),
             worst=extremes.worst,
             best=extremes.best,
             sink=take if sinks else None,
         )
     if plan.strict:
-        require_nothing_skipped(report, source)
+        common.require_nothing_skipped(report, source)
     if not report.results and not plan.required.checked:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
@@ -365,10 +326,10 @@ def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, g
     """Return what the page shows of a model."""
     from calcheck.studies.page.models import model_report
 
-    options = build(PageOptions, given)
+    options = build(study_options.PageOptions, given)
     with source.error_names():
         inputs, used, by = source.roles.x, source.used_columns(), options.plot_by or ()
-        model = model_report(name, report, rows, make_run(given), inputs=inputs, plot_by=by, used=used)
+        model = model_report(name, report, rows, common.make_run(given), inputs=inputs, plot_by=by, used=used)
     return model if options.validation is None else _recalibrated(model, options.validation, source, given)
 
 
@@ -381,9 +342,9 @@ def _recalibrated(model: ModelReport, validation: str, source: FileSource, given
     from calcheck.studies.recalibrate.study import judges, recalibrate, with_inputs
 
     options = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
-    fitted = open_source(validation, given, judges(), narrow=False, also=options.columns)
+    fitted = common.open_source(validation, given, judges(), narrow=False, also=options.columns)
     other = replace(source, also=options.columns)
-    with run_context(given, fitted) as run:
+    with common.run_context(given, fitted) as run:
         report, found = recalibrate(fitted, options=options, other=other, run=run)
         picture = Row((figure(recalibration_picture(report, found)),))
         return replace(model, recalibration=(*recalibration_tables(report), picture))
@@ -396,19 +357,19 @@ def _deliver(
     document: Callable[[Report], Document] | None = None,
 ) -> None:
     """Append the reports to the summary file, and print them, or write them or their page."""
-    output, brief = build(ReportOptions, given), build(BriefOptions, given).brief
+    output, brief = build(study_options.ReportOptions, given), build(study_options.BriefOptions, given).brief
     document = document or partial(report_document, brief=brief)
 
     def text(name: str) -> str:
         between = FORMATS[name].separator or ""
         return between.join(render(report, name, document, legend=not output.quiet) for report in reports)
 
-    if summary := build(SummaryOptions, given).summary:
+    if summary := build(study_options.SummaryOptions, given).summary:
         from calcheck.storage.atomic_write import append_text
 
         append_text(summary, text("markdown"))
     paged = output.format == PAGE and models and not brief
-    deliver_text(_page(models, legend=not output.quiet) if paged else text(output.format), output)
+    common.deliver_text(_page(models, legend=not output.quiet) if paged else text(output.format), output)
 
 
 def _page(models: Sequence[ModelReport], *, legend: bool) -> str:
@@ -425,26 +386,26 @@ def _page(models: Sequence[ModelReport], *, legend: bool) -> str:
 def _declare(metavar: str, text: str, first: Sequence[Parameter], output: Sequence[Parameter]) -> list[Parameter]:
     """Return the parameters of one of the commands: its own options and those of all; own ones replace the others."""
     shared = [
-        *parameters(MetricSelectionOptions, "Metrics"),
-        *parameters(GroupOptions, "Metrics"),
-        *parameters(RefitOptions, "Metrics"),
-        *parameters(RuleOptions, "Rules"),
-        *COLUMNS,
-        *parameters(RowOptions, "Rows"),
-        *WEIGHTS,
-        *INFERENCE,
-        *DEPENDENCE,
+        *parameters(study_options.MetricSelectionOptions, "Metrics"),
+        *parameters(study_options.GroupOptions, "Metrics"),
+        *parameters(study_options.RefitOptions, "Metrics"),
+        *parameters(study_options.RuleOptions, "Rules"),
+        *common.COLUMNS,
+        *parameters(study_options.RowOptions, "Rows"),
+        *common.WEIGHTS,
+        *common.INFERENCE,
+        *common.DEPENDENCE,
         *output,
-        *parameters(BriefOptions, "Output"),
-        *parameters(PointwiseOptions, "Output"),
-        *parameters(WorstBestOptions, "Output"),
-        *parameters(PlotOptions, "Output"),
-        *STATES,
-        *SEED,
-        *ENGINE,
+        *parameters(study_options.BriefOptions, "Output"),
+        *parameters(study_options.PointwiseOptions, "Output"),
+        *parameters(study_options.WorstBestOptions, "Output"),
+        *parameters(study_options.PlotOptions, "Output"),
+        *streaming.STATES,
+        *common.SEED,
+        *common.ENGINE,
     ]
     own = {each.name for each in first}
-    return [files_argument(metavar, text), *first, *(each for each in shared if each.name not in own)]
+    return [common.files_argument(metavar, text), *first, *(each for each in shared if each.name not in own)]
 
 
 MERGED_TEXT = "Or states that --save-state wrote, which are merged."
@@ -452,24 +413,24 @@ CHECKED = _declare(
     "FILE",
     f"Files of saved predictions; each is checked separately. - reads standard input. {MERGED_TEXT}",
     [
-        *parameters(RuleOptions, "Rules"),
-        *parameters(RuleMetricOptions, "Rules"),
-        *parameters(AgainstOptions, "Rules"),
-        *parameters(GroupOptions, "Rules"),
-        *parameters(RefitOptions, "Rules"),
+        *parameters(study_options.RuleOptions, "Rules"),
+        *parameters(study_options.RuleMetricOptions, "Rules"),
+        *parameters(study_options.AgainstOptions, "Rules"),
+        *parameters(study_options.GroupOptions, "Rules"),
+        *parameters(study_options.RefitOptions, "Rules"),
     ],
-    [*parameters(GateReportOptions, "Output"), *parameters(SummaryOptions, "Output")],
+    [*parameters(study_options.GateReportOptions, "Output"), *parameters(study_options.SummaryOptions, "Output")],
 )
 PAGED = _declare(
     "FILE…",
     f"Files of saved predictions, one per model; - reads standard input. {MERGED_TEXT}",
-    parameters(PageOptions, "Page"),
-    parameters(PageReportOptions, "Output"),
+    parameters(study_options.PageOptions, "Page"),
+    parameters(study_options.PageReportOptions, "Output"),
 )
 evaluate_command = make_command(
     "evaluate",
     _evaluate,
-    _declare("FILE", f"{FILE_TEXT} {MERGED_TEXT}", (), REPORT),
+    _declare("FILE", f"{common.FILE_TEXT} {MERGED_TEXT}", (), common.REPORT),
     example="calcheck evaluate preds.parquet",
 )
 check_command = make_command(

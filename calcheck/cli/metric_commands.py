@@ -5,47 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import (
-    INPUTS,
-    LEVEL,
-    deliver,
-    draw_metrics,
-    has_pictures,
-    open_source,
-    pictures_of,
-    require_nothing_skipped,
-    require_outputs,
-    require_shown,
-    run_context,
-    weigh,
-)
+from calcheck.cli import common
 from calcheck.cli.streaming import StateOptions, stream_metric, streaming_reason, streaming_requested
 from calcheck.cli.study_commands import CommandRequest, command_of, refuse
 from calcheck.cli.typer_bridge import Command, build, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.options import options_of
+from calcheck.studies import options
 from calcheck.studies.base import Answer, Argument, Group, Study, group
-from calcheck.studies.options import (
-    BOOTSTRAP,
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    FILE,
-    PLOT,
-    REFERENCE,
-    REPORT,
-    SAMPLES,
-    SEED,
-    SIGNIFICANCE,
-    WEIGHTS,
-    EvaluationPointsOptions,
-    PlotByOptions,
-    PlotOptions,
-    PointwiseOptions,
-    RowOptions,
-    WorstBestOptions,
-)
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -65,31 +33,31 @@ SECOND = Argument(
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
-    info, own = metric.info, Group("Metric", (metric,)).omit(LEVEL)
+    info, own = metric.info, Group("Metric", (metric,)).omit(common.LEVEL)
     parts = {
         own: True,
-        COLUMNS if "x" in info.needs else COLUMNS.omit(*INPUTS): True,
-        group("Rows", RowOptions): True,
-        WEIGHTS: True,
-        group("Rows", EvaluationPointsOptions): info.conditional,
-        BOOTSTRAP: info.interval != "none",
-        REFERENCE: True,
-        DEPENDENCE: True,
-        SIGNIFICANCE: info.conditional,
-        REPORT: True,
-        group("Output", PointwiseOptions, WorstBestOptions): info.pointwise,
-        PLOT: info.conditional or issubclass(metric, HasCurves),
-        group("Output", PlotByOptions): metric.curves_along_columns,
+        options.COLUMNS if "x" in info.needs else options.COLUMNS.omit(*common.INPUTS): True,
+        group("Rows", options.RowOptions): True,
+        options.WEIGHTS: True,
+        group("Rows", options.EvaluationPointsOptions): info.conditional,
+        options.BOOTSTRAP: info.interval != "none",
+        options.REFERENCE: True,
+        options.DEPENDENCE: True,
+        options.SIGNIFICANCE: info.conditional,
+        options.REPORT: True,
+        group("Output", options.PointwiseOptions, options.WorstBestOptions): info.pointwise,
+        options.PLOT: info.conditional or issubclass(metric, HasCurves),
+        group("Output", options.PlotByOptions): metric.curves_along_columns,
         group("Streaming", StateOptions): True,
-        SEED: True,
-        ENGINE: info.uses_kernels,
+        options.SEED: True,
+        options.ENGINE: info.uses_kernels,
     }
     conditional = " --embedding embedding" if info.conditional else ""
     study = Study(
         info.name,
         metric.summary(),
         "",
-        arguments=(FILE, SECOND) if hasattr(metric, "of_samples") else (FILE,),
+        arguments=(options.FILE, SECOND) if hasattr(metric, "of_samples") else (options.FILE,),
         groups=tuple(part for part, applies in parts.items() if applies),
         example=f"calcheck {info.name} preds.parquet{conditional} --worst 5",
     )
@@ -98,7 +66,13 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         if second is None:
             run_metric(build(metric, given), file, given)
             return
-        allowed = {*SAMPLES.only, *(each.name for each in parameters_of([own, REFERENCE, REPORT, SEED, ENGINE]))}
+        allowed = {
+            *options.SAMPLES.only,
+            *(
+                each.name
+                for each in parameters_of([own, options.REFERENCE, options.REPORT, options.SEED, options.ENGINE])
+            ),
+        }
         further = (each.name for each in parameters_of(study.groups) if each.name not in allowed)
         refuse(further, given, "two files", "remove it, or pass one file with predictions")
         from calcheck.studies.two_samples.study import run
@@ -111,46 +85,46 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
-    (metric,) = weigh([metric], given)
+    (metric,) = common.weigh([metric], given)
     if streaming_requested(given):
         stream_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
     from calcheck.io.source import read_inputs, require_grid
 
-    extremes, places = build(WorstBestOptions, given), build(EvaluationPointsOptions, given)
+    extremes, places = build(options.WorstBestOptions, given), build(options.EvaluationPointsOptions, given)
     elsewhere = places.at is not None or places.grid is not None
-    require_shown(given)
+    common.require_shown(given)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     plot, plot_by = _picture_options(given)
     also = () if elsewhere else plot_by
-    source = open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
+    source = common.open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
     _require_polynomial(metric, source)
     if reason := streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
     require_grid(places.grid, at=places.at is not None)
     at = read_inputs(places.at, source, narrow=narrow or bool(plot_by)) if places.at else None
-    report_to, pointwise = require_outputs(given, source, at)
+    report_to, pointwise = common.require_outputs(given, source, at)
     grid = _grid(places.grid, source)
-    with run_context(given, source) as run:
+    with common.run_context(given, source) as run:
         report = evaluate(
             source,
             [metric],
             at=at or grid,
-            subsample=build(RowOptions, given).subsample,
-            run=replace(run, curves=has_pictures(given), curves_by=plot_by),
+            subsample=build(options.RowOptions, given).subsample,
+            run=replace(run, curves=common.has_pictures(given), curves_by=plot_by),
             worst=extremes.worst,
             best=extremes.best,
             sink=pointwise.take if pointwise.path else None,
         )
-    require_nothing_skipped(report, source)
+    common.require_nothing_skipped(report, source)
     if places.grid is not None:
         report = replace(report, settings={**report.settings, "grid": places.grid})
     pointwise.write()
     if plot:
-        draw_metrics(report, plot)
-    deliver(report, report_to, pictures=lambda: pictures_of(report))
+        common.draw_metrics(report, plot)
+    common.deliver(report, report_to, pictures=lambda: common.pictures_of(report))
 
 
 def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:
@@ -186,7 +160,7 @@ def _grid(size: int | None, source: FileSource) -> Source | None:
 
 def _picture_options(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     """Return the file of the picture, and the columns along which it shows the metric."""
-    plot, by = build(PlotOptions, given).plot, build(PlotByOptions, given).plot_by or ()
+    plot, by = build(options.PlotOptions, given).plot, build(options.PlotByOptions, given).plot_by or ()
     if by and not plot:
         msg = "--plot-by sets what the picture shows: also pass --plot FILE"
         raise OptionError(msg)

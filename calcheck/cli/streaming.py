@@ -8,20 +8,7 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import (
-    BOOTSTRAP,
-    CONFIDENCE,
-    REPORT,
-    SEED,
-    STDOUT,
-    deliver,
-    make_run,
-    open_source,
-    require_deliverable,
-    require_nothing_skipped,
-    require_only,
-    run_context,
-)
+from calcheck.cli import common
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, option, options_of
@@ -109,7 +96,7 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
-    needed, memory = source.narrow_bytes(), make_run(given).memory
+    needed, memory = source.narrow_bytes(), common.make_run(given).memory
     if needed is None or needed <= memory or not _any_streamable(metrics):
         return ""
     return (
@@ -129,7 +116,7 @@ def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason:
     options = build(StateOptions, given)
     like = _like(options)
     metrics = [metric] if like is None else [_as_in(like, options.settings_from, metric, given)]
-    deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
+    common.deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
 def stream_metrics(metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
@@ -153,18 +140,18 @@ def _summed(
         if given.get(name):
             msg = f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it"
             raise OptionError(msg)
-    source = open_source(file, given, metrics, narrow=False)
+    source = common.open_source(file, given, metrics, narrow=False)
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with exclusive(options.save_state) as require_unchanged:
-        with run_context(given, source) as run:
+        with common.run_context(given, source) as run:
             checkpoint = _checkpoint(options, source, reads, metrics, run)
             with _workers(options.dask) as executor:
                 state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
             state.warnings += (Message("streamed", reason),) if reason else ()
             report = report_from_state(state, run)
         if strict:
-            require_nothing_skipped(report, source)
+            common.require_nothing_skipped(report, source)
         if options.save_state:
             require_unchanged()
             write_state(options.save_state, state)
@@ -213,11 +200,11 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
     from calcheck.storage.atomic_write import require_writable
 
     report = build(ReportOptions, given)
-    require_deliverable(report, inputs, summary=given.get("summary"))
+    common.require_deliverable(report, inputs, summary=given.get("summary"))
     for flag, path in paths.items():
         if path:
             require_archive_path(path, flag)
-    outputs = [None if report.output in STDOUT else report.output, *paths.values()]
+    outputs = [None if report.output in common.STDOUT else report.output, *paths.values()]
     require_writable([path for path in outputs if path], inputs)
 
 
@@ -266,7 +253,7 @@ def are_states(files: Sequence[str]) -> bool:
 
 def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> Report:
     """Return the report of all rows of saved states, merged; raise if an option of ``declared`` needs the rows."""
-    require_only(declared, {*(each.name for each in MERGED), *OF_REPORTS}, given, "saved states")
+    common.require_only(declared, {*(each.name for each in MERGED), *OF_REPORTS}, given, "saved states")
     return _merged(files, given)
 
 
@@ -277,7 +264,7 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)
-    run = make_run(given)
+    run = common.make_run(given)
     with exclusive(options.save_state) as require_unchanged:
         state = merge([(file, read_state(file)) for file in files])
         report = report_from_state(state, run)
@@ -289,15 +276,15 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
 
 def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
-    deliver(_merged(files, given), build(ReportOptions, given))
+    common.deliver(_merged(files, given), build(ReportOptions, given))
 
 
 MERGED = [
     argument("files", "STATES…", "State files written with --save-state.", list[str]),
-    *BOOTSTRAP,
-    *CONFIDENCE,
-    *REPORT,
+    *common.BOOTSTRAP,
+    *common.CONFIDENCE,
+    *common.REPORT,
     *parameters(MergeOptions, "Output"),
-    *SEED,
+    *common.SEED,
 ]
 merge_command = make_command("merge", _merge, MERGED, example="calcheck evaluate monday.state tuesday.state")

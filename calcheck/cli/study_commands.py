@@ -16,23 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from calcheck.cli import common
 from calcheck.cli.app import metric_name
-from calcheck.cli.common import (
-    LEVEL,
-    STDOUT,
-    Pointwise,
-    deliver,
-    draw,
-    file_source,
-    has_pictures,
-    open_source,
-    refuse_skipped,
-    require_nothing_skipped,
-    run_context,
-    select_metrics,
-    weigh,
-    weigh_applicable,
-)
 from calcheck.cli.next_commands import monitor_commands, slice_commands
 from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
@@ -65,10 +50,10 @@ class CommandRequest:
         self._reading = {**given, **dict.fromkeys(hidden)}
         declared = [option for group in study.groups for owner in group.owners for option in options_of(owner)]
         written = {option.field: given.get(option.field) for option in declared if option.by_hand == OVERWRITTEN}
-        self._outputs = {name: path for name, path in written.items() if path and path not in STDOUT}
+        self._outputs = {name: path for name, path in written.items() if path and path not in common.STDOUT}
         self._opened: list[FileSource] = []
         self._are_checked = False
-        self._pointwise = Pointwise(given.get("pointwise"))
+        self._pointwise = common.Pointwise(given.get("pointwise"))
 
     def data(self, name: str) -> Any:
         """Return a given file, or the files."""
@@ -77,7 +62,7 @@ class CommandRequest:
     @property
     def draws(self) -> bool:
         """Whether curves are computed, for a picture or a page."""
-        return has_pictures(self.given)
+        return common.has_pictures(self.given)
 
     def options(self, owner: type[Any]) -> Any:
         """Return the given options that a class declares."""
@@ -104,7 +89,7 @@ class CommandRequest:
         named = self.given.get("metrics") or default
         if named and not isinstance(named[0], str):
             return list(named)
-        return select_metrics(named, self.given["settings"], self._reading.get(LEVEL))
+        return common.select_metrics(named, self.given["settings"], self._reading.get(common.LEVEL))
 
     def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
         """Return metrics, of which the named one has its given options."""
@@ -121,8 +106,8 @@ class CommandRequest:
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
         """Return metrics with the weights of ``--weights``, and those without a weighted form."""
         if applicable:
-            return weigh_applicable(metrics, self.given, self.given.get("metrics"), plots=plots)
-        return weigh(metrics, self.given, plots=plots), []
+            return common.weigh_applicable(metrics, self.given, self.given.get("metrics"), plots=plots)
+        return common.weigh(metrics, self.given, plots=plots), []
 
     def open(
         self,
@@ -136,9 +121,9 @@ class CommandRequest:
     ) -> FileSource:
         """Return the source of a file, with the columns that metrics need (all for None) and further ones."""
         if metrics is None:
-            source = file_source(data, self._reading, narrow=narrow, also=tuple(also))
+            source = common.file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
-            source = open_source(data, self._reading, metrics, narrow=narrow, also=also, by=by, inputs=inputs)
+            source = common.open_source(data, self._reading, metrics, narrow=narrow, also=also, by=by, inputs=inputs)
         self._opened.append(source)
         return self._opened[-1]
 
@@ -217,7 +202,7 @@ class CommandRequest:
         """Yield the settings of the run; raise before it if an output cannot be written."""
         if not self._are_checked:
             self.require_outputs()
-        with run_context(self.given, source) as run:
+        with common.run_context(self.given, source) as run:
             yield run
 
     def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
@@ -229,7 +214,7 @@ class CommandRequest:
     def require_results(self, report: Report, *sources: FileSource, every: bool = False) -> Report:
         """Return a report; raise if a metric was skipped that was given, or any of ``every``; or all were."""
         if self.given.get("metrics") or every or not report.results:
-            require_nothing_skipped(report, *sources)
+            common.require_nothing_skipped(report, *sources)
         return report
 
     def finish(self, answer: Answer) -> None:
@@ -239,9 +224,9 @@ class CommandRequest:
         self._pointwise.write()
         if plot := self.given.get("plot"):
             for picture in self._study.pictures_of(answer.report, *answer.found):
-                draw(picture, plot)
+                common.draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.found)
-        deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of, pictures)
+        common.deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of, pictures)
         if getattr(answer.report, "gates", ()):
             from calcheck.cli.check import exit_code
 
@@ -252,7 +237,7 @@ class CommandRequest:
     def refuse_skipped(self, skipped: Sequence[Skipped], source: FileSource) -> None:
         """Raise if a metric was skipped that was given."""
         if self.given.get("metrics"):
-            refuse_skipped(skipped, source)
+            common.refuse_skipped(skipped, source)
 
     def judge(self) -> Callable[[Report], Report]:
         """Return a function that judges a report by the given rules."""
@@ -366,7 +351,7 @@ def _open_model(
 ) -> FileSource:
     path, own = split_options(file)
     excluded = {name: None for name in given if is_excluded(name, set(own), options_of(ColumnOptions))}
-    return open_source(path, {**given, **excluded, **own}, metrics, **settings)
+    return common.open_source(path, {**given, **excluded, **own}, metrics, **settings)
 
 
 def split_options(file: str) -> tuple[str, dict[str, Any]]:

@@ -7,27 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from calcheck.conclusion.evidence import (
-    CLEAR_ERRORS,
-    EVEN,
-    LARGE_SHIFT,
-    ErrorBins,
-    Evidence,
-    Level,
-    are_uneven,
-    judged_overall,
-    nearest_share,
-)
+from calcheck import details
+from calcheck.conclusion import evidence as facts
 from calcheck.core.text import format_p, percent
-from calcheck.details import (
-    BinnedDetails,
-    CceDetails,
-    ConfidenceCurveDetails,
-    CoverageBin,
-    EceDetails,
-    PitDetails,
-    StratifiedCoverageDetails,
-)
 from calcheck.report import Conclusion, Finding, Report, Result, Topic
 
 BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
@@ -46,7 +28,7 @@ OF_SINGLE_DRAWS = ("cce", "jmmd")
 WITHHELD = 0.2  # Share of rows with the largest uncertainties that the sentence about the ranking removes
 
 
-def describe_bias(evidence: Evidence) -> Finding | None:
+def describe_bias(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about whether the mean error is 0."""
     if evidence.shift is None:
         return None
@@ -57,7 +39,7 @@ def describe_bias(evidence: Evidence) -> Finding | None:
     return _fault("bias", "predictions-too-low" if bias > 0 else "predictions-too-high", text)
 
 
-def describe_size(evidence: Evidence) -> Finding | None:
+def describe_size(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about the size of the uncertainties."""
     judges = ("coverage", "zms", "rce")
     main = evidence.main_level
@@ -81,7 +63,7 @@ def describe_size(evidence: Evidence) -> Finding | None:
     return _fault("size", failed.direction, f"{held}: {words}{factor}")
 
 
-def _size_of_vectors(evidence: Evidence) -> Finding | None:
+def _size_of_vectors(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about several targets if their joint distributions keep what they promise; else None."""
     judged = [name for name in OF_VECTORS if evidence.is_judged(name)]
     if not judged:
@@ -89,7 +71,7 @@ def _size_of_vectors(evidence: Evidence) -> Finding | None:
     return _kept(evidence, judged, " of the vectors", "as the predicted joint distributions promise")
 
 
-def _size_of_single_draws(evidence: Evidence) -> Finding | None:
+def _size_of_single_draws(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about one draw per row, which has no interval; None if what compares distributions fails."""
     judged = [name for name in OF_SINGLE_DRAWS if evidence.is_judged(name)]
     if not judged:
@@ -97,7 +79,7 @@ def _size_of_single_draws(evidence: Evidence) -> Finding | None:
     return _kept(evidence, judged, "", "as the predicted distributions promise")
 
 
-def _kept(evidence: Evidence, judged: Sequence[str], of: str, promised: str) -> Finding | None:
+def _kept(evidence: facts.Evidence, judged: Sequence[str], of: str, promised: str) -> Finding | None:
     """Return the finding that metrics do not fail clearly; None if one does."""
     if evidence.clear_failure(*judged):
         return None
@@ -105,7 +87,7 @@ def _kept(evidence: Evidence, judged: Sequence[str], of: str, promised: str) -> 
     return Finding(topic="size", state="right", text=f"{', '.join(judged)}{of}: {right}")
 
 
-def _right_size(evidence: Evidence, main: Level | None) -> str:
+def _right_size(evidence: facts.Evidence, main: facts.Level | None) -> str:
     if any(evidence.results[name].verdict == "undecided" for name in ("coverage", "zms") if name in evidence.results):
         return "right on average, as far as the replicates decide"
     if evidence.tails and main is not None and main.differs:
@@ -117,19 +99,19 @@ def _right_size(evidence: Evidence, main: Level | None) -> str:
     return "right on average"
 
 
-def _squares(evidence: Evidence, metric: str | None = None) -> str:
+def _squares(evidence: facts.Evidence, metric: str | None = None) -> str:
     """Return the size of the squared errors in words: by zms, which weighs rows equally, or by rce, in units of y."""
     judged = metric or next(name for name in ("zms", "rce") if evidence.is_judged(name))
     return f"squared errors are {_ratio(evidence, judged) or 0.0:.3g} times as large as predicted"
 
 
-def _ratio(evidence: Evidence, metric: str) -> float | None:
+def _ratio(evidence: facts.Evidence, metric: str) -> float | None:
     """Return the squared errors relative to the predicted ones according to zms or rce; None if there is none."""
     value = evidence.value(metric)
     return value if value is None or metric != "rce" else (1 - value) * (1 - value)
 
 
-def _factor(evidence: Evidence, failed: Result, main: Level | None) -> str:
+def _factor(evidence: facts.Evidence, failed: Result, main: facts.Level | None) -> str:
     """Return by how much wider intervals would be right, from the metric that failed."""
     if failed.metric == "coverage" and main is not None and main.is_informative:
         factor = math.exp(main.scale.log)
@@ -139,13 +121,13 @@ def _factor(evidence: Evidence, failed: Result, main: Level | None) -> str:
     return f"; {factor:.2f} times as wide would be right" if agrees else ""
 
 
-def describe_shape(evidence: Evidence) -> Finding:
+def describe_shape(evidence: facts.Evidence) -> Finding:
     """Return the finding about the shape of the distributions."""
     pre_rank = evidence.pre_rank
     return _single_shape(evidence) if pre_rank is None else _of_vectors(evidence, pre_rank)
 
 
-def _single_shape(evidence: Evidence) -> Finding:
+def _single_shape(evidence: facts.Evidence) -> Finding:
     """Return the finding about the shape of the distributions of a single target."""
     judges = ("pit", "ece")
     if not evidence.is_judged(*judges):
@@ -166,7 +148,7 @@ def _single_shape(evidence: Evidence) -> Finding:
     return Finding(topic="shape", state="right", text=f"{held}: {right}" if held else "as predicted")
 
 
-def _of_vectors(evidence: Evidence, pre_rank: str) -> Finding:
+def _of_vectors(evidence: facts.Evidence, pre_rank: str) -> Finding:
     """Return the finding about several targets, by the ranks of their vectors."""
     what, failed = VECTORS[pre_rank], evidence.clear_failure("pit")
     if failed is None:
@@ -175,9 +157,9 @@ def _of_vectors(evidence: Evidence, pre_rank: str) -> Finding:
     return _fault("shape", "wrong-distribution", f"{what}: not as predicted{_p_value(failed)}")
 
 
-def _unexplained(evidence: Evidence, failed: Result, p: str) -> Finding:
+def _unexplained(evidence: facts.Evidence, failed: Result, p: str) -> Finding:
     """Return the finding about a wrong shape, unless the bias or the size explains it."""
-    if abs(evidence.shift or 0.0) > LARGE_SHIFT:
+    if abs(evidence.shift or 0.0) > facts.LARGE_SHIFT:
         return Finding(topic="shape", state="untested", text="cannot be judged with such a bias")
     if evidence.shift is not None or evidence.clear_failure("coverage", "zms", "rce"):
         return Finding(topic="shape", state="right", text="no fault besides those above")
@@ -187,19 +169,22 @@ def _unexplained(evidence: Evidence, failed: Result, p: str) -> Finding:
     return _fault("shape", "wrong-shape", f"predicted shares are off by {_gap(evidence)}: the shape is wrong{p}")
 
 
-def _gap(evidence: Evidence) -> str:
+def _gap(evidence: facts.Evidence) -> str:
     """Return the largest difference in the quantile reliability diagram in words."""
-    gaps = [abs(point["observed"] - point["level"]) for point in evidence.details("ece", EceDetails).get("curve", [])]
+    gaps = [
+        abs(point["observed"] - point["level"])
+        for point in evidence.details("ece", details.EceDetails).get("curve", [])
+    ]
     return f"up to {percent(max(gaps), 1)}" if gaps else "more than chance"
 
 
-def _skew(evidence: Evidence) -> str:
+def _skew(evidence: facts.Evidence) -> str:
     """Return the shares beyond the outermost quantiles if they differ and nothing else explains it; else ""."""
-    histogram = evidence.details("pit", PitDetails).get("histogram", [])
+    histogram = evidence.details("pit", details.PitDetails).get("histogram", [])
     if evidence.shift is not None or len(histogram) < 2:  # noqa: PLR2004 - a pair
         return ""
     below, above, share = histogram[0], histogram[-1], 1 / len(histogram)
-    if abs(above - below) <= CLEAR_ERRORS * math.sqrt(above + below):
+    if abs(above - below) <= facts.CLEAR_ERRORS * math.sqrt(above + below):
         return ""
     parts = [percent(count / sum(histogram), 1) for count in (below, above)]
     side = "right" if above > below else "left"
@@ -209,21 +194,23 @@ def _skew(evidence: Evidence) -> str:
     )
 
 
-def describe_ranking(evidence: Evidence) -> Finding | None:
+def describe_ranking(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about whether larger uncertainties mean larger errors."""
     removed = _removal(evidence)
     if not evidence.is_judged("ence") and evidence.is_judged("stratified-coverage"):
         return _by_width(evidence)
     if not evidence.is_judged("ence"):
         return _untested(evidence, "ranking", "ence") if removed else None
-    if abs(evidence.shift or 0.0) > LARGE_SHIFT:
+    if abs(evidence.shift or 0.0) > facts.LARGE_SHIFT:
         return Finding(topic="ranking", state="untested", text="cannot be judged with such a bias")
-    return _by_std(evidence, ErrorBins.from_bins(evidence.details("ence", BinnedDetails).get("bins", [])), removed)
+    return _by_std(
+        evidence, facts.ErrorBins.from_bins(evidence.details("ence", details.BinnedDetails).get("bins", [])), removed
+    )
 
 
-def _by_std(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
+def _by_std(evidence: facts.Evidence, bins: facts.ErrorBins, removed: str) -> Finding:
     """Return the finding about errors by the size of the uncertainties."""
-    if bins.spread < EVEN:
+    if bins.spread < facts.EVEN:
         return Finding(
             topic="ranking", state="right", text="uncertainties are nearly equal, so they do not rank errors"
         )
@@ -237,32 +224,32 @@ def _by_std(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
     return _fault("ranking", "wrong-in-bins", f"uncertainties are {size}{removed}")
 
 
-def _even_ranking(evidence: Evidence, bins: ErrorBins, removed: str) -> Finding:
+def _even_ranking(evidence: facts.Evidence, bins: facts.ErrorBins, removed: str) -> Finding:
     """Return the finding if errors do not differ from uncertainties by a power of them."""
     explained = (
         evidence.tails or evidence.shift is not None or evidence.clear_failure("coverage", "zms", "rce", "pit", "ece")
     )
     if evidence.clear_failure("ence") and not explained:
         return _fault("ranking", "wrong-in-bins", f"uncertainties of some sizes are wrong, see ence{removed}")
-    if bins.exponent > CLEAR_ERRORS * bins.error:
+    if bins.exponent > facts.CLEAR_ERRORS * bins.error:
         return Finding(topic="ranking", state="right", text=f"larger uncertainties mean larger errors{removed}")
     text = f"the rows do not show whether larger uncertainties mean larger errors{removed}"
     return Finding(topic="ranking", state="untested", text=text)
 
 
-def _by_width(evidence: Evidence) -> Finding | None:
+def _by_width(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
-    bins = evidence.details("stratified-coverage", StratifiedCoverageDetails).get("bins", [])
+    bins = evidence.details("stratified-coverage", details.StratifiedCoverageDetails).get("bins", [])
     shares = [(share, each["rows"]) for each in bins if (share := _nearest_share(each)) is not None]
     if evidence.results["stratified-coverage"].options["by"] is not None or not shares:
         return None
     narrowest, widest = bins[0]["from"], bins[-1]["to"]
     if not isinstance(narrowest, int | float) or not isinstance(widest, int | float):
         return None
-    if narrowest >= (1 - EVEN) * widest:
+    if narrowest >= (1 - facts.EVEN) * widest:
         return None
     low, high = (percent(round(share, 2)) for share in (min(shares)[0], max(shares)[0]))
-    if evidence.clear_failure("stratified-coverage") and are_uneven(shares):
+    if evidence.clear_failure("stratified-coverage") and facts.are_uneven(shares):
         text = f"{low} to {high} of targets are inside, depending on the width of the intervals"
         return _fault("ranking", "wrong-in-bins", text)
     held = (
@@ -273,17 +260,17 @@ def _by_width(evidence: Evidence) -> Finding | None:
     return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {held}")
 
 
-def _nearest_share(each: CoverageBin) -> float | None:
+def _nearest_share(each: details.CoverageBin) -> float | None:
     """Return the share inside in a bin; if targets are equal to limits, the one nearest to what is expected."""
     share, strictly, expected = each["coverage"], each.get("strictly_inside"), each.get("expected")
     if share is None or strictly is None or expected is None:
         return share
-    return nearest_share(share, strictly, expected)
+    return facts.nearest_share(share, strictly, expected)
 
 
-def _removal(evidence: Evidence) -> str:
+def _removal(evidence: facts.Evidence) -> str:
     """Return what removing the rows with the largest uncertainties does to the error, in words."""
-    points = evidence.details("confidence-curve", ConfidenceCurveDetails).get("curve", [])
+    points = evidence.details("confidence-curve", details.ConfidenceCurveDetails).get("curve", [])
     curve = {point["removed"]: point["error"] for point in points}
     if WITHHELD not in curve:
         return ""
@@ -291,7 +278,7 @@ def _removal(evidence: Evidence) -> str:
     return f" (without the largest {percent(WITHHELD)}: {score} {curve[0.0]:.3g} → {curve[WITHHELD]:.3g})"
 
 
-def describe_inputs(evidence: Evidence) -> Finding | None:
+def describe_inputs(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about the distributions at each input."""
     result = evidence.results.get("cce")
     if result is None and any(each.metric == "cce" and each.code == "inapplicable" for each in evidence.report.skipped):
@@ -300,14 +287,14 @@ def describe_inputs(evidence: Evidence) -> Finding | None:
         return None
     if result.verdict == "none":
         return _untested(evidence, "inputs", "cce")
-    rejected = evidence.details("cce", CceDetails).get("rejected", {})
+    rejected = evidence.details("cce", details.CceDetails).get("rejected", {})
     if evidence.clear_failure("cce") is None:
         return Finding(topic="inputs", state="right", text="no input stands out: distributions match where data are")
     where = f"distributions differ from the data{' in some neighborhoods' if rejected.get('count') else ''}"
     return _fault("inputs", "wrong-distribution", f"{where}{_p_value(result)}")
 
 
-def describe_impossible(evidence: Evidence) -> Finding | None:
+def describe_impossible(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about targets that have probability 0; None if there are none, or replicates have them too."""
     nll = evidence.results.get("nll")
     if nll is None or nll.verdict == "pass":
@@ -318,7 +305,7 @@ def describe_impossible(evidence: Evidence) -> Finding | None:
     return _fault("others", "worse-than-promised", texts[0]) if texts else None
 
 
-def describe_others(evidence: Evidence) -> Iterator[Finding]:
+def describe_others(evidence: facts.Evidence) -> Iterator[Finding]:
     """Yield a finding about failures that no sentence explains."""
     judged = [result for result in evidence.results.values() if result.verdict not in ("none", "undecided")]
     failed = [result for result in judged if result.verdict == "fail"]
@@ -326,16 +313,16 @@ def describe_others(evidence: Evidence) -> Iterator[Finding]:
         yield _fault("others", clear[0].direction, f"{_fail(clear)} clearly, and nothing above explains it")
     elif _are_more_than_chance(evidence, len(failed), len(judged)):
         who = f"{_fail(failed)} at 5 %" if failed else "the metrics fail together"
-        state: Literal["fault", "untested"] = "untested" if judged_overall(evidence.report) is None else "fault"
+        state: Literal["fault", "untested"] = "untested" if facts.judged_overall(evidence.report) is None else "fault"
         yield Finding(topic="others", state=state, text=f"{who}, more than by chance")
     elif failed:
         text = f"{_fail(failed)} at 5 %, none clearly; among {len(judged)} verdicts that happens by chance"
         yield Finding(topic="others", state="right", text=text)
 
 
-def _are_more_than_chance(evidence: Evidence, failures: int, verdicts: int) -> bool:
+def _are_more_than_chance(evidence: facts.Evidence, failures: int, verdicts: int) -> bool:
     """Return whether failures are more than by chance, by the overall verdict or else by their number."""
-    overall = judged_overall(evidence.report)
+    overall = facts.judged_overall(evidence.report)
     if overall is not None:
         return overall.verdict == "fail"
     return failures > BY_CHANCE * (1 + verdicts / VERDICTS_PER_FAILURE)
@@ -352,7 +339,7 @@ def _p_value(result: Result) -> str:
     return "" if result.p_value is None else f" (p {format_p(result.p_value)})"
 
 
-def _untested(evidence: Evidence, topic: Topic, *metrics: str) -> Finding:
+def _untested(evidence: facts.Evidence, topic: Topic, *metrics: str) -> Finding:
     """Return the finding that a topic was not tested, with the reason."""
     result = next((evidence.results[name] for name in metrics if name in evidence.results), None)
     reasons = [] if result is None else [each.reason for each in result.warnings if each.code == "no-verdict"]
@@ -365,7 +352,7 @@ def _fault(topic: Topic, fault: Any, text: str) -> Finding:
     return Finding(topic=topic, state="fault", fault=fault, text=text)
 
 
-def _both(levels: Sequence[Level]) -> str:
+def _both(levels: Sequence[facts.Level]) -> str:
     """Return the shares inside the innermost and the outermost intervals."""
     if len(levels) < 2 or levels[-1].expected == 0:  # noqa: PLR2004 - a pair
         return ""
@@ -387,14 +374,16 @@ TOPICS = (describe_bias, describe_size, describe_shape, describe_ranking, descri
 
 def conclude(report: Report) -> Report:
     """Return a report with its conclusion; unchanged if it has few results and fewer than two verdicts."""
-    impossible = describe_impossible(Evidence(report)) if any(each.is_impossible for each in report.results) else None
+    impossible = (
+        describe_impossible(facts.Evidence(report)) if any(each.is_impossible for each in report.results) else None
+    )
     found = () if impossible is None else (impossible,)
     if (unjudged := unjudged_conclusion(report.settings, impossible=found)) is not None:
         return replace(report, conclusion=unjudged) if len(report.results) >= MIN_VERDICTS else report
     verdicts = sum(result.verdict != "none" for result in report.results)
     if verdicts < MIN_VERDICTS and len(report.results) < MANY_RESULTS:
         return report
-    findings = _findings(Evidence(report))
+    findings = _findings(facts.Evidence(report))
     answer = _answer(findings, report.input.n)
     return replace(report, conclusion=Conclusion(answer=answer, findings=findings))
 
@@ -414,7 +403,7 @@ def unjudged_conclusion(
     return Conclusion(answer="no" if impossible else "unclear", findings=(*impossible, unclear))
 
 
-def _findings(evidence: Evidence) -> tuple[Finding, ...]:
+def _findings(evidence: facts.Evidence) -> tuple[Finding, ...]:
     """Return the findings in the order of the conclusion; failures that none of them explains come last."""
     found = [finding for describe in TOPICS if (finding := describe(evidence)) is not None]
     if all(finding.state != "fault" for finding in found):

@@ -12,22 +12,9 @@ from typing import ClassVar, NoReturn, Self
 import numpy as np
 
 from calcheck.core.validation import require_moderate, require_positive
+from calcheck.distributions import special
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.row_random import Random
-from calcheck.distributions.special import (
-    FARTHEST,
-    STEEPEST,
-    describe_parameters,
-    exponential_kernel_mean,
-    exponential_moments,
-    fill,
-    in_lengths,
-    log_half_step,
-    normal_kernel_mean,
-    normal_moments,
-    shifted_moments,
-    stirling_error,
-)
 from calcheck.errors import DataError
 from calcheck.typing import Indices, Values
 
@@ -86,7 +73,7 @@ class LocationScale(Continuous):
         return super().raw_moments(order)
 
     def raw_moments(self, order: int) -> Values:
-        return shifted_moments(self.loc, self.scale, self.standard_moments(order))
+        return special.shifted_moments(self.loc, self.scale, self.standard_moments(order))
 
     def standardize(self, y: Values) -> Values:
         """Return (y_i - loc_i) / scale_i, (n,)."""
@@ -198,7 +185,7 @@ class Gaussian(LocationScale):
         return np.asarray(ndtri(p))
 
     def standard_moments(self, order: int) -> Values:
-        return normal_moments(order)
+        return special.normal_moments(order)
 
     def standard_partial_mean(self, z: Values) -> Values:
         return np.asarray(-np.exp(self.standard_log_density(z)))
@@ -217,13 +204,13 @@ class Gaussian(LocationScale):
         return self.loc[:, None], self.scale[:, None]
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        return normal_kernel_mean(points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0])
+        return special.normal_kernel_mean(points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0])
 
     def kernel_norm(self, gamma: Values) -> Values:
-        return np.asarray((1 + 4 * in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
+        return np.asarray((1 + 4 * special.in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
 
     def describe(self) -> list[str]:
-        return describe_parameters("N({}, {}²)", self.loc, self.scale)
+        return special.describe_parameters("N({}, {}²)", self.loc, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +257,7 @@ class Laplace(LocationScale):
 
     def standard_moments(self, order: int) -> Values:
         """Return k! for even k and 0 for odd k, (order + 1,)."""
-        return np.where(np.arange(order + 1) % 2 == 0, exponential_moments(order), 0.0)
+        return np.where(np.arange(order + 1) % 2 == 0, special.exponential_moments(order), 0.0)
 
     def standard_partial_mean(self, z: Values) -> Values:
         away = np.minimum(np.abs(z), ZERO_FROM)
@@ -280,7 +267,7 @@ class Laplace(LocationScale):
         return rng.laplace(size=(len(self), size))
 
     def describe(self) -> list[str]:
-        return describe_parameters("Laplace({}, {})", self.loc, self.scale)
+        return special.describe_parameters("Laplace({}, {})", self.loc, self.scale)
 
     def crps(self, y: Values) -> Values:
         from scoringrules import crps_laplace
@@ -292,13 +279,13 @@ class Laplace(LocationScale):
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         away, scale, gamma = points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0]
-        sides = [exponential_kernel_mean(sign * away, scale, gamma) for sign in (1, -1)]
+        sides = [special.exponential_kernel_mean(sign * away, scale, gamma) for sign in (1, -1)]
         return (sides[0] + sides[1]) / 2
 
     def kernel_norm(self, gamma: Values) -> Values:
         """Return E exp(-gamma u^2) for u = Y - Y', which has the density (1 + |u| / b) exp(-|u| / b) / (4 b)."""
-        one_sided = exponential_kernel_mean(np.zeros(1), self.scale, gamma[0])  # E
-        steep = 1 / (2 * np.maximum(in_lengths(self.scale, gamma[0]), 1 / STEEPEST))  # A
+        one_sided = special.exponential_kernel_mean(np.zeros(1), self.scale, gamma[0])  # E
+        steep = 1 / (2 * np.maximum(special.in_lengths(self.scale, gamma[0]), 1 / special.STEEPEST))  # A
         x = 1 / (2 * np.maximum(steep, SERIES_FROM) ** 2)
         series = 1 - x * (3 - x * (15 - x * (105 - x * 945)))
         closed = 2 * np.minimum(steep, SERIES_FROM) ** 2 * (1 - one_sided)
@@ -348,16 +335,16 @@ class Cauchy(LocationScale):
         """Return Re w((d + i scale) sqrt(gamma)) with d = p - loc and the Faddeeva function w: a Voigt profile."""
         from scipy.special import wofz
 
-        away = in_lengths(points[:, 0] - self.loc[:, None], gamma[..., 0])
-        return np.asarray(wofz(away + 1j * in_lengths(self.scale[:, None], gamma[..., 0])).real)
+        away = special.in_lengths(points[:, 0] - self.loc[:, None], gamma[..., 0])
+        return np.asarray(wofz(away + 1j * special.in_lengths(self.scale[:, None], gamma[..., 0])).real)
 
     def kernel_norm(self, gamma: Values) -> Values:
         from scipy.special import erfcx
 
-        return np.asarray(erfcx(2 * in_lengths(self.scale, gamma[0])))  # Y - Y' is Cauchy with twice the scale
+        return np.asarray(erfcx(2 * special.in_lengths(self.scale, gamma[0])))  # Y - Y' is Cauchy with twice the scale
 
     def describe(self) -> list[str]:
-        return describe_parameters("Cauchy({}, {})", self.loc, self.scale)
+        return special.describe_parameters("Cauchy({}, {})", self.loc, self.scale)
 
 
 NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
@@ -424,7 +411,7 @@ class StudentT(LocationScale):
 
     def standard_log_density(self, z: Values) -> Values:
         log_power = np.log1p(z**2 / self.df)
-        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + log_half_step(self.df / 2))
+        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + special.log_half_step(self.df / 2))
 
     def standard_quantile(self, p: Values | float) -> Values:
         from scipy.special import stdtrit
@@ -443,7 +430,7 @@ class StudentT(LocationScale):
     def standard_partial_mean(self, z: Values) -> Values:
         """Return the integral of x f(x) up to z, (n,): -(df + z^2) / (df - 1) f(z)."""
         self._require_df_above(1, "mean")
-        near = np.clip(z, -FARTHEST, FARTHEST)
+        near = np.clip(z, -special.FARTHEST, special.FARTHEST)
         return np.asarray(-(self.df + near**2) / (self.df - 1) * np.exp(self.standard_log_density(near)))
 
     def standard_draws(self, rng: Random, size: int) -> Values:
@@ -458,7 +445,7 @@ class StudentT(LocationScale):
         """
         self._require_df_above(1, "mean, and so no CRPS")
         z, df = self.standardize(y), self.df
-        far, half = log_half_step(df - 0.5), log_half_step(df / 2)
+        far, half = special.log_half_step(df - 0.5), special.log_half_step(df / 2)
         pairs = df / (df - 1) * np.sqrt(df / (df - 0.5) / np.pi) * np.exp(2 * half - far)
         ratio = np.where(df < CLOSE, _log_beta_ratio(df), np.log(2 - 1 / df) / 2 + far - half)
         rest = np.expm1(ratio - (df - 1) / 2 * np.log1p(z**2 / df))
@@ -468,8 +455,8 @@ class StudentT(LocationScale):
         gamma = np.broadcast_to(gamma[..., 0], len(points))  # (r,)
         mean = np.empty((len(self), len(points)))
         for rows, mixing, weight in self._mixtures(float(gamma.min()), max(1, BLOCK_VALUES // len(points))):
-            away = in_lengths(points[:, 0] - self.loc[rows, None], gamma) ** 2  # (b, r)
-            width = 2 * in_lengths(self.scale[rows, None], gamma) ** 2
+            away = special.in_lengths(points[:, 0] - self.loc[rows, None], gamma) ** 2  # (b, r)
+            width = 2 * special.in_lengths(self.scale[rows, None], gamma) ** 2
             total = np.zeros_like(away)
             for node in range(mixing.shape[1]):
                 flattened = 1 / (1 + width / mixing[:, node, None])
@@ -480,7 +467,7 @@ class StudentT(LocationScale):
     def kernel_norm(self, gamma: Values) -> Values:
         norm = np.empty(len(self))
         for rows, mixing, weight in self._mixtures(float(gamma[0]), BLOCK_VALUES // 64):
-            width = 2 * in_lengths(self.scale[rows, None], gamma[0]) ** 2 / mixing
+            width = 2 * special.in_lengths(self.scale[rows, None], gamma[0]) ** 2 / mixing
             total = np.zeros(len(rows))
             for node in range(mixing.shape[1]):
                 pairs = 1 / np.sqrt(1 + width + width[:, node, None])
@@ -498,7 +485,7 @@ class StudentT(LocationScale):
             spacing = (high[rows] - low[rows]) / (nodes - 1)
             t = low[rows, None] + spacing[:, None] * np.arange(nodes)
             shape = np.clip(self.df, *DF_RANGE)[rows, None] / 2
-            log_density = shape * (t - np.expm1(t)) + np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)
+            log_density = shape * (t - np.expm1(t)) + np.log(shape / (2 * np.pi)) / 2 - special.stirling_error(shape)
             yield rows, np.exp(t), spacing[:, None] * np.exp(log_density)
 
     def _mixing_range(self, gamma: float) -> tuple[Values, Values, Values]:
@@ -512,7 +499,9 @@ class StudentT(LocationScale):
         df = np.clip(self.df, *DF_RANGE)
         shape = df / 2
         power = gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
-        width = np.log(np.maximum(in_lengths(self.scale, np.asarray(gamma)), 1 / FARTHEST)) + np.log(2) / 2
+        width = (
+            np.log(np.maximum(special.in_lengths(self.scale, np.asarray(gamma)), 1 / special.FARTHEST)) + np.log(2) / 2
+        )
         with np.errstate(divide="ignore"):  # quantiles underflow where the other bounds are sharp
             lows = (
                 np.log(gammaincinv(shape, NEGLIGIBLE) / shape),
@@ -532,9 +521,9 @@ class StudentT(LocationScale):
         described = []
         for df, *others in zip(self.df, self.loc, self.scale, strict=True):
             if df == int(df) and df < MAX_SUBSCRIPT:
-                described.append(fill(f"t{int(df)}".translate(SUBSCRIPTS) + "({}, {})", others))
+                described.append(special.fill(f"t{int(df)}".translate(SUBSCRIPTS) + "({}, {})", others))
             else:
-                described.append(fill("t(df {}, {}, {})", (df, *others)))
+                described.append(special.fill("t(df {}, {}, {})", (df, *others)))
         return described
 
 

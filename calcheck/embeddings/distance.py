@@ -10,18 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from calcheck.embeddings import ridge as kernel_ridge
 from calcheck.embeddings.laplace import SharedLaplace
 from calcheck.embeddings.permutations import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
-from calcheck.embeddings.ridge import (
-    CholeskySmoother,
-    Dof,
-    KernelRidge,
-    NystroemSmoother,
-    Regression,
-    Smoother,
-    SmootherMatrix,
-    smoother,
-)
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOutputs, feature_details, residual_warnings
 from calcheck.errors import Message
 from calcheck.execution.reduce import one_blas_thread
@@ -39,7 +30,7 @@ class Distances:
     """Distances between two embeddings."""
 
     values: Values  # (trials, m), |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, per trial
-    dof: Dof  # Effective degrees of freedom of the data's embedding
+    dof: kernel_ridge.Dof  # Effective degrees of freedom of the data's embedding
     iterations: int  # Total number of products with the Gram matrix
     residual: float  # Largest relative residual of the regressions
     sizes: Values  # (n,), |psi(y_i) - E psi(Y'_i)|^2, averaged over trials
@@ -49,7 +40,7 @@ class Distances:
 
 
 def distances(
-    ridge: KernelRidge,
+    ridge: kernel_ridge.KernelRidge,
     observed: Values,  # (n, r)
     predicted: Iterable[Values],  # (n, r) each
     *,
@@ -62,7 +53,7 @@ def distances(
     With lambda = lambda', a single regression of psi(y) - E psi(Y') is enough. At the fitted inputs, its value is
     psi(y) - E psi(Y') - n_lambda B, which needs no further product with K.
     """
-    done: list[Regression] = []
+    done: list[kernel_ridge.Regression] = []
     values, sizes, apart_by = [], [], []
 
     def regressed(outputs: Values, lambda_: float, trials: int = 1) -> Iterator[Values]:
@@ -100,21 +91,23 @@ def distances(
     )
 
 
-def noise(ridge: KernelRidge, sizes: Values, lambda_: float, points: Values | None) -> tuple[Values, float]:
+def noise(
+    ridge: kernel_ridge.KernelRidge, sizes: Values, lambda_: float, points: Values | None
+) -> tuple[Values, float]:
     """Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
 
     Exact if K + n_lambda I is factorized. Otherwise the mean of (sum_i a_i(x) e_i sqrt(s_i))^2 over random signs e.
     Shapes: sizes (n,), points (m, d).
     """
     if ridge.solver == "cholesky":
-        return CholeskySmoother(ridge, lambda_, points).smooth_squared(sizes[:, None])[:, 0], 0.0
+        return kernel_ridge.CholeskySmoother(ridge, lambda_, points).smooth_squared(sizes[:, None])[:, 0], 0.0
     signs = ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
     squares = ridge.smoothed(signs * np.sqrt(sizes)[:, None], lambda_, points) ** 2
     return squares.mean(axis=1), float(squares.mean(axis=0).std(ddof=1) / np.sqrt(SIGNS))
 
 
 def difference_influences(
-    ridge: KernelRidge,
+    ridge: kernel_ridge.KernelRidge,
     observed: Values,  # (n, r)
     models: Sequence[tuple[Values, Values]],  # ((n, r), (n, r)) each
     lambdas: tuple[float, float],
@@ -132,8 +125,8 @@ def difference_influences(
     embeddings = np.concatenate([observed - mean for mean in means] if one else [observed, *means])
     _, directions = truncated_eigenbasis(embeddings.T @ embeddings)
     observed, means = observed @ directions, [mean @ directions for mean in means]
-    model = smoother(ridge, lambdas[1], None, lambda: observed - means[0])
-    data = model if one else smoother(ridge, lambdas[0], None, lambda: observed)
+    model = kernel_ridge.smoother(ridge, lambdas[1], None, lambda: observed - means[0])
+    data = model if one else kernel_ridge.smoother(ridge, lambdas[0], None, lambda: observed)
     own = model.smooth_squared(np.ones((ridge.n, 1))) if unbiased else np.zeros((ridge.n, 1))
     found = np.zeros(ridge.n)
     for first, second in zip(means[::2], means[1::2], strict=True):
@@ -178,7 +171,7 @@ def reach(kernel: Kernel, x: Floats, scaling: Scaling, lambda_: float) -> dict[s
     return {"distance": distance, "unit": unit, "share_of_rows": near}
 
 
-def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | None) -> Values:
+def effective_neighbors(ridge: kernel_ridge.KernelRidge, lambda_: float, points: Values | None) -> Values:
     """Return the effective number of neighbors (Kish 1965): rows with equal weights and the same noise, (m,).
 
     It is (sum_i a_i(x))^2 / sum_i a_i(x)^2, between 0 and n, where a(x) = (K + n_lambda I)^-1 k(x). It is exact if
@@ -188,10 +181,10 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
     n, limits = ridge.n, ridge.run.limits
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, limits.reach_signs))
     if ridge.solver == "cholesky" and n <= limits.cholesky_rows:
-        exact = CholeskySmoother(ridge, lambda_, points)
+        exact = kernel_ridge.CholeskySmoother(ridge, lambda_, points)
         return kish(exact.smooth(ones)[:, 0], exact.smooth_squared(ones)[:, 0], n)
     smoothed = ridge.smoothed(np.concatenate([ones, signs], axis=1), lambda_, points)
-    near = NystroemSmoother(ridge, lambda_, points, min(limits.reach_rank, n))
+    near = kernel_ridge.NystroemSmoother(ridge, lambda_, points, min(limits.reach_rank, n))
     missed = np.mean(smoothed[:, 1:] ** 2 - near.smooth(signs) ** 2, axis=1)
     return kish(smoothed[:, 0], near.squared_weights() + missed, n)
 
@@ -221,7 +214,9 @@ def trial_statistics(means: Values) -> dict[str, Any]:
     return {"trials": {"std": deviation, "values": means.tolist()}, "deviation": deviation}
 
 
-def solver_details(found: Distances, bounds: FeatureBounds, ridge: KernelRidge, run: Run) -> dict[str, Any]:
+def solver_details(
+    found: Distances, bounds: FeatureBounds, ridge: kernel_ridge.KernelRidge, run: Run
+) -> dict[str, Any]:
     """Return dof, output features and solver."""
     return {
         "dof": found.dof.value,
@@ -279,7 +274,7 @@ class ReplicateNorms:
 
 
 def embed_replicates(
-    ridge: KernelRidge,
+    ridge: kernel_ridge.KernelRidge,
     data: DataSet,
     replicates: Iterator[DataSet],
     count: int,
@@ -338,7 +333,7 @@ class _Columns:
 class _Work:
     """Smoothed columns of all data sets, and the distances that follow from them."""
 
-    ridge: KernelRidge
+    ridge: kernel_ridge.KernelRidge
     share: Callable[[bool], SharedOutputs]
     lambdas: tuple[float, float]
     points: Values | None
@@ -349,8 +344,8 @@ class _Work:
     def __post_init__(self) -> None:
         self._regularizers = list(dict.fromkeys(self.lambdas))
         self._features = self.share(not self._separate)
-        self._smoothers: list[Smoother] = []
-        self._known_matrices: list[SmootherMatrix] | None = None
+        self._smoothers: list[kernel_ridge.Smoother] = []
+        self._known_matrices: list[kernel_ridge.SmootherMatrix] | None = None
         self._noise: dict[int, Values] = {}
         self._widest = 0
 
@@ -397,7 +392,7 @@ class _Work:
             self._noise[number] = np.stack([noise, noise], axis=1)
         return True
 
-    def _matrices(self, data: DataSet) -> list[SmootherMatrix]:
+    def _matrices(self, data: DataSet) -> list[kernel_ridge.SmootherMatrix]:
         """Return the smoother matrix of each regularizer, of low rank if K is; none if they do not fit in memory."""
         if self._known_matrices is None:
             n, basis = self.ridge.n, self._range
@@ -408,7 +403,9 @@ class _Work:
             self._start(lambda: self.columns(0, data, reduce=False).values.reshape(n, -1))
             smoothed = [each.smooth(np.eye(n) if basis is None else basis) for each in self._smoothers]
             self._known_matrices = [
-                SmootherMatrix(each) if basis is None else SmootherMatrix(np.ascontiguousarray(basis.T), each)
+                kernel_ridge.SmootherMatrix(each)
+                if basis is None
+                else kernel_ridge.SmootherMatrix(np.ascontiguousarray(basis.T), each)
                 for each in smoothed
             ]
             self._widest = n if basis is None else basis.shape[1]
@@ -416,7 +413,9 @@ class _Work:
 
     def _start(self, typical: Callable[[], Values]) -> None:
         """Choose the smoothers, given typical outputs (n, c)."""
-        self._smoothers = [smoother(self.ridge, lambda_, self.points, typical) for lambda_ in self._regularizers]
+        self._smoothers = [
+            kernel_ridge.smoother(self.ridge, lambda_, self.points, typical) for lambda_ in self._regularizers
+        ]
 
     def _in_range(self, features: Values) -> Values:
         """Return fewer columns whose smoothed norms are those of features (n, trials, q), as K has a low rank.

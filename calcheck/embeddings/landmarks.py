@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions.row_random import bottom_k, mix, occurrences
+from calcheck.embeddings import nystroem
 from calcheck.embeddings.distance import few_dof, kish
-from calcheck.embeddings.nystroem import (
-    EVALUATED_TOGETHER,
-    Landmarks,
-    NystroemNorms,
-    NystroemRidge,
-    RegressionTargets,
-    RowNorms,
-    RowProducts,
-    principal_directions,
-    rbf_features,
-)
 from calcheck.embeddings.rbf import FeatureError
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
@@ -58,7 +48,7 @@ class LandmarkOptions:
         """Return the options from the fields of a metric."""
         return cls(chosen.landmarks, chosen.landmark_sampling, chosen.tolerance, chosen.max_flops)
 
-    def is_accurate(self, measured: NystroemNorms) -> bool:
+    def is_accurate(self, measured: nystroem.NystroemNorms) -> bool:
         """Return whether the error of the mean is below the tolerance, or too small to change the verdict."""
         error, value = measured.errors[0], measured.means[0]
         null = measured.means[1:]
@@ -91,13 +81,13 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         places = sample_rows(rows, self._limits.evaluated_rows, self.run)
         sample = rows.take(places)
-        features = rbf_features(self.settings)
+        features = nystroem.rbf_features(self.settings)
         pilot = sample.take(slice(self._limits.pilot_rows))
-        directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
-        outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
+        directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
+        outputs = nystroem.RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
 
-        def fit(count: int) -> tuple[Landmarks, NystroemNorms]:
+        def fit(count: int) -> tuple[nystroem.Landmarks, nystroem.NystroemNorms]:
             landmarks = self._landmarks(x, count, self._limits.n_validation(len(rows), count), lambda_, len(rows))
             return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
 
@@ -110,7 +100,7 @@ class NystroemEmbedding:
 
     def _bounds(self, pilot: Predictions) -> FeatureError:
         """Return the residual of the output features on some rows."""
-        features = rbf_features(self.settings)
+        features = nystroem.rbf_features(self.settings)
         bounds = FeatureError(features, features.of_points(pilot.targets().reshape(len(pilot), -1)))
         bounds.embed(pilot.distributions().load())
         return bounds
@@ -139,11 +129,11 @@ class NystroemEmbedding:
         rows = self.source.predictions()
         pilot = rows.take(slice(self._limits.pilot_rows))
         self._bounds(pilot)
-        features, x = rbf_features(self.settings), self._scaled(rows)
-        directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
+        features, x = nystroem.rbf_features(self.settings), self._scaled(rows)
+        directions = nystroem.principal_directions(features, pilot.targets(), pilot.distributions().load())
         count = self.options.count
         if count is None:
-            outputs = RegressionTargets(features, *directions, 0, self.run.quiet())
+            outputs = nystroem.RegressionTargets(features, *directions, 0, self.run.quiet())
             count = self._pilot_count(pilot, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
         return (
             directions,
@@ -151,11 +141,11 @@ class NystroemEmbedding:
             self._validation_inputs(x, self._limits.n_validation(n, count)),
         )
 
-    def _landmarks(self, x: Floats, count: int, n_validated: int, lambda_: float, n: int) -> Landmarks:
+    def _landmarks(self, x: Floats, count: int, n_validated: int, lambda_: float, n: int) -> nystroem.Landmarks:
         """Return landmarks and validation inputs sampled from the evaluated inputs (E, d), a sample of n rows."""
         landmarks = self._landmark_inputs(x, count, lambda_)
         chosen, weights = weighted_leverage_sample(self.settings.kernel, x, landmarks, n_validated, lambda_, self.run)
-        return Landmarks(landmarks, x, x[chosen], weights * (n / len(x)), n)
+        return nystroem.Landmarks(landmarks, x, x[chosen], weights * (n / len(x)), n)
 
     def _validation_inputs(self, x: Floats, size: int) -> Floats:
         """Return a uniform sample of the evaluated inputs."""
@@ -167,16 +157,16 @@ class NystroemEmbedding:
         return x[:count]
 
     def _measured(
-        self, source: Source, landmarks: Landmarks, outputs: RegressionTargets, lambda_: float
-    ) -> NystroemNorms:
+        self, source: Source, landmarks: nystroem.Landmarks, outputs: nystroem.RegressionTargets, lambda_: float
+    ) -> nystroem.NystroemNorms:
         settings, count = self.settings, len(landmarks.landmarks)
-        work = RowProducts(
+        work = nystroem.RowProducts(
             settings.kernel, settings.scaling, landmarks.landmarks, landmarks.validation, outputs, self.run.quiet()
         )
         sums = reduce_batches(source, work, self.run, stage=f"{count:,} landmarks", rows=landmarks.rows)
-        return NystroemRidge(sums, settings.kernel, landmarks, self.run).norms(lambda_, outputs.groups)
+        return nystroem.NystroemRidge(sums, settings.kernel, landmarks, self.run).norms(lambda_, outputs.groups)
 
-    def _counts(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, n: int) -> Iterator[int]:
+    def _counts(self, pilot: Predictions, outputs: nystroem.RegressionTargets, lambda_: float, n: int) -> Iterator[int]:
         """Yield increasing numbers of landmarks to try on all rows."""
         largest = min(n, self._limits.evaluated_rows)
         if self.options.count is not None:
@@ -191,7 +181,9 @@ class NystroemEmbedding:
             count = min(largest, 2 * count)
             yield count
 
-    def _pilot_count(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, largest: int) -> int:
+    def _pilot_count(
+        self, pilot: Predictions, outputs: nystroem.RegressionTargets, lambda_: float, largest: int
+    ) -> int:
         """Return the number of landmarks that meets the tolerance on a sample of the rows."""
         x = self._scaled(pilot)
         limit = min(largest, len(x))
@@ -220,8 +212,8 @@ class NystroemFit:
     """Fit of the data and of the replicates."""
 
     by: NystroemEmbedding  # The embedding that was fitted
-    measured: NystroemNorms  # Mean norms with errors, the data first
-    landmarks: Landmarks  # Landmarks, evaluated inputs and validation inputs
+    measured: nystroem.NystroemNorms  # Mean norms with errors, the data first
+    landmarks: nystroem.Landmarks  # Landmarks, evaluated inputs and validation inputs
     places: Indices  # (E,), row numbers of the evaluated rows
     groups: tuple[int, int]  # Number of outputs of the data, and of each replicate
     bounds: FeatureError  # Residuals of the output features
@@ -255,15 +247,15 @@ class NystroemFit:
     def _kernel_sums(self) -> Values:
         """Return the sum of kernel values of each landmark over all rows, (M,), estimated from the evaluated rows."""
         x, landmarks = self.landmarks.evaluated, self.landmarks.landmarks
-        starts = range(0, len(x), EVALUATED_TOGETHER)
+        starts = range(0, len(x), nystroem.EVALUATED_TOGETHER)
         kernel = self.by.settings.kernel
-        parts = [kernel.gram(x[start : start + EVALUATED_TOGETHER], landmarks).sum(axis=0) for start in starts]
+        parts = [kernel.gram(x[start : start + nystroem.EVALUATED_TOGETHER], landmarks).sum(axis=0) for start in starts]
         return np.asarray(np.sum(parts, axis=0, dtype=np.float64) * (self.landmarks.rows / len(x)))
 
     def _norms(self, coefficients: Values) -> Values:
         """Return the norm of k(x, landmarks) @ coefficients at every row, (n,)."""
         settings, run = self.by.settings, self.by.run
-        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.landmarks, coefficients, run.quiet())
+        work = nystroem.RowNorms(settings.kernel, settings.scaling, self.landmarks.landmarks, coefficients, run.quiet())
         return reduce_batches(self.by.rows(), work, run, stage="all rows", rows=self.landmarks.rows).norms
 
     def at_inputs(self) -> Values | None:
@@ -360,7 +352,7 @@ def _inclusion_probabilities(sizes: Values, count: int) -> Values:
 
 
 def nystroem_details(
-    measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, run: Run, reason: str
+    measured: nystroem.NystroemNorms, landmarks: nystroem.Landmarks, options: LandmarkOptions, run: Run, reason: str
 ) -> dict[str, Any]:
     """Return dof and solver of a Nyström approximation."""
     n, d = landmarks.rows, landmarks.landmarks.shape[1]
@@ -386,7 +378,10 @@ def nystroem_details(
 
 
 def nystroem_warnings(
-    measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, features: Sequence[Message]
+    measured: nystroem.NystroemNorms,
+    landmarks: nystroem.Landmarks,
+    options: LandmarkOptions,
+    features: Sequence[Message],
 ) -> tuple[Message, ...]:
     """Return the warnings for a value computed with the Nyström approximation, after those about its features."""
     value, error, correction = (float(each[0]) for each in (measured.means, measured.errors, measured.corrections))

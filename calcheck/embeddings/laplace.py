@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calcheck.distributions import Predictive, Samples
+from calcheck.embeddings import target_kernels
 from calcheck.embeddings.laplace_embeddings import (
     LaplaceEmbeddings,
     ScalarEmbeddings,
@@ -18,16 +19,6 @@ from calcheck.embeddings.laplace_embeddings import (
     point_embeddings,
 )
 from calcheck.embeddings.ridge import SmootherMatrix, row_forms
-from calcheck.embeddings.target_kernels import (
-    DataSet,
-    FeatureBounds,
-    OfDistributions,
-    SharedOutputs,
-    SwappedDraw,
-    TargetFeatures,
-    TargetKernel,
-    by_row,
-)
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.kernels.functions import Laplace
@@ -55,7 +46,9 @@ class LaplaceFeatures:
         """Number of features that are known without the data: none."""
         return 0
 
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
+    def embed(
+        self, points: Values, models: Iterable[Predictive]
+    ) -> tuple[Values, Iterator[Values], target_kernels.FeatureBounds]:
         """Return the features of targets (p, t), and of the n distributions of each trial."""
         first, *others = models
         every = first.load().join([each.load() for each in others])
@@ -66,7 +59,7 @@ class LaplaceFeatures:
         embeddings = laplace_embeddings(every, tuple(self.gamma))
         features = gram_factor(_gram(self.gram(points), embeddings.means(points), embeddings.products()), TOLERANCE)
         predicted = features[len(points) :].reshape(1 + len(others), len(first), -1)
-        error = FeatureBounds(features.shape[1], TOLERANCE, TOLERANCE, EMBEDDING_ERROR)
+        error = target_kernels.FeatureBounds(features.shape[1], TOLERANCE, TOLERANCE, EMBEDDING_ERROR)
         return features[: len(points)], iter(predicted), error
 
     def gram(self, points: Values) -> Values:
@@ -131,17 +124,17 @@ class SharedLaplace:
 
     def __init__(
         self,
-        data: DataSet,  # The data, as opposed to the replicates; all have its gamma
+        data: target_kernels.DataSet,  # The data, as opposed to the replicates; all have its gamma
         features: LaplaceFeatures,  # The kernel
         *,
         # Whether only the differences of the features of targets and of distributions are used; they are cheaper
         differences: bool,
     ) -> None:
         self._data, self._features, self._differences = data, features, differences
-        self._own = OfDistributions(data, self._embed)
-        self._pooled = OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
+        self._own = target_kernels.OfDistributions(data, self._embed)
+        self._pooled = target_kernels.OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
 
-    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
+    def rescaled(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features; the matrices are None, as all data sets have one kernel."""
         if len(each.model) > 1 or not self._differences:
             return self._of_all(each)
@@ -157,7 +150,7 @@ class SharedLaplace:
         """Whether :meth:`smoothed_squares` and :meth:`pair_sum` are available: for targets of one column."""
         return isinstance(self._known(self._data.model[0]).embeddings, ScalarEmbeddings)
 
-    def smoothed_squares(self, each: DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
+    def smoothed_squares(self, each: target_kernels.DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
         """Return |sum_i a_i(x) psi(y_i) - b_i(x) E psi(Y_i)|^2 for rows a, b of smoother matrices, (m, trials).
 
         Nothing is factorized: sums over pairs of sorted targets are cumulative sums, and means of the distributions are
@@ -186,7 +179,7 @@ class SharedLaplace:
             return mixed.paired_sums(y[:, 0], weights.along)
         return row_forms(weights.turn, weights.along @ mixed.means(y), model.turn)
 
-    def row_squares(self, each: DataSet) -> Values:
+    def row_squares(self, each: target_kernels.DataSet) -> Values:
         """Return |psi(y_i) - E psi(Y_i)|^2, (n, trials), with features averaged over the repeated targets of a row."""
         stretch, y = self._stretch(each.model[0]), each.y.reshape(len(each.y), -1, 1)
         own = np.exp(-self._features.gamma[0] * np.abs(y - y.transpose(0, 2, 1))).mean(axis=(1, 2))
@@ -194,7 +187,7 @@ class SharedLaplace:
         squares = [own - 2 * one.embeddings.means_by_row(y).mean(axis=1) + one.norms for one in known]
         return stretch**2 * np.stack(squares, axis=1)
 
-    def pair_sum(self, each: DataSet, form: PairForm) -> float:
+    def pair_sum(self, each: target_kernels.DataSet, form: PairForm) -> float:
         """Return the form of the differences delta_i = psi(y_i) - E psi(Y_i) of a data set with one trial."""
         stretch, y = self._stretch(each.model[0]), each.y.reshape(len(each.y), -1, 1)
         mixed, squares = self._known(each.model[0]).summed(form)
@@ -205,13 +198,13 @@ class SharedLaplace:
         total = stretch**2 * (own - 2 * between + squares)
         return total - float(form.diagonal @ self.row_squares(each)[:, 0]) if form.diagonal.any() else total
 
-    def _of_all(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
+    def _of_all(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features of the targets, and of the distributions of all trials."""
         n = len(each.y)
         if len(each.model) == 1:
             known = self._known(each.model[0])
         else:
-            first, *others = (one.load() for one in each.model if not isinstance(one, SwappedDraw))
+            first, *others = (one.load() for one in each.model if not isinstance(one, target_kernels.SwappedDraw))
             known = self._embed(first.join(list(others)))
         features = gram_factor(_gram(*self._observed(each.y, known.embeddings), known.products), TOLERANCE)
         observed = features[:n]
@@ -221,9 +214,9 @@ class SharedLaplace:
         ]
         return observed, model, None, None
 
-    def _known(self, one: Predictive | SwappedDraw) -> _Known:
+    def _known(self, one: Predictive | target_kernels.SwappedDraw) -> _Known:
         """Return the embeddings of distributions, or of the targets and draws of each row."""
-        return self._pooled(one.draws) if isinstance(one, SwappedDraw) else self._own(one)
+        return self._pooled(one.draws) if isinstance(one, target_kernels.SwappedDraw) else self._own(one)
 
     def _embed(self, predictive: Predictive) -> _Known:
         return _Known(laplace_embeddings(predictive, tuple(self._features.gamma)))
@@ -236,15 +229,15 @@ class SharedLaplace:
             raise TypeError(msg)
         return Samples(np.concatenate([each.reshape(len(y), -1, y.shape[-1]) for each in (y, samples.draws)], axis=1))
 
-    def _stretch(self, one: Predictive | SwappedDraw) -> float:
+    def _stretch(self, one: Predictive | target_kernels.SwappedDraw) -> float:
         """Return (m + r) / m for r targets among m + r exchanged values, so that a - b = (m + r) / m (a - pooled)."""
-        return 1 + self._data.repeats / (one.draws.n_draws or 1) if isinstance(one, SwappedDraw) else 1.0
+        return 1 + self._data.repeats / (one.draws.n_draws or 1) if isinstance(one, target_kernels.SwappedDraw) else 1.0
 
     def _observed(self, y: Values, embeddings: LaplaceEmbeddings) -> tuple[Values, Values]:
         """Return the products of the targets' features with each other, and with the distributions, (n, n) each."""
         points = y.reshape(-1, y.shape[-1])
-        own = by_row(by_row(self._features.gram(points), y).T, y)
-        return own, by_row(embeddings.means(points), y)
+        own = target_kernels.by_row(target_kernels.by_row(self._features.gram(points), y).T, y)
+        return own, target_kernels.by_row(embeddings.means(points), y)
 
 
 def _gram(observed: Values, between: Values, predicted: Values) -> Values:
@@ -252,7 +245,7 @@ def _gram(observed: Values, between: Values, predicted: Values) -> Values:
     return np.block([[observed, between], [between.T, predicted]])
 
 
-class LaplaceTargets(TargetKernel):
+class LaplaceTargets(target_kernels.TargetKernel):
     """Laplace kernel exp(-sum_c gamma_c |u_c - v_c|).
 
     Its scale is the deviation of the predictions, so that it does not change if targets are drawn from them. For
@@ -279,10 +272,12 @@ class LaplaceTargets(TargetKernel):
             raise DataError(msg)
         return np.asarray(1 / deviation)
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> target_kernels.TargetFeatures:  # noqa: ARG002
         return LaplaceFeatures(gamma, run)
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
+    def shared(
+        self, data: target_kernels.DataSet, covered: Predictive, run: Run, *, differences: bool
+    ) -> target_kernels.SharedOutputs:  # noqa: ARG002
         return SharedLaplace(data, LaplaceFeatures(np.asarray(data.gamma), run), differences=differences)
 
 

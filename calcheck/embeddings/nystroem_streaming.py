@@ -9,24 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.distributions.row_random import bottom_k, mix
+from calcheck.embeddings import landmarks as landmark_rows
+from calcheck.embeddings import nystroem
 from calcheck.embeddings.distance import quantiles
-from calcheck.embeddings.landmarks import (
-    LandmarkOptions,
-    NystroemEmbedding,
-    as_precise,
-    nystroem_details,
-    nystroem_warnings,
-    targets_and_means,
-)
-from calcheck.embeddings.nystroem import (
-    Landmarks,
-    NystroemNorms,
-    NystroemRidge,
-    RegressionTargets,
-    RowProducts,
-    RowSums,
-    rbf_features,
-)
 from calcheck.embeddings.rbf import ROUNDING, OutputFeatures
 from calcheck.embeddings.target_kernels import KernelSettings, feature_warnings
 from calcheck.errors import Message
@@ -117,24 +102,24 @@ class StreamedLandmarks:
         settings: KernelSettings,
         sample: RowSampleSums,
         key: int,
-        options: LandmarkOptions,
+        options: landmark_rows.LandmarkOptions,
         lambda_: float,
         run: Run,
     ) -> StreamedLandmarks:
         """Return the directions, landmarks and validation inputs for a sample of the rows."""
-        run = as_precise(sample.rows, run.for_worker())
-        by = NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
+        run = landmark_rows.as_precise(sample.rows, run.for_worker())
+        by = landmark_rows.NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
         (directions, few), landmarks, validation = by.selected(lambda_, sample.n)
-        scaling, kernel, features = settings.scaling, settings.kernel, rbf_features(settings)
+        scaling, kernel, features = settings.scaling, settings.kernel, nystroem.rbf_features(settings)
         return cls(
             scaling, kernel, features, directions[:, :few], landmarks, validation, key, run.precision, settings.details
         )
 
-    def fit(self, batch: Predictions, replicates: int, run: Run) -> tuple[RowSums, RowSample]:
+    def fit(self, batch: Predictions, replicates: int, run: Run) -> tuple[nystroem.RowSums, RowSample]:
         """Return the sums over a batch of rows and its replicates, and a sample of the batch."""
         run = replace(run, precision=self.precision)
-        outputs = RegressionTargets(self.features, self.directions, self.directions.shape[1], replicates, run)
-        work = RowProducts(self.kernel, self.scaling, self.landmarks, self.validation, outputs, run)
+        outputs = nystroem.RegressionTargets(self.features, self.directions, self.directions.shape[1], replicates, run)
+        work = nystroem.RowProducts(self.kernel, self.scaling, self.landmarks, self.validation, outputs, run)
         hashes = hash_rows_and_inputs(batch, self.key)
         kept = bottom_k(hashes, SAMPLE_ROWS)
         rows = batch.take(kept)
@@ -154,14 +139,14 @@ class StreamedLandmarks:
         size, seen = _squares(difference), _squares(difference @ self.directions)
         return np.stack([1 - _squares(observed), norm - _squares(expected), size - seen, size], axis=1)
 
-    def measured(self, sums: RowSums, sample: RowSample, lambda_: float, run: Run) -> StreamedFit:
+    def measured(self, sums: nystroem.RowSums, sample: RowSample, lambda_: float, run: Run) -> StreamedFit:
         """Return the fit for the accumulated sums."""
         run = replace(run, precision=self.precision)
         x = sample.columns["x"]
         first = np.array_equal(x, self.validation)  # the data are the rows that the settings were fitted to
         weights = np.full(len(self.validation), sums.n / len(self.validation))
-        landmarks = Landmarks(self.landmarks, x, self.validation, weights, sums.n, validation_from_rows=first)
-        ridge = NystroemRidge(sums, self.kernel, landmarks, run)
+        landmarks = nystroem.Landmarks(self.landmarks, x, self.validation, weights, sums.n, validation_from_rows=first)
+        ridge = nystroem.NystroemRidge(sums, self.kernel, landmarks, run)
         found = ridge.norms(lambda_, (self.directions.shape[1],) * 2)
         squared_norms = sample.columns["squared_norms"]
         some = x[: run.limits.validation_rows]
@@ -179,18 +164,18 @@ class StreamedFit:
     """Fit of the data and of the replicates from accumulated sums."""
 
     by: StreamedLandmarks  # The fitted settings
-    measured: NystroemNorms  # Mean norms with errors, the data first
-    landmarks: Landmarks  # Landmarks, evaluated inputs and validation inputs
+    measured: nystroem.NystroemNorms  # Mean norms with errors, the data first
+    landmarks: nystroem.Landmarks  # Landmarks, evaluated inputs and validation inputs
     squared_norms: Values  # (k, 4), squared norms of sampled rows (`fit`)
     # validation_residual, residual: (S,), (p,), Nyström residuals of the validation inputs, and of a sample of all rows
     validation_residual: Values
     residual: Values
     run: Run  # Device and precision
 
-    def details(self, options: LandmarkOptions, quadrature: float) -> dict[str, Any]:
+    def details(self, options: landmark_rows.LandmarkOptions, quadrature: float) -> dict[str, Any]:
         """Return the report details of the fit."""
         points, distributions = self.squared_norms[:, :2].max(axis=0)
-        solver_details = nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
+        solver_details = landmark_rows.nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
         solver_details["solver"] |= {
             "validation_residual": float(self.validation_residual.mean()),
             "nystroem_residual": float(self.residual.mean()),
@@ -209,10 +194,10 @@ class StreamedFit:
             **solver_details,
         }
 
-    def warnings(self, options: LandmarkOptions) -> tuple[Message, ...]:
+    def warnings(self, options: landmark_rows.LandmarkOptions) -> tuple[Message, ...]:
         """Return the warnings for the value."""
         features = feature_warnings(self.by.features.rank, float(self.squared_norms[:, :2].max()))
-        warnings = [*nystroem_warnings(self.measured, self.landmarks, options, features)]
+        warnings = [*landmark_rows.nystroem_warnings(self.measured, self.landmarks, options, features)]
         if (share := _share(self.squared_norms)) > MAX_RESIDUAL_SHARE:
             text = (
                 "targets or predictions have moved outside the range of the rows that the settings were fitted to:"
@@ -272,7 +257,7 @@ def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
 def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
     """Return hashes of targets and predicted means, (n,)."""
     hashed = np.full(len(rows), key, dtype=np.uint64)
-    for column in targets_and_means(rows):
+    for column in landmark_rows.targets_and_means(rows):
         hashed = mix(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
     return hashed
 

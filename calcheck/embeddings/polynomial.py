@@ -12,17 +12,8 @@ import numpy as np
 
 from calcheck.distributions import Predictive
 from calcheck.distributions.special import monomials
+from calcheck.embeddings import target_kernels
 from calcheck.embeddings.rbf import RbfTargets
-from calcheck.embeddings.target_kernels import (
-    DataSet,
-    FeatureBounds,
-    OfDistributions,
-    SharedOutputs,
-    TargetFeatures,
-    by_row,
-    draws_of,
-    mean_after_swap,
-)
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.typing import Indices, Values
@@ -85,9 +76,11 @@ class MonomialFeatures:
             raise DataError(msg)
         return moments * self.weights
 
-    def embed(self, points: Values, models: Iterable[Predictive]) -> tuple[Values, Iterator[Values], FeatureBounds]:
+    def embed(
+        self, points: Values, models: Iterable[Predictive]
+    ) -> tuple[Values, Iterator[Values], target_kernels.FeatureBounds]:
         """Return the features of targets (p, t), and of the distributions of each trial."""
-        return self.of_points(points), map(self.of_distributions, models), FeatureBounds(self.rank)
+        return self.of_points(points), map(self.of_distributions, models), target_kernels.FeatureBounds(self.rank)
 
 
 class SharedMonomials:
@@ -95,21 +88,24 @@ class SharedMonomials:
 
     def __init__(
         self,
-        data: DataSet,  # The data, as opposed to the replicates
+        data: target_kernels.DataSet,  # The data, as opposed to the replicates
         features: MonomialFeatures,  # The features in the kernel of the data
     ) -> None:
         self._data, self._features = data, features
-        self._means = OfDistributions(data, features.of_distributions)
-        self._before = by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
+        self._means = target_kernels.OfDistributions(data, features.of_distributions)
+        self._before = target_kernels.by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
 
-    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+    def rescaled(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and matrices that convert them to the kernels of a data set and of the data."""
-        observed = by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
+        observed = target_kernels.by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
         ratios = np.asarray(each.gamma) / self._features.gamma
         own = np.diag(np.prod(ratios ** (self._features.exponents / 2), axis=1))
         repeats = self._data.repeats
         model = [
-            mean_after_swap(one, self._means(draws_of(one)), self._before, observed, repeats) for one in each.model
+            target_kernels.mean_after_swap(
+                one, self._means(target_kernels.draws_of(one)), self._before, observed, repeats
+            )
+            for one in each.model
         ]
         return observed, model, own, np.eye(self._features.rank)
 
@@ -125,10 +121,12 @@ class PolynomialTargets(RbfTargets):
     def details(self) -> dict[str, Any]:
         return {"kernel": "polynomial", "degree": self.degree, "coef0": self.coef0}
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> target_kernels.TargetFeatures:  # noqa: ARG002
         return MonomialFeatures(gamma, self.degree, self.coef0)
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
+    def shared(
+        self, data: target_kernels.DataSet, covered: Predictive, run: Run, *, differences: bool
+    ) -> target_kernels.SharedOutputs:  # noqa: ARG002
         return SharedMonomials(data, MonomialFeatures(np.asarray(data.gamma), self.degree, self.coef0))
 
     def mean_norms(self, points: Values, gamma: Values) -> Values:

@@ -20,18 +20,7 @@ from numpy.random import Generator
 
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import rbf
-from calcheck.embeddings.target_kernels import (
-    DataSet,
-    FeatureBounds,
-    OfDistributions,
-    SharedOutputs,
-    SwappedDraw,
-    TargetFeatures,
-    TargetKernel,
-    by_row,
-    draws_of,
-    mean_after_swap,
-)
+from calcheck.embeddings import target_kernels
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.functions import target_bandwidths, target_precisions
@@ -359,7 +348,7 @@ def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> Outpu
     return OutputFeatures(pool.take(chosen), found.factor[:, chosen].T)
 
 
-class FeatureError(FeatureBounds):
+class FeatureError(target_kernels.FeatureBounds):
     """Largest residuals of the features; each call of :meth:`embed` updates them."""
 
     def __init__(self, features: OutputFeatures, observed: Values) -> None:
@@ -407,7 +396,7 @@ class _BandwidthBin:
     features: OutputFeatures
     before: Values
     fixed: Values
-    means: OfDistributions[Values]
+    means: target_kernels.OfDistributions[Values]
 
 
 class SharedFeatures:
@@ -415,7 +404,7 @@ class SharedFeatures:
 
     def __init__(
         self,
-        data: DataSet,  # The data, as opposed to the replicates
+        data: target_kernels.DataSet,  # The data, as opposed to the replicates
         covered: Predictive,  # Distributions that the features must represent in every trial
         rng: Callable[[], Generator],  # Returns the random generator that selects elements if the pool is too large
     ) -> None:
@@ -425,7 +414,7 @@ class SharedFeatures:
         points = min(POOL_POINTS, max(MIN_POINTS, POINTS_PER_ROW * len(data.y))) if on_a_line else POOL_POINTS
         self._fineness = Fineness(SHARED_TOLERANCE, SHARED_TAIL, points)
 
-    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+    def rescaled(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and the matrices that convert them to the kernels of the data set and of the data."""
         octave = self._octave(each)
         features = octave.features
@@ -435,7 +424,7 @@ class SharedFeatures:
         if len(far):
             features = features.extend(points[far], MAX_SHARED_RESIDUAL)
             observed = features.of_points(points)
-        observed = by_row(observed, each.y)
+        observed = target_kernels.by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
         parts, along = _in_few_directions([observed, *model])
         if features is not octave.features:
@@ -444,7 +433,7 @@ class SharedFeatures:
             fixed = octave.fixed if along is None else along.T @ octave.fixed
         return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
-    def _octave(self, each: DataSet) -> _BandwidthBin:
+    def _octave(self, each: target_kernels.DataSet) -> _BandwidthBin:
         """Return the features shared by kernels of similar bandwidth."""
         own, used = np.asarray(self._data.gamma), np.asarray(self._data.gamma) > 0
         ratio = np.max(np.asarray(each.gamma)[used] / own[used])
@@ -460,23 +449,27 @@ class SharedFeatures:
             y = self._data.y
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
-            before, fixed = by_row(features.of_points(points), y), _norm(features, self._data.gamma)
+            before, fixed = target_kernels.by_row(features.of_points(points), y), _norm(features, self._data.gamma)
             self._octaves[number] = _BandwidthBin(
-                features, before, fixed, OfDistributions(self._data, features.of_distributions)
+                features, before, fixed, target_kernels.OfDistributions(self._data, features.of_distributions)
             )
         return self._octaves[number]
 
     def _mean(
-        self, octave: _BandwidthBin, one: Predictive | SwappedDraw, observed: Values, features: OutputFeatures
+        self,
+        octave: _BandwidthBin,
+        one: Predictive | target_kernels.SwappedDraw,
+        observed: Values,
+        features: OutputFeatures,
     ) -> Values:
         """Return E f(Y'), (n, r)."""
-        predictive = draws_of(one)
+        predictive = target_kernels.draws_of(one)
         mean, before = octave.means(predictive), octave.before
         if features is not octave.features:
             mean = features.complete(mean, predictive.kernel_mean)
             y = self._data.y
-            before = by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
-        return mean_after_swap(one, mean, before, observed, self._data.repeats)
+            before = target_kernels.by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
+        return target_kernels.mean_after_swap(one, mean, before, observed, self._data.repeats)
 
 
 def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None]:
@@ -494,7 +487,7 @@ def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None =
     return psd_root(features.gram_of_represented(products, along))
 
 
-class RbfTargets(TargetKernel):
+class RbfTargets(target_kernels.TargetKernel):
     """RBF kernel exp(-sum_c gamma_c (u_c - v_c)^2)."""
 
     @property
@@ -507,8 +500,10 @@ class RbfTargets(TargetKernel):
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
         return target_precisions(y.reshape(-1, y.shape[-1]))
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> target_kernels.TargetFeatures:
         return output_features(y, predictive, gamma, run.rng(RandomStream.FEATURES))
 
-    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
+    def shared(
+        self, data: target_kernels.DataSet, covered: Predictive, run: Run, *, differences: bool
+    ) -> target_kernels.SharedOutputs:  # noqa: ARG002
         return SharedFeatures(data, covered, lambda: run.rng(RandomStream.FEATURES))

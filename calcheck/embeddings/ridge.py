@@ -16,16 +16,8 @@ from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import GIB, RandomStream, Run
 from calcheck.kernels import Solver
 from calcheck.kernels.functions import Kernel
+from calcheck.linalg import solvers
 from calcheck.linalg.gram import Gram, Nystroem, evaluate, first_sufficient
-from calcheck.linalg.solvers import (
-    TRIAL_ITERATIONS,
-    Cholesky,
-    Preconditioner,
-    Solution,
-    conjugate_gradients,
-    n_landmarks,
-    pays_off,
-)
 from calcheck.typing import Array, Floats, Values
 
 RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
@@ -96,7 +88,7 @@ class KernelRidge:
             if few and not self._factor_fits:
                 self.reason = f"a Cholesky factor requires float64 and {needed / GIB:.1f} GiB"
         self.solver = solver
-        self._factors: dict[float, Cholesky] = {}
+        self._factors: dict[float, solvers.Cholesky] = {}
         self._max_factors = 1
         self.gram = Gram(
             kernel,
@@ -147,12 +139,12 @@ class KernelRidge:
             self.solver, self.reason = "cholesky", f"one factor is used for {solves:,} regressions"
         self._max_factors = max(1, min(lambdas, room))
 
-    def factor(self, n_lambda: float) -> Cholesky:
+    def factor(self, n_lambda: float) -> solvers.Cholesky:
         """Return the cached or a new Cholesky factor of K + n_lambda I."""
         if n_lambda not in self._factors:
             while len(self._factors) >= self._max_factors:  # free memory before the next factorization
                 del self._factors[next(iter(self._factors))]
-            self._factors[n_lambda] = Cholesky(self.gram, n_lambda, self.run.progress)
+            self._factors[n_lambda] = solvers.Cholesky(self.gram, n_lambda, self.run.progress)
         return self._factors[n_lambda]
 
     def smoothed(self, outputs: Values, lambda_: float, points: Values | None = None) -> Values:
@@ -167,12 +159,12 @@ class KernelRidge:
         """Trace of K, an upper bound of its largest eigenvalue."""
         return float(self.backend.to_numpy(self.kernel.diagonal(self.x)).sum())
 
-    def _iterate(self, rhs: Array, lambda_: float) -> Solution:
+    def _iterate(self, rhs: Array, lambda_: float) -> solvers.Solution:
         tolerance, n_lambda = TOLERANCES[self.run.precision], self.n * lambda_
         available = self.run.memory - (self.gram.nbytes if self.gram.kept else 0)
-        count = n_landmarks(self.n)
+        count = solvers.n_landmarks(self.n)
         pays = partial(
-            pays_off,
+            solvers.pays_off,
             self.x.shape,
             rhs.shape[1],
             cached=self.gram.kept,
@@ -180,15 +172,17 @@ class KernelRidge:
             tolerance=tolerance,
         )
 
-        def suggest(iterations: int, residual: float) -> Preconditioner | None:
-            if iterations != TRIAL_ITERATIONS or not pays(residual=residual):
+        def suggest(iterations: int, residual: float) -> solvers.Preconditioner | None:
+            if iterations != solvers.TRIAL_ITERATIONS or not pays(residual=residual):
                 return None
             self.run.progress("preconditioner", 0.0)
             landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, count, replace=False))
-            return Preconditioner(self.gram, n_lambda, landmarks, self.backend, memory=available)
+            return solvers.Preconditioner(self.gram, n_lambda, landmarks, self.backend, memory=available)
 
         progress = self.run.progress
-        return conjugate_gradients(self.gram, n_lambda, rhs, tolerance=tolerance, progress=progress, suggest=suggest)
+        return solvers.conjugate_gradients(
+            self.gram, n_lambda, rhs, tolerance=tolerance, progress=progress, suggest=suggest
+        )
 
     def _residual(self, coefficients: Array, rhs: Array, lambda_: float) -> float:
         """Return |R - (K + n_lambda I) B| / |R|, estimated on a random sample of rows if there are many."""
@@ -201,7 +195,7 @@ class KernelRidge:
         size = float(self.backend.xp.linalg.matrix_norm(rhs)) * math.sqrt(len(chosen) / self.n)
         return float(np.linalg.norm(missed)) / size if size else 0.0
 
-    def _solve_with_probes(self, rhs: Array, lambda_: float) -> tuple[Solution, Dof]:
+    def _solve_with_probes(self, rhs: Array, lambda_: float) -> tuple[solvers.Solution, Dof]:
         """Solve for the outputs and for the probe directions of dof in the same system.
 
         The trace on the approximate leading eigenspace of K is exact; the rest is Hutchinson's estimate on its
@@ -321,7 +315,7 @@ class CholeskySmoother(Smoother):
         self._x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
         self._points: Array = None if points is None else self.array.asarray(points)
 
-    def _factorize(self, array: Backend) -> Cholesky:
+    def _factorize(self, array: Backend) -> solvers.Cholesky:
         """Return the Cholesky factor in the precision of the array library."""
         ridge = self.ridge
         ridge.gram.clear()  # the factor is the only n x n matrix in memory
@@ -329,7 +323,7 @@ class CholeskySmoother(Smoother):
         if array.itemsize < ridge.backend.itemsize and 1 + ridge.trace / self.n_lambda > MAX_CONDITION:
             msg = "K + n lambda I is too ill-conditioned for single precision"
             raise NumericalError(msg)
-        return Cholesky(gram, self.n_lambda, ridge.run.progress)
+        return solvers.Cholesky(gram, self.n_lambda, ridge.run.progress)
 
     def smooth(self, outputs: Values) -> Values:
         rhs = self.array.asarray(outputs)

@@ -18,19 +18,8 @@ from calcheck.distributions.row_random import RowRandom, hash_order
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.run import Limits, RandomStream, Run, replicate_seed
+from calcheck.inference import metric_protocol
 from calcheck.inference.bootstrap import EQUAL, Statistic, null_statistic_of, sums_of
-from calcheck.inference.metric_protocol import (
-    CurveData,
-    FittedMetric,
-    HasCurves,
-    HasFixedLevels,
-    HasQuickStatistic,
-    InferableMetric,
-    NullDistribution,
-    RefitsReplicates,
-    RowResults,
-    implements,
-)
 from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
 from calcheck.statistics.binning import Binning
@@ -158,38 +147,42 @@ def _digest(rows: Predictions) -> int:
 class SimulatesNull(Protocol):
     """A metric that computes all replicates of its null distribution together."""
 
-    def null_distribution(self, fit: Any, simulation: NullSimulator, run: Run) -> NullDistribution | None:
+    def null_distribution(
+        self, fit: Any, simulation: NullSimulator, run: Run
+    ) -> metric_protocol.NullDistribution | None:
         """Return the metric of all replicates; None if that is not cheaper than one by one."""
         ...
 
 
-def replicate_value(computed: FittedMetric[InferableMetric], replicate: Source, run: Run) -> float:
+def replicate_value(
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], replicate: Source, run: Run
+) -> float:
     """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""
     metric, bands = computed.metric, computed.bands
     try:
         fit = _refit(computed, replicate, run)
-        if implements(metric, HasQuickStatistic):
+        if metric_protocol.implements(metric, metric_protocol.HasQuickStatistic):
             rows, value = None, metric.quick_statistic(fit, replicate, run)
         else:
             rows = metric.evaluate(fit, replicate, run)
             value = null_statistic_of(metric, rows).estimate()
     except (DataError, NumericalError):
         return np.nan
-    if bands is not None and not bands.is_complete and implements(metric, HasCurves):
+    if bands is not None and not bands.is_complete and metric_protocol.implements(metric, metric_protocol.HasCurves):
         with suppress(DataError, NumericalError):
-            bands.add(metric.curves(CurveData(fit, replicate, run, rows)))
+            bands.add(metric.curves(metric_protocol.CurveData(fit, replicate, run, rows)))
     return value
 
 
-def _refit(computed: FittedMetric[InferableMetric], replicate: Source, run: Run) -> Any:
+def _refit(computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], replicate: Source, run: Run) -> Any:
     """Return the fit of a metric to a replicate."""
     metric = computed.metric
-    if implements(metric, RefitsReplicates):
+    if metric_protocol.implements(metric, metric_protocol.RefitsReplicates):
         return metric.refit(computed.fit, replicate, run)
     return metric.fit(replicate, run)
 
 
-def needs_replicates(computed: FittedMetric[InferableMetric], run: Run) -> bool:
+def needs_replicates(computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], run: Run) -> bool:
     """Return whether more replicates may change the verdict; not if the threshold is at an atom."""
     null, own, alternative = computed.null, computed.compared_value, computed.metric.alternative
     if null is None or null.no_verdict or computed.basis.kind != "p" or not has_p_value(computed.value):
@@ -200,14 +193,20 @@ def needs_replicates(computed: FittedMetric[InferableMetric], run: Run) -> bool:
     return is_open(p, p_value_error(p, len(null.values), alternative), run.confidence)
 
 
-def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, run: Run) -> None:
+def simulate_null(
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+    simulation: NullSimulator,
+    run: Run,
+) -> None:
     """Simulate the null distributions of metrics, one replicate at a time, so that metrics share cached statistics.
 
     Metrics that have a null distribution already, or whose values are no evidence against a model, are skipped.
     Replicates are added for metrics with an open verdict.
     """
 
-    def values_of(waiting: Sequence[FittedMetric[InferableMetric]], data_sets: NullSimulator) -> list[NullDistribution]:
+    def values_of(
+        waiting: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]], data_sets: NullSimulator
+    ) -> list[metric_protocol.NullDistribution]:
         stage = f"{waiting[0].metric.info.name if len(waiting) == 1 else f'{len(waiting)} metrics'}: replicates"
         return replicate_values(waiting, data_sets, run, stage)
 
@@ -220,8 +219,11 @@ def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation:
 
 
 def replicate_values(
-    computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, run: Run, stage: str
-) -> list[NullDistribution]:
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+    simulation: NullSimulator,
+    run: Run,
+    stage: str,
+) -> list[metric_protocol.NullDistribution]:
     """Return the null distributions of metrics from replicates, one replicate at a time."""
     quiet, values = run.quiet(), np.empty((len(computed), len(simulation)))
     for number, rows in enumerate(simulation):
@@ -231,20 +233,28 @@ def replicate_values(
         run.progress(stage, (number + 1) / len(simulation))
     with np.errstate(all="ignore"):
         data_values = [_quick_statistic(each, InMemory(simulation.rows), quiet) for each in computed]
-    return [NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
+    return [metric_protocol.NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
 
 
-def _quick_statistic(computed: FittedMetric[InferableMetric], data: Source, run: Run) -> float | None:
+def _quick_statistic(
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], data: Source, run: Run
+) -> float | None:
     """Return the quick statistic of the data; None if the metric has none."""
     metric = computed.metric
-    return metric.quick_statistic(computed.fit, data, run) if implements(metric, HasQuickStatistic) else None
+    return (
+        metric.quick_statistic(computed.fit, data, run)
+        if metric_protocol.implements(metric, metric_protocol.HasQuickStatistic)
+        else None
+    )
 
 
 def add_replicates(
-    computed: Sequence[FittedMetric[InferableMetric]],
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
     simulation: NullSimulator,
     run: Run,
-    values_of: Callable[[Sequence[FittedMetric[Any]], NullSimulator], Sequence[NullDistribution]],
+    values_of: Callable[
+        [Sequence[metric_protocol.FittedMetric[Any]], NullSimulator], Sequence[metric_protocol.NullDistribution]
+    ],
     *,
     costly: bool,
 ) -> None:
@@ -270,14 +280,17 @@ TINY = 1e-300  # Rows of an empty group
 NOT_MEANS = "rows depend on each other, and the metric has a null distribution for independent rows only"
 
 
-def dependence_reason(metric: InferableMetric) -> str:
+def dependence_reason(metric: metric_protocol.InferableMetric) -> str:
     """Return why a metric has no p-value if rows depend on each other; "" if it has one."""
     is_function = metric.info.interval in ("bca", "percentile")
     return metric.info.independent_rows or ("" if is_function else NOT_MEANS)
 
 
 def simulate_dependent_null(
-    computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, clusters: Clusters, run: Run
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+    simulation: NullSimulator,
+    clusters: Clusters,
+    run: Run,
 ) -> None:
     r"""Set the null distributions of metrics, with the dependence of the rows of each cluster.
 
@@ -309,8 +322,8 @@ def simulate_dependent_null(
         each.null = _absent(reason) if found is None or reason else found.null(next(noise))
 
 
-def _absent(reason: str) -> NullDistribution:
-    return NullDistribution(np.empty(0), no_verdict=reason)
+def _absent(reason: str) -> metric_protocol.NullDistribution:
+    return metric_protocol.NullDistribution(np.empty(0), no_verdict=reason)
 
 
 def _add_replicates(terms: Sequence[_Terms], simulation: NullSimulator, run: Run) -> None:
@@ -436,7 +449,7 @@ class _Moments:
 class _Terms:
     """The terms of a metric: of the data, and their moments over replicates."""
 
-    computed: FittedMetric[InferableMetric]
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric]
     clusters: Clusters
     moments: dict[str, _Moments] = field(init=False)
     statistic: Statistic = field(init=False)
@@ -446,14 +459,19 @@ class _Terms:
         terms = self.statistic.terms
         self.moments = {name: _Moments(term, self.clusters) for name, term in terms.items()}
 
-    def _statistic(self, rows: RowResults) -> Statistic:
+    def _statistic(self, rows: metric_protocol.RowResults) -> Statistic:
         """Return the statistic whose groups do not depend on the targets."""
         metric = self.computed.metric
-        return null_statistic_of(metric, metric.at_fixed_levels(rows) if implements(metric, HasFixedLevels) else rows)
+        return null_statistic_of(
+            metric,
+            metric.at_fixed_levels(rows)
+            if metric_protocol.implements(metric, metric_protocol.HasFixedLevels)
+            else rows,
+        )
 
     def add(self, replicate: Source, run: Run) -> None:
         """Add a replicate, unless the metric is undefined for it."""
-        metric: InferableMetric = self.computed.metric
+        metric: metric_protocol.InferableMetric = self.computed.metric
         try:
             found = self._statistic(metric.evaluate(_refit(self.computed, replicate, run), replicate, run))
         except (DataError, NumericalError):
@@ -475,7 +493,7 @@ class _Terms:
         """Return the number of rows of each cluster behind each of them, (G, k)."""
         return np.concatenate([each.members for each in self.moments.values()], axis=1)
 
-    def null(self, noise: Values) -> NullDistribution:
+    def null(self, noise: Values) -> metric_protocol.NullDistribution:
         """Return the null distribution, given draws of the noise of the means, (R, k)."""
         if np.isposinf(self.statistic.estimate()):
             noise = np.zeros_like(noise)  # that of the data is unknown, but any replicate is smaller
@@ -488,4 +506,4 @@ class _Terms:
         values = np.broadcast_to(self.statistic.of_means(Means(means, n)), len(noise))
         freedom = float(degrees_of_freedom(self.members()).min())
         details = {"clusters": len(self.clusters), "degrees_of_freedom": freedom}
-        return NullDistribution(np.array(values), self.statistic.estimate(), details=details)
+        return metric_protocol.NullDistribution(np.array(values), self.statistic.estimate(), details=details)

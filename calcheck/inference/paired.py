@@ -14,27 +14,8 @@ from calcheck.core.memory import same_inputs
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import RandomStream, Run
-from calcheck.inference.bootstrap import (
-    BLOCK_DRAWS_IN_GROUPS,
-    EQUAL,
-    Replicates,
-    Statistic,
-    check_replicates,
-    resampled_statistic,
-)
-from calcheck.inference.intervals import (
-    FEW_ROWS,
-    NO_BOOTSTRAP,
-    PERCENTILE_RESAMPLES,
-    RESAMPLES,
-    SINGLE_ROW,
-    acceleration,
-    bca,
-    confidence_run,
-    few_rows,
-    no_interval,
-    percentile,
-)
+from calcheck.inference import bootstrap as resampling
+from calcheck.inference import intervals
 from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
 from calcheck.inference.null_distribution import dependence_reason
 from calcheck.predictions import Predictions
@@ -53,7 +34,9 @@ SPREAD_ONLY = Message(
     " a decision",
 )
 STEP = 0.1  # Step of a slope, relative to the noise of a resample
-MOST_ROWS = BLOCK_DRAWS_IN_GROUPS // 3  # Maximum rows for slopes, whose noise is from two other resamples of a block
+MOST_ROWS = (
+    resampling.BLOCK_DRAWS_IN_GROUPS // 3
+)  # Maximum rows for slopes, whose noise is from two other resamples of a block
 NO_PERMUTATIONS = "the permutation test was turned off (--permutations 0)"
 NOT_RESAMPLED = "the bootstrap was turned off (--no-bootstrap)"
 EXCHANGEABLE = Message(
@@ -98,22 +81,22 @@ class ModelPair(Generic[MetricT_co]):
     def rounding(self) -> float:
         """The size of rounding errors of the difference."""
         numbers: list[float] = [each.estimate() for each in self._values()] + list(self.targets or ())
-        return EQUAL * max(map(abs, numbers))
+        return resampling.EQUAL * max(map(abs, numbers))
 
     def values(self) -> tuple[float, float]:
         """Return the values of both models, or their distances from their targets."""
         first, second = (side.estimate() for side in self.sides())
         return first, second
 
-    def sides(self) -> list[Statistic]:
+    def sides(self) -> list[resampling.Statistic]:
         """Return the value of each model, or its distance from its target, as a function of means of its rows."""
         return [_mapped(each, np.abs) for each in self._deviations()] if self.targets else self._values()
 
-    def statistic(self) -> Statistic:
+    def statistic(self) -> resampling.Statistic:
         """Return the difference as a function of means of both models' rows."""
         return _joined(self.sides(), np.subtract)
 
-    def contrasts(self) -> list[Statistic]:
+    def contrasts(self) -> list[resampling.Statistic]:
         """Return functions of means of both models' rows, of which at least one is 0 if the models are equally good.
 
         Two distances from targets are equal if the deviations are equal, or if their sum is 0.
@@ -122,10 +105,10 @@ class ModelPair(Generic[MetricT_co]):
             return [self.statistic()]
         return [_joined(self._deviations(), combined) for combined in (np.subtract, np.add)]
 
-    def _values(self) -> list[Statistic]:
-        return [resampled_statistic(self.metric, rows, self.clusters) for rows in self.rows]
+    def _values(self) -> list[resampling.Statistic]:
+        return [resampling.resampled_statistic(self.metric, rows, self.clusters) for rows in self.rows]
 
-    def _deviations(self) -> list[Statistic]:
+    def _deviations(self) -> list[resampling.Statistic]:
         """Return the value of each model minus its target."""
         return [
             _mapped(each, partial(np.add, -target))
@@ -133,12 +116,14 @@ class ModelPair(Generic[MetricT_co]):
         ]
 
 
-def _mapped(value: Statistic, function: Callable[[Values], Values]) -> Statistic:
+def _mapped(value: resampling.Statistic, function: Callable[[Values], Values]) -> resampling.Statistic:
     """Return a function of a value."""
     return replace(value, function=lambda means: function(value.function(means)))
 
 
-def _joined(sides: Sequence[Statistic], combined: Callable[[Values, Values], Values]) -> Statistic:
+def _joined(
+    sides: Sequence[resampling.Statistic], combined: Callable[[Values, Values], Values]
+) -> resampling.Statistic:
     """Return a function of the values of the second and the first model, in this order."""
     n = sides[0].n
     named = [(f"{side}.", each) for side, each in enumerate(sides)]
@@ -149,7 +134,7 @@ def _joined(sides: Sequence[Statistic], combined: Callable[[Values, Values], Val
         first, second = (each.function(_side_means(means, mark)) for mark, each in named)
         return np.asarray(combined(second, first))
 
-    return Statistic(terms, n, of_both, fixed)
+    return resampling.Statistic(terms, n, of_both, fixed)
 
 
 def _side_means(means: Means, mark: str) -> Means:
@@ -220,7 +205,7 @@ def _by_independence(pair: ModelPair[InferableMetric]) -> Inference | None:
     reason = "" if pair.clusters is None else dependence_reason(pair.metric)
     if not reason:
         return None
-    return _without_p(Inference(warnings=(no_interval(reason),)), reason)
+    return _without_p(Inference(warnings=(intervals.no_interval(reason),)), reason)
 
 
 def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
@@ -242,19 +227,21 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
     except DataError as error:
         return _without_p(inferred, str(error))
     centered = terms - terms.mean()
-    replicates = Replicates([_studentized(centered)], run, stage=f"{metric.info.name}: resamples")
-    replicates.draw(run.resamples or RESAMPLES)
+    replicates = resampling.Replicates([_studentized(centered)], run, stage=f"{metric.info.name}: resamples")
+    replicates.draw(run.resamples or intervals.RESAMPLES)
     return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centered))
 
 
-def _studentized(influences: Values) -> Statistic:
+def _studentized(influences: Values) -> resampling.Statistic:
     """Return the studentized sum of centered influences as a function of means."""
 
     def ratio(means: Means) -> Values:
         mean, square = means["influence"], means["square"]
         return np.asarray(np.sqrt(means.n) * mean / np.sqrt(np.maximum(square - mean**2, 0)))
 
-    return Statistic({"influence": MeanTerm(influences), "square": MeanTerm(influences**2)}, len(influences), ratio)
+    return resampling.Statistic(
+        {"influence": MeanTerm(influences), "square": MeanTerm(influences**2)}, len(influences), ratio
+    )
 
 
 def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
@@ -271,21 +258,21 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
     """Return the bootstrap interval and p-value of each difference; plain ones share their resamples."""
     n = pairs[0].units if pairs else 0
     if run.resamples == 0 or n == 1:
-        why = SINGLE_ROW if n == 1 else NO_BOOTSTRAP
+        why = intervals.SINGLE_ROW if n == 1 else intervals.NO_BOOTSTRAP
         return [Inference(warnings=(why,)) for _ in pairs]
     plain = {id(pair): [_Contrast(each, pair) for each in pair.contrasts()] for pair in pairs if pair.plain}
     if plain:
         contrasts = [each for found in plain.values() for each in found]
-        together = Replicates([statistic for each in contrasts for statistic in each.statistics], run)
-        together.draw(run.resamples or RESAMPLES)
+        together = resampling.Replicates([statistic for each in contrasts for statistic in each.statistics], run)
+        together.draw(run.resamples or intervals.RESAMPLES)
         for each, values in zip(contrasts, np.split(together.values, len(contrasts)), strict=True):
             each.replicates = values
     inferred = [
         _of_contrasts(plain[id(pair)], run) if id(pair) in plain else _biased_inference(pair, run) for pair in pairs
     ]
     return [
-        replace(found, warnings=(*found.warnings, few_rows(n)))
-        if n < FEW_ROWS and found.interval and pairs[0].clusters is None
+        replace(found, warnings=(*found.warnings, intervals.few_rows(n)))
+        if n < intervals.FEW_ROWS and found.interval and pairs[0].clusters is None
         else found
         for found in inferred
     ]
@@ -294,7 +281,7 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
 class _Contrast:
     """A function of means over rows of both models that may be 0, and its studentized version."""
 
-    def __init__(self, statistic: Statistic, pair: ModelPair[InferableMetric]) -> None:
+    def __init__(self, statistic: resampling.Statistic, pair: ModelPair[InferableMetric]) -> None:
         self.statistic, self.clusters, self.rounding = statistic, pair.clusters, pair.rounding
         self.estimate = statistic.estimate()
         self.left = statistic.leave_one_out()
@@ -316,15 +303,17 @@ class _Contrast:
 
     def inference(self, run: Run) -> Inference:
         """Return the BCa interval and the p-value of the studentized contrast."""
-        values, bootstrap, reason = check_replicates(self.replicates[0], self.estimate, rounding=self.rounding)
+        values, bootstrap, reason = resampling.check_replicates(
+            self.replicates[0], self.estimate, rounding=self.rounding
+        )
         inflation = 1.0 if self.clusters is None else self.clusters.inflation
         p = _p_of_ratio(self.replicates[1], 0.0 if self.is_zero else self.estimate / inflation**0.5, self.influences)
         if reason:
-            return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(no_interval(reason),))
-        accel = acceleration(self.left)
-        limits = bca(values, self.estimate, accel, confidence_run(run, self.clusters).confidence)
+            return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(intervals.no_interval(reason),))
+        accel = intervals.acceleration(self.left)
+        limits = intervals.bca(values, self.estimate, accel, intervals.confidence_run(run, self.clusters).confidence)
         if not np.isfinite([limits.low, limits.high]).all():
-            message = no_interval("the BCa interval is undefined; there are too few rows")
+            message = intervals.no_interval("the BCa interval is undefined; there are too few rows")
             return Inference(p_value=p, details={"bootstrap": bootstrap}, warnings=(message,))
         details = {"bootstrap": {**bootstrap, "z0": limits.correction, "acceleration": accel}}
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
@@ -357,15 +346,15 @@ def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     statistic = pair.statistic()
     in_bins = bool(pair.metric.info.conditional_on) and statistic.n <= MOST_ROWS
     both = [statistic, _slope(statistic)] if in_bins else [statistic]
-    replicates = Replicates(both, run, stage=f"{pair.metric.info.name}: resamples")
-    replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
+    replicates = resampling.Replicates(both, run, stage=f"{pair.metric.info.name}: resamples")
+    replicates.draw(run.resamples or intervals.PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
-    values, bootstrap, reason = check_replicates(replicates.values[0], estimate, rounding=pair.rounding)
+    values, bootstrap, reason = resampling.check_replicates(replicates.values[0], estimate, rounding=pair.rounding)
     details = {"bootstrap": bootstrap}
     if pair.ties or reason:
         p = 1.0 if pair.ties else None
-        return Inference(p_value=p, details=details, warnings=(no_interval(reason),) if reason else ())
-    low, high = percentile(values, confidence_run(run, pair.clusters).confidence)
+        return Inference(p_value=p, details=details, warnings=(intervals.no_interval(reason),) if reason else ())
+    low, high = intervals.percentile(values, intervals.confidence_run(run, pair.clusters).confidence)
     away = np.abs(replicates.values[1] if in_bins else replicates.values[0] - values.mean())
     factor = 1.0 if pair.clusters is None else pair.clusters.variance_factor
     p = float((1 + np.sum(~(away < abs(estimate) / factor**0.5))) / (len(away) + 1))
@@ -373,7 +362,7 @@ def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     return Inference(low=low, high=high, interval="percentile", p_value=p, details=details, warnings=warnings)
 
 
-def _slope(statistic: Statistic) -> Statistic:
+def _slope(statistic: resampling.Statistic) -> resampling.Statistic:
     r"""Return the slope of a statistic at a resample, times noise from two others.
 
     .. math:: (D(\theta^* + h e) - D(\theta^*)) / h, \qquad e = (\theta^{**} - \theta^{***}) / \sqrt 2

@@ -9,25 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calcheck.errors import Message
-from calcheck.inference.metric_protocol import (
-    Basis,
-    FittedMetric,
-    HasNullStatistic,
-    InferableMetric,
-    IntervalInference,
-    NullDistribution,
-    RowResults,
-    implements,
-)
-from calcheck.inference.p_values import (
-    cannot_reject,
-    has_p_value,
-    is_open,
-    p_value,
-    p_value_error,
-    relative_to_limits,
-    step_down_p_values,
-)
+from calcheck.inference import metric_protocol, p_values
+from calcheck.inference.p_values import p_value
 from calcheck.report import Alternative, Inference, Overall, Verdict, rejects
 
 if TYPE_CHECKING:
@@ -65,23 +48,30 @@ class StatedShape:
 
 
 def basis_of(
-    metric: InferableMetric, stated: StatedShape, rows: RowResults, *, replicates: bool, otherwise: str = NO_REPLICATES
-) -> Basis:
+    metric: metric_protocol.InferableMetric,
+    stated: StatedShape,
+    rows: metric_protocol.RowResults,
+    *,
+    replicates: bool,
+    otherwise: str = NO_REPLICATES,
+) -> metric_protocol.Basis:
     """Return the basis of a metric's verdict."""
     if metric.alternative == "none":
-        return Basis("none", NO_EVIDENCE)
+        return metric_protocol.Basis("none", NO_EVIDENCE)
     if unfit := _unfit_reason(metric, stated, rows):
-        return Basis("none", unfit, can_simulate=False)
+        return metric_protocol.Basis("none", unfit, can_simulate=False)
     if stated.shape and replicates:
-        return Basis("p")
+        return metric_protocol.Basis("p")
     if not stated.shape:
-        return Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
+        return metric_protocol.Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
     exact = rows.inference is not None and rows.inference.verdict != "none"
     reason = NO_PERMUTATIONS if metric.info.permutes_samples else otherwise
-    return Basis("interval" if metric.info.distribution_free or exact else "none", reason)
+    return metric_protocol.Basis("interval" if metric.info.distribution_free or exact else "none", reason)
 
 
-def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults) -> str:
+def _unfit_reason(
+    metric: metric_protocol.InferableMetric, stated: StatedShape, rows: metric_protocol.RowResults
+) -> str:
     """Return why no test of the metric gives a verdict, or ""."""
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
         return INTERPOLATED
@@ -93,12 +83,16 @@ def _unfit_reason(metric: InferableMetric, stated: StatedShape, rows: RowResults
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
 
 
-def with_zeta(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
+def with_zeta(
+    inference: metric_protocol.IntervalInference, distance: float, error: float
+) -> metric_protocol.IntervalInference:
     """Return the inference with zeta and its Monte Carlo error."""
     return replace(inference, zeta=distance, zeta_mc_error=error if np.isfinite(error) else None)
 
 
-def with_zeta_verdict(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
+def with_zeta_verdict(
+    inference: metric_protocol.IntervalInference, distance: float, error: float
+) -> metric_protocol.IntervalInference:
     """Return the inference with zeta, its Monte Carlo error, and the verdict by zeta."""
     inference = with_zeta(inference, distance, error)
     if is_undecided(distance, error):
@@ -121,7 +115,9 @@ def with_adjusted(inference: Inference, p_value: float | None) -> Inference:
     return replace(inference, p_value_adjusted=None if p_value is None else max(known))
 
 
-def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:
+def adjusted_by_family(
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+) -> list[float | None]:
     """Return the p-values of results adjusted for their number; None for those without a null distribution.
 
     Metrics of other outcomes than the targets have other replicates. They are adjusted alone, and all p-values are
@@ -129,7 +125,7 @@ def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> lis
     """
     families: dict[str, list[int]] = {}
     for place, each in enumerate(computed):
-        if each.null is not None and has_p_value(each.value) and np.isfinite(each.null.values).any():
+        if each.null is not None and p_values.has_p_value(each.value) and np.isfinite(each.null.values).any():
             families.setdefault("" if each.shares_replicates else each.metric.info.name, []).append(place)
     found: list[float | None] = [None] * len(computed)
     for places in families.values():
@@ -138,7 +134,7 @@ def adjusted_by_family(computed: Sequence[FittedMetric[InferableMetric]]) -> lis
     return found
 
 
-def _step_down(computed: Sequence[FittedMetric[InferableMetric]]) -> Values:
+def _step_down(computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]]) -> Values:
     """Return adjusted p-values, by the replicates that all metrics have: the first ones."""
     tested = [
         (np.append(each.compared_value, each.null.values), each.metric.alternative)
@@ -147,8 +143,8 @@ def _step_down(computed: Sequence[FittedMetric[InferableMetric]]) -> Values:
     ]
     fewest = min(len(values) for values, _ in tested)
     statistics = np.stack([values[:fewest] for values, _ in tested])
-    relative = relative_to_limits(statistics, [alternative for _, alternative in tested])
-    return step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme
+    relative = p_values.relative_to_limits(statistics, [alternative for _, alternative in tested])
+    return p_values.step_down_p_values(np.where(np.isnan(relative), np.inf, relative))  # undefined: the most extreme
 
 
 class CommonStatistics(NamedTuple):
@@ -160,7 +156,9 @@ class CommonStatistics(NamedTuple):
     values: Values  # (K, 1 + R), statistics of the data, then of R replicates
 
 
-def common_statistics(computed: Sequence[FittedMetric[InferableMetric]]) -> CommonStatistics | None:
+def common_statistics(
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+) -> CommonStatistics | None:
     """Return the statistics of the metrics whose verdicts are based on p-values; None if these are fewer than two.
 
     A replicate has a number, and has the same targets for each metric. If metrics have different numbers of replicates,
@@ -182,14 +180,19 @@ def common_statistics(computed: Sequence[FittedMetric[InferableMetric]]) -> Comm
     )
 
 
-def _is_judged(computed: FittedMetric[InferableMetric], null: NullDistribution) -> bool:
+def _is_judged(
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric], null: metric_protocol.NullDistribution
+) -> bool:
     """Return whether the verdict is based on replicates that other metrics have too."""
-    known = has_p_value(computed.compared_value) and not null.no_verdict
+    known = p_values.has_p_value(computed.compared_value) and not null.no_verdict
     return known and computed.basis.kind == "p" and computed.shares_replicates
 
 
 def overall_verdict(
-    computed: Sequence[FittedMetric[InferableMetric]], confidence: float, *, judged: bool = True
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+    confidence: float,
+    *,
+    judged: bool = True,
 ) -> Overall | None:
     """Return one verdict for the metrics together; None if fewer than two have p-values from the same replicates.
 
@@ -199,10 +202,10 @@ def overall_verdict(
     if found is None:
         return None
     statistics = extremes(found)
-    p, replicates = float(step_down_p_values(statistics).min()), statistics.shape[1] - 1
+    p, replicates = float(p_values.step_down_p_values(statistics).min()), statistics.shape[1] - 1
     decided: Verdict = "fail" if rejects(p, confidence) else "pass"
     return Overall(
-        verdict="none" if not judged or cannot_reject(replicates, "greater", confidence) else decided,
+        verdict="none" if not judged or p_values.cannot_reject(replicates, "greater", confidence) else decided,
         p_value=p,
         method="maximum relative to limits",
         replicates=replicates,
@@ -211,7 +214,9 @@ def overall_verdict(
     )
 
 
-def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list[float | None]:
+def adjusted_p_values(
+    computed: Sequence[metric_protocol.FittedMetric[metric_protocol.InferableMetric]],
+) -> list[float | None]:
     """Return the p-value of each metric adjusted for their number; None for those without common replicates.
 
     If the model is right, some adjusted p-value is at most p with probability at most p.
@@ -221,14 +226,14 @@ def adjusted_p_values(computed: Sequence[FittedMetric[InferableMetric]]) -> list
     adjusted: list[float | None] = [None] * len(computed)
     found = common_statistics(computed)
     if found is not None:
-        for place, p in zip(found.places, step_down_p_values(extremes(found)), strict=True):
+        for place, p in zip(found.places, p_values.step_down_p_values(extremes(found)), strict=True):
             adjusted[place] = float(p)
     return adjusted
 
 
 def extremes(found: CommonStatistics) -> Values:
     """Return the distances :func:`.relative_to_limits`, (K, 1 + R); undefined statistics are no evidence."""
-    relative = relative_to_limits(found.values, found.alternatives)
+    relative = p_values.relative_to_limits(found.values, found.alternatives)
     return np.where(np.isnan(relative), 0.0, relative)
 
 
@@ -246,8 +251,10 @@ IMPOSSIBLE = Message("verdict-basis", "the verdict is based on targets with prob
 
 
 def compare_with_null(
-    computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run
-) -> IntervalInference:
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
+    inferred: metric_protocol.IntervalInference,
+    run: Run,
+) -> metric_protocol.IntervalInference:
     """Return the inference of a metric with its reference, p-value and verdict."""
     found = _compared(computed, inferred, run)
     if found.verdict == "fail" or not is_impossible(computed):
@@ -256,14 +263,18 @@ def compare_with_null(
     return replace(found, verdict="fail", warnings=(*notes, IMPOSSIBLE))
 
 
-def is_impossible(computed: FittedMetric[InferableMetric]) -> bool:
+def is_impossible(computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric]) -> bool:
     """Return whether a value is infinite since targets have probability 0, and that of no replicate is."""
     if computed.value != np.inf or not computed.metric.info.infinite_if_impossible:
         return False
     return computed.null is None or bool(np.isfinite(computed.null.values).all())
 
 
-def _compared(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
+def _compared(
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
+    inferred: metric_protocol.IntervalInference,
+    run: Run,
+) -> metric_protocol.IntervalInference:
     """Return the inference with a verdict by the p-value or by the interval."""
     basis = computed.basis
     found = _with_p_value(computed, inferred, run)
@@ -278,10 +289,14 @@ def _compared(computed: FittedMetric[InferableMetric], inferred: IntervalInferen
     return replace(found, warnings=(*found.warnings, *notes))
 
 
-def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
+def _with_p_value(
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
+    inferred: metric_protocol.IntervalInference,
+    run: Run,
+) -> metric_protocol.IntervalInference:
     """Add the p-value and the reference with its limits, if a null distribution was simulated."""
     metric, simulated = computed.metric, computed.null
-    if metric.alternative == "none" or simulated is None or not has_p_value(computed.value):
+    if metric.alternative == "none" or simulated is None or not p_values.has_p_value(computed.value):
         return inferred
     if simulated.no_verdict:
         return replace(inferred, details={**inferred.details, "null": simulated.details})
@@ -294,7 +309,7 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInf
     found = replace(
         inferred,
         p_value=p,
-        p_value_mc_error=p_value_error(p, len(values), metric.alternative),
+        p_value_mc_error=p_values.p_value_error(p, len(values), metric.alternative),
         details={**inferred.details, "null": details},
         warnings=(*inferred.warnings, *simulated.warnings),
     )
@@ -303,7 +318,11 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInf
     mean, low, high = _null_limits(known, metric.alternative, run.confidence)
     if found.reference is not None and metric.info.interval != "own":
         return replace(found, details={**found.details, "null": {**details, "mean": mean, "low": low, "high": high}})
-    stated = metric.null_reference(computed.rows) if implements(metric, HasNullStatistic) else None
+    stated = (
+        metric.null_reference(computed.rows)
+        if metric_protocol.implements(metric, metric_protocol.HasNullStatistic)
+        else None
+    )
     return _with_null_reference(found, computed.tested_value, mean if stated is None else stated, low, high)
 
 
@@ -318,8 +337,8 @@ def _null_limits(
 
 
 def _with_null_reference(
-    found: IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
-) -> IntervalInference:
+    found: metric_protocol.IntervalInference, estimate: float, mean: float, low: float | None, high: float | None
+) -> metric_protocol.IntervalInference:
     """Add the value of a right model and the limits of the null distribution as reference, with zeta."""
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
@@ -329,23 +348,27 @@ def _with_null_reference(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInference, run: Run) -> IntervalInference:
+def _with_verdict(
+    computed: metric_protocol.FittedMetric[metric_protocol.InferableMetric],
+    found: metric_protocol.IntervalInference,
+    run: Run,
+) -> metric_protocol.IntervalInference:
     """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
     simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
         return without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)
-    if cannot_reject(count, computed.metric.alternative, run.confidence):
+    if p_values.cannot_reject(count, computed.metric.alternative, run.confidence):
         message = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
         return without_verdict(found, message)
-    if computed.sequential and is_open(p, error, run.confidence):
+    if computed.sequential and p_values.is_open(p, error, run.confidence):
         level = 1 - run.confidence
         message = f"undecided: p is {p:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is {level:.3g}"
         return replace(found, verdict="undecided", warnings=(*found.warnings, Message("undecided", message)))
     return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
 
 
-def without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
+def without_verdict(found: metric_protocol.IntervalInference, reason: str) -> metric_protocol.IntervalInference:
     """Return the inference without a verdict, and why."""
     notes = (Message.of_absence("no-verdict", reason),) if reason else ()
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))

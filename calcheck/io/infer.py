@@ -8,22 +8,10 @@ from typing import Literal
 import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
+from calcheck.io import names as column_names
 from calcheck.io import roles
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector
 from calcheck.io.columns import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.names import (
-    ColumnIndex,
-    NamedForm,
-    ambiguous_scale,
-    find_intervals,
-    find_parameters,
-    forms_of,
-    level_of,
-    missing_level,
-    possible_conventions,
-    quantiles_role,
-    unclear_spreads,
-)
 from calcheck.io.rows import require_one
 from calcheck.options import flag_of
 from calcheck.typing import AnyArray
@@ -111,7 +99,7 @@ KEYS = {  # Columns that identify rows, by tool
 
 
 def find_roles(
-    columns: ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
+    columns: column_names.ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
 ) -> roles.Roles:
     """Return the roles of the columns of a table."""
     finder = _Finder(columns, options)
@@ -128,7 +116,9 @@ def find_roles(
     return roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
 
-def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> roles.Roles:
+def find_input_roles(
+    columns: column_names.ColumnIndex, options: ColumnOptions, *, external: bool = False
+) -> roles.Roles:
     """Return the roles of inputs and keys only; other columns are not checked."""
     finder = _Finder(columns, options)
     x, embedded = finder.inputs(external=external)
@@ -136,7 +126,9 @@ def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: 
     return roles.Roles((), None, x, embedded, finder.id(), narrow)
 
 
-def find_sample_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> roles.Roles:
+def find_sample_roles(
+    columns: column_names.ColumnIndex, options: ColumnOptions, *, external: bool = False
+) -> roles.Roles:
     """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked."""
     finder = _Finder(columns, options)
     target = finder.target()
@@ -161,7 +153,9 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[s
     return tuple(dict.fromkeys([*(name for name in (*first, *x) if name in shown), *shown]))
 
 
-def _require_different(columns: ColumnIndex, target: tuple[str, ...], predictive: roles.Distributions | None) -> None:
+def _require_different(
+    columns: column_names.ColumnIndex, target: tuple[str, ...], predictive: roles.Distributions | None
+) -> None:
     """Raise if a column has two roles."""
     found: dict[str, str] = {}
     for role, names in _columns_by_role(target, predictive).items():
@@ -193,10 +187,10 @@ def _columns_by_role(target: tuple[str, ...], predictive: roles.Distributions | 
 
 
 class _Finder:
-    def __init__(self, columns: ColumnIndex, options: ColumnOptions) -> None:
+    def __init__(self, columns: column_names.ColumnIndex, options: ColumnOptions) -> None:
         self.columns = columns
         self.options = options
-        self.forms = forms_of(columns.free)
+        self.forms = column_names.forms_of(columns.free)
 
     def target(self, dependence: Sequence[str] = ()) -> tuple[str, ...]:
         if self.options.truth:
@@ -215,7 +209,7 @@ class _Finder:
         """Return the role of the predictive distributions, and the tool with such column names."""
         options, columns = self.options, self.columns
         if options.dist:
-            return find_parameters(columns, options), ""
+            return column_names.find_parameters(columns, options), ""
         if options.samples:
             return roles.SamplesRole(tuple(columns.group("samples", part) for part in options.samples.split(","))), ""
         if options.quantiles:
@@ -228,18 +222,18 @@ class _Finder:
         """Return the role of means and spreads, or of intervals, if an option names one of their columns."""
         options, columns = self.options, self.columns
         if options.lower or options.intervals:
-            return find_intervals(columns, options), ""
+            return column_names.find_intervals(columns, options), ""
         spread = any(getattr(options, kind) for kind in SPREADS)
         if not spread and not options.mean:
             return None
         only_point = not spread and columns.one_of("std", STDS) is None
-        return (find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
+        return (column_names.find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
 
     def by_names(self) -> tuple[roles.Distributions | None, str]:
         """Return the role of the predictions by known column names, and the tool that uses them."""
         found = [*self._chosen_forms()]
         if self.columns.is_vector("samples"):
-            found.append(NamedForm("", "", roles.SamplesRole((("samples",),))))
+            found.append(column_names.NamedForm("", "", roles.SamplesRole((("samples",),))))
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
         gaussian = roles.GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
         choices = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
@@ -249,10 +243,10 @@ class _Finder:
             msg = f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
             raise DataError(msg)
         if gaussian or not found:  # intervals state less than means with standard deviations
-            return gaussian or find_intervals(self.columns, self.options), ""
+            return gaussian or column_names.find_intervals(self.columns, self.options), ""
         return found[0].role, found[0].tool
 
-    def _chosen_forms(self) -> list[NamedForm]:
+    def _chosen_forms(self) -> list[column_names.NamedForm]:
         """Return the recognized predictions of one model: the one given, or the only one."""
         forms, model = self.forms, self.options.model
         models = list(dict.fromkeys(form.match for form in forms))
@@ -267,7 +261,7 @@ class _Finder:
             raise DataError(msg)
         return chosen
 
-    def _option(self, form: NamedForm) -> tuple[str, str]:
+    def _option(self, form: column_names.NamedForm) -> tuple[str, str]:
         """Return a description of a form, and the option that selects it."""
         what = "samples" if isinstance(form.role, roles.SamplesRole) else "quantiles"
         names = roles.columns_of(form.role)
@@ -278,13 +272,13 @@ class _Finder:
 
     def quantiles(self, columns: tuple[str, ...]) -> roles.QuantilesRole:
         """Return the role of quantile columns, with the levels in their names."""
-        levels = {level_of(name): name for name in columns}
+        levels = {column_names.level_of(name): name for name in columns}
         known = {level: name for level, name in levels.items() if level is not None}
         if len(known) < len(columns):
-            odd = next((name for name in columns if level_of(name) is None), columns[0])
+            odd = next((name for name in columns if column_names.level_of(name) is None), columns[0])
             msg = f"--quantiles: column name {odd!r} has no level (as in q_0.05), or two names have the same level"
             raise OptionError(msg)
-        return quantiles_role(known)
+        return column_names.quantiles_role(known)
 
     def _has_errors_only(self) -> bool:
         """Return whether there are errors with spreads, but neither targets nor predictions."""
@@ -350,7 +344,7 @@ class _Finder:
         return (inputs, False) if inputs else (embedding, True)
 
 
-def missing_target(columns: ColumnIndex) -> str:
+def missing_target(columns: column_names.ColumnIndex) -> str:
     """Return the message that no column of targets was found."""
     return (
         "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
@@ -358,27 +352,27 @@ def missing_target(columns: ColumnIndex) -> str:
     )
 
 
-def missing_predictions(columns: ColumnIndex, options: ColumnOptions) -> str:
+def missing_predictions(columns: column_names.ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no predictive distributions were found, and what to do."""
-    stated = options.names_form or unclear_spreads(columns.free)
-    special = "" if stated else missing_level(columns) or _mixture_columns(columns)
+    stated = options.names_form or column_names.unclear_spreads(columns.free)
+    special = "" if stated else column_names.missing_level(columns) or _mixture_columns(columns)
     return special or _unrecognized(columns, options)
 
 
-def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
+def _unrecognized(columns: column_names.ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no columns of distributions were recognized, and what may be meant."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
-        only = "" if unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
+        only = "" if column_names.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         return only + columns.missing("std")
     for pair, meaning in UNCLEAR_PAIRS.items():
         if set(pair) <= set(columns.free):
             return f"columns {pair[0]!r} and {pair[1]!r} {meaning}"
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
-    if not options.names_form and (possible := possible_conventions(columns)):
+    if not options.names_form and (possible := column_names.possible_conventions(columns)):
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
-    if not options.names_form and (unclear := unclear_spreads(columns.free)):
-        return f"{ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
+    if not options.names_form and (unclear := column_names.unclear_spreads(columns.free)):
+        return f"{column_names.ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
     draw_hint = f" If {draws[0]!r} holds draws of y, pass --samples {draws[0]}" if len(draws) == 1 else ""
     return (
@@ -387,7 +381,7 @@ def _unrecognized(columns: ColumnIndex, options: ColumnOptions) -> str:
     ).removesuffix(".")
 
 
-def _mixture_columns(columns: ColumnIndex) -> str:
+def _mixture_columns(columns: column_names.ColumnIndex) -> str:
     """Return the message that two columns hold several means and standard deviations per row; empty if none do."""
     spread = columns.one_of("std", STDS)
     vectors = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]

@@ -14,32 +14,14 @@ import pyarrow as pa
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import available_memory
 from calcheck.io import infer
+from calcheck.io import roles as column_roles
+from calcheck.io import rows as row_options
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
 from calcheck.io.binary_files import ArrayTable
 from calcheck.io.columns import SPREADS, ColumnOptions
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.layouts import convert_layout
 from calcheck.io.names import ColumnIndex, find_layout, unclear_spreads
-from calcheck.io.roles import (
-    FILE_ROLES,
-    SHAPE_UNKNOWN,
-    Contents,
-    ParametersRole,
-    ResidualRole,
-    Roles,
-    columns_of,
-    is_wide,
-)
-from calcheck.io.rows import (
-    Filters,
-    JoinedColumn,
-    TableLayout,
-    names_a_file,
-    read_embedding,
-    read_truth,
-    require_one,
-    split_column,
-)
 from calcheck.io.scan import Crossing, Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import InMemory, Predictions, Source, first_rows
@@ -80,7 +62,7 @@ class FileSource(Source):
     options: ColumnOptions = field(default_factory=ColumnOptions)  # The column options of the user
     # "all": targets and predictions are required; "any": both are optional; "sample": only targets and inputs are read;
     # "inputs": only inputs and keys are read
-    contents: Contents = "all"
+    contents: column_roles.Contents = "all"
     narrow: bool = False  # Whether the other scalar columns are read too, to be shown beside results
     also: tuple[str, ...] = ()  # Further columns to read, without a role
     # Further columns and how they are cut, such as "age:5"; this is the column "age", unless it is a name
@@ -108,17 +90,17 @@ class FileSource(Source):
         return self.file.display_name
 
     @cached_property
-    def layout(self) -> TableLayout:
+    def layout(self) -> row_options.TableLayout:
         """The opened table with one row per unit."""
         table = self._opened()
         with self._named():
             if self.contents == "inputs":
-                return TableLayout(table)
-            filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
+                return row_options.TableLayout(table)
+            filters = row_options.Filters.from_options(self.options.filter, self.options.model, table.schema)
             searched = self.contents != "sample" and not self.options.names_form
             layout = find_layout(table.schema) if searched else None
             if layout is None:
-                return TableLayout(table, filters=filters, notes=notes_of(table))
+                return row_options.TableLayout(table, filters=filters, notes=notes_of(table))
             return convert_layout(layout, self.file, table, self.options, filters)
 
     def _opened(self) -> Table:
@@ -131,7 +113,7 @@ class FileSource(Source):
             return table.split(self.options.input_names)
         if not isinstance(table, ArrayTable) or self.options.truth is None or self.contents == "inputs":
             return table
-        truth, _ = split_column(self.options.truth)
+        truth, _ = row_options.split_column(self.options.truth)
         return table if truth == STDIN else table.with_rows(open_table(resolve(truth)).rows)
 
     @property
@@ -145,7 +127,7 @@ class FileSource(Source):
         return ColumnIndex(self.table.schema, self.layout.keys)
 
     @cached_property
-    def roles(self) -> Roles:
+    def roles(self) -> column_roles.Roles:
         """The roles of the columns."""
         with self._named():
             external = self._external_name is not None
@@ -165,7 +147,7 @@ class FileSource(Source):
         if FAMILY not in names or options.names_form or not is_text(self.table.schema.field(FAMILY).type):
             return options
         families = [value for value in self._values_of(FAMILY).unique().to_pylist() if value]
-        require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
+        row_options.require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
         return replace(options, dist=families[0]) if families else options
 
     def _values_of(self, column: str) -> pa.ChunkedArray:
@@ -180,7 +162,7 @@ class FileSource(Source):
         """Return why metrics cannot compare predictions with targets, and what to do; empty if they can."""
         return list(self._missing(self.roles))
 
-    def _missing(self, roles: Roles) -> Iterator[str]:
+    def _missing(self, roles: column_roles.Roles) -> Iterator[str]:
         if roles.predictive is None:
             unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
             yield infer.missing_predictions(self.columns, self.options) + scale_hint(unclear, self._with_variances)
@@ -235,7 +217,10 @@ class FileSource(Source):
         layout, roles = self.layout, self.roles
         if STDIN in self.file.paths or layout.layout or layout.filters.columns:
             return None
-        columns = (*roles.target, *(() if is_wide(roles.predictive) else columns_of(roles.predictive)))
+        columns = (
+            *roles.target,
+            *(() if column_roles.is_wide(roles.predictive) else column_roles.columns_of(roles.predictive)),
+        )
         return self.table.nbytes(tuple(dict.fromkeys(columns)))
 
     def _ordering(self) -> tuple[str, ...]:
@@ -296,7 +281,7 @@ class FileSource(Source):
         if layout.filters.columns:
             return
         columns = [*roles.target, *roles.keys, *([roles.id] if roles.id else [])]
-        columns += [] if is_wide(roles.predictive) else columns_of(roles.predictive)
+        columns += [] if column_roles.is_wide(roles.predictive) else column_roles.columns_of(roles.predictive)
         needed, room = COPIES * layout.table.nbytes(tuple(dict.fromkeys(columns))), available_memory()
         if needed > room:
             msg = (
@@ -333,7 +318,7 @@ class FileSource(Source):
 
     def streamed_input_info(self, n: int, first: Predictions) -> Input:
         read = self.layout.read or max(self._reading.read, n)
-        files = [self._file(FILE_ROLES[self.contents], self.file, read)] if self.file.count else []
+        files = [self._file(column_roles.FILE_ROLES[self.contents], self.file, read)] if self.file.count else []
         columns = self.roles.described_columns()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
@@ -353,11 +338,11 @@ class FileSource(Source):
 
     def _family(self, rows: Predictions) -> str | None:
         role = self.roles.predictive
-        if isinstance(role, ResidualRole):
+        if isinstance(role, column_roles.ResidualRole):
             return f"residuals, {role.shape}" if role.shape else "residuals, assumed normal"
         if rows.predictive is None:
             return None
-        is_error = isinstance(role, ParametersRole) and role.error
+        is_error = isinstance(role, column_roles.ParametersRole) and role.error
         return f"residuals, {rows.predictive.display_name}" if is_error else rows.predictive.display_name
 
     @staticmethod
@@ -367,7 +352,10 @@ class FileSource(Source):
     def reads(self) -> tuple[str, ...]:
         """Return the names of all files that are read."""
         others = [name for name in (self._external_name, self.options.truth) if name is not None]
-        return (*self.file.paths, *(path for name in others for path in resolve(split_column(name)[0]).paths))
+        return (
+            *self.file.paths,
+            *(path for name in others for path in resolve(row_options.split_column(name)[0]).paths),
+        )
 
     def warnings(self) -> tuple[Message, ...]:
         messages = [Message("layout", note) for note in self.layout.notes]
@@ -382,8 +370,8 @@ class FileSource(Source):
                 f"targets are joined {self.truth.join_method()} with {self.truth.file.name}; name keys with --join-on"
             )
             messages.append(Message("targets-joined-by-row", text))
-        if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape is None:
-            messages.append(Message("unknown-shape", SHAPE_UNKNOWN))
+        if isinstance(self.roles.predictive, column_roles.ResidualRole) and self.roles.predictive.shape is None:
+            messages.append(Message("unknown-shape", column_roles.SHAPE_UNKNOWN))
         if getattr(self.roles.predictive, "error", None) and self._never_negative():
             text = "no error is negative: are they absolute? Metrics that use the sign are wrong then"
             messages.append(Message("no-negative-error", text))
@@ -398,28 +386,34 @@ class FileSource(Source):
     @property
     def _external_name(self) -> str | None:
         name = self.options.embedding if self.inputs else None
-        return name if name and name not in self.table.schema.names and names_a_file(name) else None
+        return name if name and name not in self.table.schema.names and row_options.names_a_file(name) else None
 
     @cached_property
-    def embedding(self) -> JoinedColumn | None:
+    def embedding(self) -> row_options.JoinedColumn | None:
         """The embedding from another file, if any."""
-        return read_embedding(self._external_name, self.roles.id) if self._external_name else None
+        return row_options.read_embedding(self._external_name, self.roles.id) if self._external_name else None
 
     @cached_property
-    def truth(self) -> JoinedColumn | None:
+    def truth(self) -> row_options.JoinedColumn | None:
         """The targets from another file, if any."""
         if self.options.truth is None or self.contents == "inputs":
             return None
-        if self.file.name == split_column(self.options.truth)[0] == STDIN:
+        if self.file.name == row_options.split_column(self.options.truth)[0] == STDIN:
             msg = "--truth and the predictions cannot both be standard input. Pass one of them by file name"
             raise OptionError(msg)
-        used = (*columns_of(self.roles.predictive), *self.roles.x)
-        return read_truth(self.options, self.layout, self.roles, used, self._values_of)
+        used = (*column_roles.columns_of(self.roles.predictive), *self.roles.x)
+        return row_options.read_truth(self.options, self.layout, self.roles, used, self._values_of)
 
     def used_columns(self) -> set[str]:
         """Return the columns with a role: targets, predictions, inputs and keys."""
         roles = self.roles
-        return {*roles.target, *columns_of(roles.predictive), *roles.x, *roles.keys, *filter(None, [roles.id])}
+        return {
+            *roles.target,
+            *column_roles.columns_of(roles.predictive),
+            *roles.x,
+            *roles.keys,
+            *filter(None, [roles.id]),
+        }
 
     def unused_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns without a role: those of real numbers, and those of vectors."""
@@ -431,7 +425,7 @@ class FileSource(Source):
     def feature_columns(self) -> list[str]:
         """Return the columns with one value per row that are inputs or have no role, without those of an embedding."""
         roles = self.roles
-        used = {*roles.target, *columns_of(roles.predictive), *roles.keys, roles.id}
+        used = {*roles.target, *column_roles.columns_of(roles.predictive), *roles.keys, roles.id}
         used |= set(roles.x) if roles.has_embedding else set()
         return [name for name in roles.narrow if name not in used]
 
@@ -508,7 +502,9 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck inspect -o"
         raise OptionError(msg)
     is_external = (
-        options.embedding and options.embedding not in source.table.schema.names and names_a_file(options.embedding)
+        options.embedding
+        and options.embedding not in source.table.schema.names
+        and row_options.names_a_file(options.embedding)
     )
     if is_external and column is None and source.inputs:
         msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
@@ -521,7 +517,7 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
 
 def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
     """Split ``FILE[:COLUMN]``."""
-    path, column = split_column(name)
+    path, column = row_options.split_column(name)
     if path == STDIN:
         msg = f"{flag} reads a file, not standard input"
         raise OptionError(msg)

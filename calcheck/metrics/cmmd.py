@@ -10,14 +10,7 @@ from calcheck.core.metric_info import SHARED_FIT, MetricInfo
 from calcheck.details import CmmdDetails, FidDetails
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.kernels import KernelOptions, Solver
-from calcheck.metrics._joint_mmd import (
-    GenerativeMetric,
-    JointMetric,
-    OfSamples,
-    info_of_samples,
-    sample_kernel,
-    with_options_of,
-)
+from calcheck.metrics import _joint_mmd
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cmmd(JointMetric["RidgeNorms"]):
+class Cmmd(_joint_mmd.JointMetric["RidgeNorms"]):
     r"""Squared conditional maximum mean discrepancy: distance between conditional embedding operators.
 
     .. math:: \mathrm{CMMD}^2 = \mathrm{tr}\, B^\top K_X B, \qquad B = (K_X + n \lambda I)^{-1} \delta, \qquad
@@ -125,16 +118,16 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
     def of_samples(self) -> CmmdOfSamples:
         """Return the metric with these options, of two samples."""
-        return with_options_of(self, CmmdOfSamples)
+        return _joint_mmd.with_options_of(self, CmmdOfSamples)
 
 
 @dataclass(frozen=True)
-class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
+class CmmdOfSamples(_joint_mmd.OfSamples, Cmmd):  # type: ignore[misc]
     """Squared conditional maximum mean discrepancy of two samples, whose inputs may differ."""
 
     exchanges_similar_inputs: ClassVar[bool] = True
 
-    info: ClassVar[MetricInfo] = info_of_samples(
+    info: ClassVar[MetricInfo] = _joint_mmd.info_of_samples(
         Cmmd.info, "0 means equal distributions given the inputs; noise and different inputs make it larger."
     )
 
@@ -142,7 +135,7 @@ class CmmdOfSamples(OfSamples, Cmmd):  # type: ignore[misc]
         from calcheck.embeddings.permutations import PooledOutputs
         from calcheck.mmd.two_samples import OperatorMmd
 
-        on_targets, details = sample_kernel(self, y.shape[1])
+        on_targets, details = _joint_mmd.sample_kernel(self, y.shape[1])
         features = PooledOutputs.from_kernel(on_targets, y).values
         return OperatorMmd(kernel.gram(x, x), features, self.lambda_), {**details, "lambda": self.lambda_}
 
@@ -156,7 +149,7 @@ class FidFit:
 
 
 @dataclass(frozen=True)
-class Fid(GenerativeMetric[FidFit]):
+class Fid(_joint_mmd.GenerativeMetric[FidFit]):
     r"""Squared Fréchet distance between Gaussian fits to (input, target) and (input, prediction).
 
     .. math:: |m - m'|^2 + \mathrm{tr}\big( C + C' - 2 (C^{1/2} C' C^{1/2})^{1/2} \big)
@@ -256,14 +249,16 @@ class Fid(GenerativeMetric[FidFit]):
 
     def of_samples(self) -> FidOfSamples:
         """Return the metric with these options, of two samples."""
-        return with_options_of(self, FidOfSamples)
+        return _joint_mmd.with_options_of(self, FidOfSamples)
 
 
 @dataclass(frozen=True)
-class FidOfSamples(OfSamples, Fid):  # type: ignore[misc]
+class FidOfSamples(_joint_mmd.OfSamples, Fid):  # type: ignore[misc]
     """Squared Fréchet distance between Gaussian fits to two samples of inputs and targets."""
 
-    info: ClassVar[MetricInfo] = info_of_samples(Fid.info, "0 means equal means and covariances of inputs and targets.")
+    info: ClassVar[MetricInfo] = _joint_mmd.info_of_samples(
+        Fid.info, "0 means equal means and covariances of inputs and targets."
+    )
 
     @property
     def _inputs(self) -> KernelOptions:

@@ -11,14 +11,7 @@ from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Estimator
-from calcheck.metrics._joint_mmd import (
-    JointMetric,
-    KernelMetric,
-    OfSamples,
-    info_of_samples,
-    sample_kernel,
-    with_options_of,
-)
+from calcheck.metrics import _joint_mmd
 from calcheck.options import option
 from calcheck.typing import Floats, Values
 
@@ -36,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Jmmd(JointMetric["GramSums"]):
+class Jmmd(_joint_mmd.JointMetric["GramSums"]):
     r"""Squared joint maximum mean discrepancy between (input, target) and (input, prediction).
 
     .. math:: \mathrm{JMMD}^2 = \frac{1}{n(n-1)} \sum_{i \ne j} k_X(x_i, x_j)\, \delta_i \cdot \delta_j, \qquad
@@ -153,21 +146,21 @@ class Jmmd(JointMetric["GramSums"]):
 
     def of_samples(self) -> JmmdOfSamples:
         """Return the metric with these options, of two samples."""
-        return with_options_of(self, JmmdOfSamples)
+        return _joint_mmd.with_options_of(self, JmmdOfSamples)
 
 
 @dataclass(frozen=True)
-class JmmdOfSamples(OfSamples, Jmmd):  # type: ignore[misc]
+class JmmdOfSamples(_joint_mmd.OfSamples, Jmmd):  # type: ignore[misc]
     """Squared joint maximum mean discrepancy of two samples of inputs and targets."""
 
-    info: ClassVar[MetricInfo] = info_of_samples(
+    info: ClassVar[MetricInfo] = _joint_mmd.info_of_samples(
         Jmmd.info, "0 on average if inputs and targets have equal joint distributions; negative values are possible."
     )
 
     def _distance(self, kernel: Kernel, x: Values, y: Values) -> tuple[SampleDistance, dict[str, Any]]:
         from calcheck.mmd.two_samples import JointMmd, PooledGram
 
-        on_targets, details = sample_kernel(self, y.shape[1])
+        on_targets, details = _joint_mmd.sample_kernel(self, y.shape[1])
         return JointMmd(PooledGram(kernel.gram(x, x) * on_targets.gram(y, y)), self.statistic), details
 
 
@@ -175,7 +168,7 @@ FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than f
 
 
 @dataclass(frozen=True)
-class Ammd(KernelMetric["Values"]):
+class Ammd(_joint_mmd.KernelMetric["Values"]):
     r"""Average squared maximum mean discrepancy between each row's prediction and its targets.
 
     .. math:: \mathrm{AMMD}^2 = \frac1n \sum_i \Big[ \frac{1}{\ell(\ell-1)} \sum_{j \ne j'} k_Y(y'_{ij}, y'_{ij'})

@@ -17,37 +17,8 @@ from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, NumericalError, OptionError, with_suggestion
 from calcheck.predictions import Predictions
-from calcheck.recalibration.features import (
-    STD,
-    Feature,
-    fit_features,
-    perfect_mean_square,
-    require_single_target,
-    z_scores,
-)
-from calcheck.recalibration.steps import (
-    INNER_FOLDS,
-    RIDGES,
-    AnyStep,
-    Beta,
-    Bias,
-    BinScaling,
-    Conformal,
-    IsotonicVariance,
-    Local,
-    Pit,
-    Scale,
-    ShiftScale,
-    assign_folds,
-    beta_logit,
-    choose_ridge,
-    conformal_unit,
-    design_matrix,
-    gamma_loss,
-    gamma_regression,
-    ridge_regression,
-    squared_loss,
-)
+from calcheck.recalibration import features as row_features
+from calcheck.recalibration import steps as map_steps
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.pit import levels_of, pit
 from calcheck.typing import Mask, Values
@@ -72,29 +43,29 @@ class FitOptions:
     seed: int = 0  # Seed of the folds that choose a ridge penalty
 
 
-def fit_scale(rows: Predictions, _: FitOptions) -> Scale:
+def fit_scale(rows: Predictions, _: FitOptions) -> map_steps.Scale:
     """Return the scaling with s^2 = mean z^2, relative to that of a perfect model [Levi et al., Eq. 12-13]."""
-    square = float(np.mean(z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())))
+    square = float(np.mean(row_features.z_scores(rows) ** 2 / row_features.perfect_mean_square(rows.distributions())))
     _require_spread_of_errors(square)
-    return Scale(factor=math.sqrt(square))
+    return map_steps.Scale(factor=math.sqrt(square))
 
 
-def fit_shift_scale(rows: Predictions, _: FitOptions) -> ShiftScale:
+def fit_shift_scale(rows: Predictions, _: FitOptions) -> map_steps.ShiftScale:
     """Return the shift and the scaling that maximize the likelihood.
 
     For normal distributions, mixtures and draws these are the mean and the standard deviation of z.
     """
-    z = z_scores(rows)
+    z = row_features.z_scores(rows)
     predictive = rows.distributions()
     variance = float(np.var(z))
     _require_spread_of_errors(variance)
     if isinstance(predictive, LocationScale) and not isinstance(predictive, Gaussian):
         return _most_likely(predictive, z)
-    factor = math.sqrt(variance / float(np.mean(perfect_mean_square(predictive))))
-    return ShiftScale(shift=float(np.mean(z)), factor=factor)
+    factor = math.sqrt(variance / float(np.mean(row_features.perfect_mean_square(predictive))))
+    return map_steps.ShiftScale(shift=float(np.mean(z)), factor=factor)
 
 
-def _most_likely(predictive: LocationScale, z: Values) -> ShiftScale:
+def _most_likely(predictive: LocationScale, z: Values) -> map_steps.ShiftScale:
     """Return the shift and the scaling of a location-scale family that maximize the likelihood."""
     from scipy.optimize import minimize
 
@@ -106,42 +77,54 @@ def _most_likely(predictive: LocationScale, z: Values) -> ShiftScale:
     middle = float(np.median(z))
     start = [middle, math.log(max(float(np.median(np.abs(z - middle))), 1e-12))]
     best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 2000})
-    return ShiftScale(shift=float(best.x[0]), factor=math.exp(best.x[1]))
+    return map_steps.ShiftScale(shift=float(best.x[0]), factor=math.exp(best.x[1]))
 
 
-def fit_local(rows: Predictions, options: FitOptions) -> Local:
+def fit_local(rows: Predictions, options: FitOptions) -> map_steps.Local:
     """Return the log-linear regression of squared z-scores on features: the most likely for normal errors."""
-    features = fit_features(rows, options.by)
-    design = design_matrix(features, rows)
-    squares = z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())
+    features = row_features.fit_features(rows, options.by)
+    design = map_steps.design_matrix(features, rows)
+    squares = row_features.z_scores(rows) ** 2 / row_features.perfect_mean_square(rows.distributions())
     _require_spread_of_errors(float(squares.mean()))
     ridge = _ridge(rows, features, design, squares, options, log=True)
-    coefficients = gamma_regression(design, squares, ridge)
-    return Local(features=features, coefficients=tuple(map(float, coefficients)), ridge=ridge)
+    coefficients = map_steps.gamma_regression(design, squares, ridge)
+    return map_steps.Local(features=features, coefficients=tuple(map(float, coefficients)), ridge=ridge)
 
 
-def fit_bias(rows: Predictions, options: FitOptions) -> Bias:
+def fit_bias(rows: Predictions, options: FitOptions) -> map_steps.Bias:
     """Return the ridge regression of z-scores on features."""
-    features = fit_features(rows, options.by)
-    design, z = design_matrix(features, rows), z_scores(rows)
+    features = row_features.fit_features(rows, options.by)
+    design, z = map_steps.design_matrix(features, rows), row_features.z_scores(rows)
     ridge = _ridge(rows, features, design, z, options, log=False)
-    return Bias(features=features, coefficients=tuple(map(float, ridge_regression(design, z, ridge))), ridge=ridge)
+    return map_steps.Bias(
+        features=features, coefficients=tuple(map(float, map_steps.ridge_regression(design, z, ridge))), ridge=ridge
+    )
 
 
 def _ridge(
-    rows: Predictions, features: tuple[Feature, ...], design: Values, targets: Values, options: FitOptions, *, log: bool
+    rows: Predictions,
+    features: tuple[row_features.Feature, ...],
+    design: Values,
+    targets: Values,
+    options: FitOptions,
+    *,
+    log: bool,
 ) -> float:
     """Return the ridge penalty; none for the power law, and otherwise chosen by cross-validation of some rows."""
-    if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * INNER_FOLDS:
-        return RIDGES[0]
+    if [feature.kind for feature in features] == ["deviation"] or len(rows) < 2 * map_steps.INNER_FOLDS:
+        return map_steps.RIDGES[0]
     parts = math.ceil(len(rows) / MOST_ROWS)
-    folds = assign_folds(rows, parts * INNER_FOLDS, seed=options.seed + 1)
-    some = folds < INNER_FOLDS
-    fit, loss = (gamma_regression, gamma_loss) if log else (ridge_regression, squared_loss)
-    return choose_ridge(design[some], targets[some], folds[some], fit, loss)
+    folds = map_steps.assign_folds(rows, parts * map_steps.INNER_FOLDS, seed=options.seed + 1)
+    some = folds < map_steps.INNER_FOLDS
+    fit, loss = (
+        (map_steps.gamma_regression, map_steps.gamma_loss)
+        if log
+        else (map_steps.ridge_regression, map_steps.squared_loss)
+    )
+    return map_steps.choose_ridge(design[some], targets[some], folds[some], fit, loss)
 
 
-def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> IsotonicVariance:
+def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> map_steps.IsotonicVariance:
     """Return the isotonic regression of squared errors on predicted variances (Busk et al. 2022).
 
     A fitted variance of 0 becomes the smallest positive one.
@@ -149,7 +132,7 @@ def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> IsotonicVariance:
     from scipy.optimize import isotonic_regression
 
     predictive, y = rows.distributions(), rows.targets()
-    require_single_target(predictive, y)
+    row_features.require_single_target(predictive, y)
     variance = predictive.std() ** 2
     squares = (y.reshape(len(y)) - predictive.mean()) ** 2
     different, place, counts = np.unique(variance, return_inverse=True, return_counts=True)
@@ -160,25 +143,27 @@ def fit_isotonic_variance(rows: Predictions, _: FitOptions) -> IsotonicVariance:
     fitted = np.maximum(fitted, fitted[fitted > 0].min())
     inner = np.zeros(len(fitted), np.bool_)  # points within a constant piece change no interpolated value
     inner[1:-1] = (fitted[1:-1] == fitted[:-2]) & (fitted[1:-1] == fitted[2:])
-    return IsotonicVariance(predicted=tuple(map(float, different[~inner])), fitted=tuple(map(float, fitted[~inner])))
+    return map_steps.IsotonicVariance(
+        predicted=tuple(map(float, different[~inner])), fitted=tuple(map(float, fitted[~inner]))
+    )
 
 
-def fit_bin_scaling(rows: Predictions, options: FitOptions) -> BinScaling:
+def fit_bin_scaling(rows: Predictions, options: FitOptions) -> map_steps.BinScaling:
     """Return the factors of bins of the deviations with equal numbers of rows (bin-wise variance scaling).
 
     Rows with equal deviations are in the same bin.
     """
     spread = rows.distributions().spread()
-    squares = z_scores(rows) ** 2 / perfect_mean_square(rows.distributions())
+    squares = row_features.z_scores(rows) ** 2 / row_features.perfect_mean_square(rows.distributions())
     inner = np.arange(1, options.bins) / options.bins
     edges = np.unique(np.quantile(spread, inner, method="higher"))
     edges = edges[edges > spread.min()]
     means = Binning.edges(spread, np.concatenate([[-np.inf], edges, [np.inf]])).means(squares)
     _require_spread_of_errors(float(means.min()))
-    return BinScaling(edges=tuple(map(float, edges)), factors=tuple(map(float, np.sqrt(means))))
+    return map_steps.BinScaling(edges=tuple(map(float, edges)), factors=tuple(map(float, np.sqrt(means))))
 
 
-def fit_pit(rows: Predictions, _: FitOptions) -> Pit:
+def fit_pit(rows: Predictions, _: FitOptions) -> map_steps.Pit:
     """Return the map of probabilities through the sorted PIT values u_(i) at i / (n + 1) (Kuleshov et al. 2018).
 
     Where distributions jump at their targets, the PIT is uniform in between (Czado, Gneiting, Held 2009), and a further
@@ -191,11 +176,11 @@ def fit_pit(rows: Predictions, _: FitOptions) -> Pit:
 
         ordered = np.sort(np.clip(right, SMALLEST, LARGEST))
         found = Recalibrator.from_knots(ordered, levels_of(n), most=MOST_KNOTS)
-        return Pit(probability=tuple(map(float, found.probability)), level=tuple(map(float, found.level)))
+        return map_steps.Pit(probability=tuple(map(float, found.probability)), level=tuple(map(float, found.level)))
     grid = np.linspace(0, 1, MOST_KNOTS + 2)
     below = np.array([_share_below(left, right, level) for level in grid[1:-1]])
     level = np.concatenate([[0.0], (n * below + grid[1:-1]) / (n + 1), [1.0]])
-    return Pit(probability=tuple(map(float, grid)), level=tuple(map(float, level)))
+    return map_steps.Pit(probability=tuple(map(float, grid)), level=tuple(map(float, level)))
 
 
 def _share_below(left: Values, right: Values, level: float) -> float:
@@ -208,7 +193,7 @@ def _share_below(left: Values, right: Values, level: float) -> float:
 def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
     """Return the limits of the PIT of each row, (n,) each."""
     predictive = rows.distributions()
-    require_single_target(predictive, rows.targets())
+    row_features.require_single_target(predictive, rows.targets())
     require_known_shape(predictive)
     left, right = pit(rows)
     far = int(np.sum((left > LARGEST) | (right < SMALLEST)))
@@ -221,7 +206,7 @@ def _pit_limits(rows: Predictions) -> tuple[Values, Values]:
     return left, right
 
 
-def fit_beta(rows: Predictions, _: FitOptions) -> Beta:
+def fit_beta(rows: Predictions, _: FitOptions) -> map_steps.Beta:
     """Return the beta map with the largest likelihood of the PIT values."""
     from scipy.optimize import minimize
     from scipy.special import expit, logit
@@ -233,11 +218,11 @@ def fit_beta(rows: Predictions, _: FitOptions) -> Beta:
 
     def loss(parameters: Values) -> float:
         a, b, c = np.exp(parameters[0]), np.exp(parameters[1]), parameters[2]
-        level = beta_logit(at, a, b, c)
+        level = map_steps.beta_logit(at, a, b, c)
         slope = np.log(a * np.exp(-np.log(right)) + b * np.exp(-np.log1p(-right)))
         density = slope - np.logaddexp(0, -level) - np.logaddexp(0, level)
         if wide.any():
-            mass = expit(level[wide]) - expit(beta_logit(logit(left[wide]), a, b, c))
+            mass = expit(level[wide]) - expit(map_steps.beta_logit(logit(left[wide]), a, b, c))
             density[wide] = np.log(np.maximum(mass, FLOOR) / jump[wide])
         return float(-density.mean())
 
@@ -246,10 +231,10 @@ def fit_beta(rows: Predictions, _: FitOptions) -> Beta:
     if not all(map(math.isfinite, (a, b, c))):
         msg = "the beta map does not converge on these PIT values"
         raise NumericalError(msg)
-    return Beta(a=a, b=b, c=c)
+    return map_steps.Beta(a=a, b=b, c=c)
 
 
-def fit_conformal(rows: Predictions, options: FitOptions) -> Conformal:
+def fit_conformal(rows: Predictions, options: FitOptions) -> map_steps.Conformal:
     """Return conformal scores: of each quantile, of intervals (CQR), or of errors relative to deviations.
 
     The score of a level p is the ceil(p (n + 1))-th smallest of the n scores of the rows.
@@ -257,11 +242,11 @@ def fit_conformal(rows: Predictions, options: FitOptions) -> Conformal:
     Source: Romano, Patterson, Candes (2019), "Conformalized quantile regression".
     """
     predictive, y = rows.distributions().load(), rows.targets()
-    require_single_target(predictive, y)
+    row_features.require_single_target(predictive, y)
     y = y.reshape(len(y), 1)
     form: Literal["quantiles", "intervals", "distributions"]
     if isinstance(predictive, (Quantiles, Intervals)):
-        unit = conformal_unit(predictive, relative=options.relative)
+        unit = map_steps.conformal_unit(predictive, relative=options.relative)
         if options.relative and not (unit > 0).all():
             msg = "some intervals have the width 0, so scores cannot be relative to it"
             raise DataError(msg)
@@ -272,12 +257,12 @@ def fit_conformal(rows: Predictions, options: FitOptions) -> Conformal:
         levels = tuple(map(float, predictive.levels))
     else:
         scores, levels, form = (
-            np.abs(z_scores(rows))[:, None].repeat(len(options.levels), axis=1),
+            np.abs(row_features.z_scores(rows))[:, None].repeat(len(options.levels), axis=1),
             options.levels,
             "distributions",
         )
     chosen = [_conformal_score(scores[:, place], level) for place, level in enumerate(levels)]
-    return Conformal(levels=levels, scores=tuple(chosen), relative=options.relative, form=form)
+    return map_steps.Conformal(levels=levels, scores=tuple(chosen), relative=options.relative, form=form)
 
 
 def _conformal_score(scores: Values, level: float) -> float:
@@ -305,7 +290,7 @@ def _require_spread_of_errors(square: float) -> None:
         raise DataError(msg)
 
 
-Fit = Callable[[Predictions, FitOptions], AnyStep]
+Fit = Callable[[Predictions, FitOptions], map_steps.AnyStep]
 Stage = Literal["bias", "scale", "probability", "conformal"]
 
 AUTO, NONE = "auto", "none"
@@ -374,11 +359,11 @@ class Method:
         """The steps in order."""
         return () if self.name == NONE else tuple(STEPS[name] for name in self.name.split(JOINED))
 
-    def fit(self, rows: Predictions, options: FitOptions) -> tuple[AnyStep, ...]:
+    def fit(self, rows: Predictions, options: FitOptions) -> tuple[map_steps.AnyStep, ...]:
         """Return the steps fitted to rows, each to the rows corrected by those before."""
         return tuple(step for step, _ in self._fitted(rows, options))
 
-    def _fitted(self, rows: Predictions, options: FitOptions) -> Iterator[tuple[AnyStep, Predictions]]:
+    def _fitted(self, rows: Predictions, options: FitOptions) -> Iterator[tuple[map_steps.AnyStep, Predictions]]:
         for place, each in enumerate(self.steps):
             step = each.fit(rows, options)
             yield step, rows
@@ -398,12 +383,12 @@ def candidates(predictive: Predictive, by: tuple[str, ...]) -> tuple[Method, ...
     else:
         mapped = predictive.shape_is_known and predictive.n_draws is None
         names = ["scale", "shift-scale", "local", *(["beta", "pit", "local+pit"] if mapped else [])]
-        if by != (STD,):
+        if by != (row_features.STD,):
             names += ["bias+local", *(["bias+local+pit"] if mapped else [])]
     return tuple(map(Method, [NONE, *names]))
 
 
-def apply_steps(steps: tuple[AnyStep, ...], rows: Predictions) -> Predictions:
+def apply_steps(steps: tuple[map_steps.AnyStep, ...], rows: Predictions) -> Predictions:
     """Return rows with corrected distributions."""
     for step in steps:
         rows = step.apply(rows)
@@ -448,7 +433,7 @@ class RecalibrationMap:
 
     calcheck_map: Literal[1] = VERSION  # Version of this format
     method: str  # The method
-    steps: tuple[AnyStep, ...]  # Steps in order; none for no change
+    steps: tuple[map_steps.AnyStep, ...]  # Steps in order; none for no change
     family: str  # Family of the distributions to which it was fitted
     rows: int  # Number of rows to which it was fitted
     fitted_on: tuple[FittedFile, ...] = ()  # Files of these rows; none for rows from memory
@@ -493,7 +478,7 @@ def family_of(rows: Predictions) -> str:
 
 
 def fitted_map(
-    method: str, steps: Sequence[AnyStep], rows: Predictions, choice: Choice, files: Sequence[FittedFile] = ()
+    method: str, steps: Sequence[map_steps.AnyStep], rows: Predictions, choice: Choice, files: Sequence[FittedFile] = ()
 ) -> RecalibrationMap:
     """Return the map of steps that were fitted to rows."""
     from calcheck.core import __version__

@@ -6,22 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape as escape_html
 
 from calcheck.core.text import strip_control
-from calcheck.render.document import (
-    Answer,
-    Block,
-    Cell,
-    Column,
-    Details,
-    Document,
-    Legend,
-    Marks,
-    Notes,
-    Paragraph,
-    Source,
-    Table,
-    column_groups,
-    shown_rows,
-)
+from calcheck.render import document as blocks
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -78,7 +63,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 MARKS = {"best": "bold", "second": "underlined"}
 
 
-def render(document: Document) -> str:
+def render(document: blocks.Document) -> str:
     """Return a document as an HTML page: best values are bold, second best values underlined."""
     head = [element("h1", escape(document.title))] if document.title else []
     return PAGE.format(
@@ -90,7 +75,7 @@ def render(document: Document) -> str:
     )
 
 
-def render_fragment(document: Document, drawings: Iterable[str] = ()) -> str:
+def render_fragment(document: blocks.Document, drawings: Iterable[str] = ()) -> str:
     """Return a document as a part of a page, for notebooks, above drawings in SVG."""
     lines = [line for block in document.blocks for line in block_lines(block)]
     return NOTEBOOK.format(style=NOTEBOOK_STYLE, body="\n".join([*lines, *map("<figure>{}</figure>".format, drawings)]))
@@ -107,30 +92,30 @@ def escape(text: str) -> str:
     return escape_html(strip_control(text))
 
 
-def block_lines(block: Block) -> Iterator[str]:
+def block_lines(block: blocks.Block) -> Iterator[str]:
     """Yield the lines of a block."""
     match block:
-        case Source():
+        case blocks.Source():
             files = ", ".join(map(escape, block.files))
             yield element("p", f"<strong>{files}</strong>: {escape(block.text)}")
-        case Answer():
+        case blocks.Answer():
             answer = element("span", escape(block.answer.text + block.answer.after), block.answer.emphasis)
             yield element("p", f"<strong>{escape(block.question)}</strong> {answer}")
             yield _definitions((topic, cell.text) for topic, cell in block.findings)
             if block.commands:
                 yield element("p", f"Next: {' · '.join(element('code', escape(each)) for each in block.commands)}")
-        case Paragraph():
+        case blocks.Paragraph():
             yield element("p", escape(block.text))
-        case Details():
+        case blocks.Details():
             yield _definitions(block.items)
-        case Table():
+        case blocks.Table():
             yield from _table(block)
-        case Marks():
+        case blocks.Marks():
             meanings = (element("span", f"{MARKS[mark]}: {escape(text)}", mark) for mark, text in block.meanings)
             yield element("p", " · ".join(meanings), "legend")
-        case Legend():
+        case blocks.Legend():
             yield from (element("p", escape(line), "legend") for line in block.lines)
-        case Notes():
+        case blocks.Notes():
             yield element("ul", "".join(element("li", escape(line)) for line in block.lines))
 
 
@@ -139,7 +124,7 @@ def _definitions(items: Iterable[tuple[str, str]]) -> str:
     return element("dl", "".join(element("dt", escape(name)) + element("dd", escape(text)) for name, text in items))
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: blocks.Table) -> Iterator[str]:
     """Yield the lines of a table, one per row."""
     yield '<table class="sortable">' if table.sortable else "<table>"
     if table.title:
@@ -147,26 +132,26 @@ def _table(table: Table) -> Iterator[str]:
     heads = _row(element("th", escape(column.head), _class(column)) for column in table.columns)
     yield element("thead", _groups(table) + heads)
     yield "<tbody>"
-    for row in shown_rows(table):
+    for row in blocks.shown_rows(table):
         yield _row(map(_cell, row, table.columns))
     yield "</tbody>"
     yield "</table>"
 
 
-def _groups(table: Table) -> str:
+def _groups(table: blocks.Table) -> str:
     """Return the row of heads above columns that belong together; an empty string if there are none."""
-    groups = column_groups(table)
+    groups = blocks.column_groups(table)
     cells = (f'<th class="group" colspan="{count}" scope="colgroup">{escape(name)}</th>' for name, count in groups)
     return _row(cells) if groups else ""
 
 
-def _cell(cell: Cell, column: Column) -> str:
+def _cell(cell: blocks.Cell, column: blocks.Column) -> str:
     text = escape(cell.text)
     marked = element("span", text, cell.emphasis) if cell.emphasis else text
     return element("td", marked + escape(cell.after), _class(column))
 
 
-def _class(column: Column) -> str:
+def _class(column: blocks.Column) -> str:
     """Return the class of the cells of a column; text has none."""
     return "" if column.align == "left" else column.align
 

@@ -8,23 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from calcheck.core.text import strip_control
-from calcheck.render.document import (
-    Answer,
-    Block,
-    Cell,
-    Column,
-    Details,
-    Document,
-    Legend,
-    Marks,
-    Notes,
-    Paragraph,
-    Source,
-    Table,
-    column_groups,
-    select_columns,
-    shown_rows,
-)
+from calcheck.render import document as blocks
 
 COLUMNS = 8  # maximum columns of numbers that fit the width of a page
 MARKS = {"best": "bold", "second": "underlined"}
@@ -57,7 +41,7 @@ ACCENTS = frozenset(
 )  # combining accents that every LaTeX engine supports
 
 
-def render(document: Document) -> str:
+def render(document: blocks.Document) -> str:
     """Return a document in LaTeX: best values are bold, second best values underlined."""
     first = rf"\usepackage{{booktabs}}; calcheck {document.calcheck}"
     head = _comments([first, *([document.title] if document.title else [])])
@@ -84,23 +68,23 @@ def _letter(character: str) -> str:
     return character if known or character in LETTERS else rf"\texttt{{U+{ord(character):04X}}}"
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: blocks.Block) -> Iterator[str]:
     match block:
-        case Source():
+        case blocks.Source():
             yield from _comments([f"{', '.join(block.files)}: {block.text}"])
-        case Answer():
+        case blocks.Answer():
             yield from _comments([f"{block.question} {block.answer.text}{block.answer.after}"])
             yield from _comments(f"{topic}: {cell.text}" for topic, cell in block.findings)
-        case Paragraph():
+        case blocks.Paragraph():
             yield from _comments([block.text])
-        case Details():
+        case blocks.Details():
             yield from _comments(f"{name}: {text}" for name, text in block.items)
-        case Table():
+        case blocks.Table():
             for table in _parts(block):
                 yield from ("", *_tabular(table))
-        case Marks():
+        case blocks.Marks():
             yield from _comments(f"{MARKS[mark]}: {meaning}" for mark, meaning in block.meanings)
-        case Legend() | Notes():
+        case blocks.Legend() | blocks.Notes():
             yield from _comments(block.lines)
 
 
@@ -108,17 +92,17 @@ def _comments(lines: Iterable[str]) -> Iterator[str]:
     return (f"% {strip_control(line)}" for line in lines)
 
 
-def _parts(table: Table) -> Iterator[Table]:
+def _parts(table: blocks.Table) -> Iterator[blocks.Table]:
     """Yield the tables that show a table on pages; key columns are repeated."""
     last = len(table.columns)
     if table.overflow != "split":
         yield table
         return
     for start in range(table.keys, last, COLUMNS):
-        yield select_columns(table, [*range(table.keys), *range(start, min(start + COLUMNS, last))])
+        yield blocks.select_columns(table, [*range(table.keys), *range(start, min(start + COLUMNS, last))])
 
 
-def _tabular(table: Table) -> Iterator[str]:
+def _tabular(table: blocks.Table) -> Iterator[str]:
     """Yield the lines of a tabular."""
     yield rf"\begin{{tabular}}{{{''.join(ALIGNED[column.align] for column in table.columns)}}}"
     if table.title:
@@ -127,15 +111,15 @@ def _tabular(table: Table) -> Iterator[str]:
     yield from _groups(table)
     yield _row(map(_head, table.columns))
     yield r"\midrule"
-    for row in shown_rows(table):
+    for row in blocks.shown_rows(table):
         yield _row(map(_cell, row, table.columns))
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
 
-def _groups(table: Table) -> Iterator[str]:
+def _groups(table: blocks.Table) -> Iterator[str]:
     """Yield the heads above columns that belong together, and the rules below them."""
-    if not (groups := column_groups(table)):
+    if not (groups := blocks.column_groups(table)):
         return
     yield _row(rf"\multicolumn{{{count}}}{{c}}{{{escape(name)}}}" for name, count in groups)
     ends = list(accumulate(count for _, count in groups))
@@ -147,14 +131,14 @@ def _row(cells: Iterable[str]) -> str:
     return rf"{' & '.join(cells)} \\"
 
 
-def _head(column: Column) -> str:
+def _head(column: blocks.Column) -> str:
     """Return the head of a column: its name, an arrow for the better values, and its unit."""
     unit = f"[{column.unit}]".replace("^2", "²") if column.unit else ""
     name = "$p$" if column.name == "p" else escape(column.name)
     return " ".join(part for part in (name, escape(column.better), escape(unit)) if part)
 
 
-def _cell(cell: Cell, column: Column) -> str:
+def _cell(cell: blocks.Cell, column: blocks.Column) -> str:
     """Return a cell; numbers in columns of numbers are typeset."""
     typeset = _typeset if column.align == "right" else escape
     text, after = typeset(cell.text), typeset(cell.after)

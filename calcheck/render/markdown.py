@@ -6,21 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from calcheck.core.text import strip_control
+from calcheck.render import document as blocks
 from calcheck.render.cells import describe_input, headline
-from calcheck.render.document import (
-    Answer,
-    Block,
-    Cell,
-    Details,
-    Document,
-    Legend,
-    Marks,
-    Notes,
-    Paragraph,
-    Source,
-    Table,
-    shown_rows,
-)
 from calcheck.report import Gate, Level, Report
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
@@ -30,7 +17,7 @@ MARKS = {"best": "**bold**", "second": "<ins>underlined</ins>"}
 RULES = {"left": "---", "right": "---:"}
 
 
-def render(document: Document) -> str:
+def render(document: blocks.Document) -> str:
     """Return a document in Markdown: best values are bold, second best values underlined."""
     title = [f"### {escape(document.title)}"] if document.title else []
     return "\n\n".join([*title, *("\n".join(_lines(block)) for block in document.blocks)]) + "\n"
@@ -50,40 +37,40 @@ def escape(text: str) -> str:
     return shown
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: blocks.Block) -> Iterator[str]:
     match block:
-        case Source():
+        case blocks.Source():
             yield f"**{escape(', '.join(block.files))}**: {escape(block.text)}"
-        case Answer():
+        case blocks.Answer():
             yield f"**{escape(block.question)}** {escape(block.answer.text + block.answer.after)}"
             yield ""
             yield from (f"- **{escape(topic)}**: {escape(cell.text)}" for topic, cell in block.findings)
             if block.commands:
                 yield f"\nNext: {escape(' · '.join(block.commands))}"
-        case Paragraph():
+        case blocks.Paragraph():
             yield escape(block.text)
-        case Details():
+        case blocks.Details():
             yield from (f"- **{escape(name)}**: {escape(text)}" for name, text in block.items)
-        case Table():
+        case blocks.Table():
             yield from _table(block)
-        case Marks():
+        case blocks.Marks():
             yield " · ".join(f"{MARKS[mark]}: {escape(meaning)}" for mark, meaning in block.meanings)
-        case Legend():
+        case blocks.Legend():
             yield "\n\n".join(map(escape, block.lines))
-        case Notes():
+        case blocks.Notes():
             yield from (f"- {escape(line)}" for line in block.lines)
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: blocks.Table) -> Iterator[str]:
     """Yield the lines of a table, with its title above."""
     if table.title:
         yield from (f"{escape(table.title)}:", "")
     yield _line(escape(f"{column.group}: {column.head}" if column.group else column.head) for column in table.columns)
     yield _line(RULES[column.align] for column in table.columns)
-    yield from (_line(map(_cell, row)) for row in shown_rows(table))
+    yield from (_line(map(_cell, row)) for row in blocks.shown_rows(table))
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: blocks.Cell) -> str:
     """Return a cell; the brackets of an interval need no escape."""
     before, after = EMPHASIS.get(cell.emphasis, ("", ""))
     text = cell.text if NUMBERS.fullmatch(cell.text) else escape(cell.text)

@@ -6,30 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calcheck.core.text import format_p
+from calcheck.render import document
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
-from calcheck.render.document import (
-    ADJUSTED_LEGEND,
-    Answer,
-    Block,
-    Cell,
-    Column,
-    Details,
-    Document,
-    Emphasis,
-    Legend,
-    Paragraph,
-    Table,
-    group_table,
-    note_blocks,
-    row_of,
-    source,
-)
 from calcheck.report import Conclusion, Gate, Overall, Report, Result, rejects
 
-OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided", "not judged": "undecided"}
+OUTCOMES: dict[str, document.Emphasis] = {
+    "passed": "pass",
+    "violated": "fail",
+    "warned": "undecided",
+    "not judged": "undecided",
+}
 QUESTION = "Can the uncertainties be trusted?"
-ANSWERS: dict[str, Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
-FINDINGS: dict[str, Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
+ANSWERS: dict[str, document.Emphasis] = {"yes": "pass", "no": "fail", "unclear": "undecided"}
+FINDINGS: dict[str, document.Emphasis] = {"right": "", "fault": "strong", "untested": "none"}
 RANKS = {"change": 5, "p": 1, "expected": 2, "interval": 3, "ζ": 4}
 """Columns that a narrow terminal lacks, the least important with the highest rank."""
 DOUBTS = ("dependent-rows", "ordered-rows", "few-clusters")  # Codes of notes that a brief report has, too
@@ -46,38 +35,38 @@ DETAILS_LEGENDS = {
 """Explanations of details, by name."""
 
 
-def report_document(report: Report, *, brief: bool = False) -> Document:
+def report_document(report: Report, *, brief: bool = False) -> document.Document:
     """Return the document of a report; a brief one has the conclusion, if there is one, and what puts it in doubt."""
     title = f"calcheck: {headline(report)}" if report.gates else ""
-    return Document(tuple(_blocks(report, brief=brief)), report.calcheck, title)
+    return document.Document(tuple(_blocks(report, brief=brief)), report.calcheck, title)
 
 
-def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
+def _blocks(report: Report, *, brief: bool) -> Iterator[document.Block]:
     detailed = len(report.results) == 1 and not report.gates
-    yield source(report.input)
+    yield document.source(report.input)
     if report.conclusion is not None:
         yield answer(report.conclusion, report.input.n)
         if brief:
             if report.gates:
                 yield gates_table(report.gates)
-            yield from note_blocks(_doubts(report))
+            yield from document.note_blocks(_doubts(report))
             return
     if report.gates:
         yield gates_table(report.gates)
     if report.overall is not None:
-        yield Paragraph(describe_overall(report.overall, report))
+        yield document.Paragraph(describe_overall(report.overall, report))
     results = [result for result in report.results if "group" not in result.slice]
     if results:
         yield overview(results)
     if groups := [result for result in report.results if "group" in result.slice]:
-        yield group_table(groups)
+        yield document.group_table(groups)
     if detailed:
         yield from _details(report.results[0])
     else:
         yield from extreme_rows(report.results)
     if lines := legend_lines(report, details=detailed):
-        yield Legend(tuple(lines))
-    yield from note_blocks(notes(report))
+        yield document.Legend(tuple(lines))
+    yield from document.note_blocks(notes(report))
 
 
 def _doubts(report: Report) -> list[str]:
@@ -95,16 +84,16 @@ def _reservation(conclusion: Conclusion, n: int) -> str:
     return f", as far as {n:,} rows show" if n < FEW_ROWS else ""
 
 
-def answer(conclusion: Conclusion, n: int) -> Answer:
+def answer(conclusion: Conclusion, n: int) -> document.Answer:
     """Return the conclusion from n rows, with a line per finding."""
     return answer_to(QUESTION, conclusion, _reservation(conclusion, n))
 
 
-def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:
+def answer_to(question: str, conclusion: Conclusion, after: str = "") -> document.Answer:
     """Return a conclusion as the answer to a question, with a text after it."""
-    told = Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], after)
-    findings = tuple((each.topic, Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
-    return Answer(question, told, findings, conclusion.next)
+    told = document.Cell(conclusion.answer.upper(), ANSWERS[conclusion.answer], after)
+    findings = tuple((each.topic, document.Cell(each.text, FINDINGS[each.state])) for each in conclusion.findings)
+    return document.Answer(question, told, findings, conclusion.next)
 
 
 def describe_overall(overall: Overall, report: Report) -> str:
@@ -135,35 +124,40 @@ def _remaining(remaining: Sequence[str], failures: int) -> str:
     return f"of {failures} failures, {', '.join(remaining)} remain{'s' * (len(remaining) == 1)}"
 
 
-def gates_table(gates: Sequence[Gate]) -> Table:
+def gates_table(gates: Sequence[Gate]) -> document.Table:
     """Return a table with one line per rule."""
-    columns = (Column("rule"), Column("outcome"), Column("found"))
-    rows = [(Cell(gate.rule), Cell(outcome(gate), OUTCOMES[outcome(gate)]), Cell(gate.message)) for gate in gates]
-    return Table(columns, tuple(rows))
+    columns = (document.Column("rule"), document.Column("outcome"), document.Column("found"))
+    rows = [
+        (document.Cell(gate.rule), document.Cell(outcome(gate), OUTCOMES[outcome(gate)]), document.Cell(gate.message))
+        for gate in gates
+    ]
+    return document.Table(columns, tuple(rows))
 
 
-def overview(results: Sequence[Result]) -> Table:
+def overview(results: Sequence[Result]) -> document.Table:
     """Return a table with one line per result; subsets distinguish results of the same metric."""
     subset = list(dict.fromkeys(name for result in results for name in result.slice))
     changes = any("change" in result.details for result in results)
     numbers = [*subset, "value", *(["change"] if changes else []), "interval", "expected", "ζ", "p"]
     columns = (
-        Column("metric"),
-        *(Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers),
-        Column("verdict"),
+        document.Column("metric"),
+        *(document.Column(name, "right", rank=RANKS.get(name, 0)) for name in numbers),
+        document.Column("verdict"),
     )
     rows = tuple(_row(result, subset, changes=changes) for result in results)
     keys = 1 + len(subset)
-    return Table(columns, rows, "", "omit", keys, groups="gap" if subset else "", remedy="--format csv")
+    return document.Table(columns, rows, "", "omit", keys, groups="gap" if subset else "", remedy="--format csv")
 
 
-def _row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[Cell, ...]:
+def _row(result: Result, subset: Sequence[str], *, changes: bool) -> tuple[document.Cell, ...]:
     return (
-        *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
-        Cell(number(result.number), "strong", _deviation(result)),
-        *(row_of(short(result.details.get("change"))) if changes else ()),
-        *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
-        Cell(result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""),
+        *document.row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
+        document.Cell(number(result.number), "strong", _deviation(result)),
+        *(document.row_of(short(result.details.get("change"))) if changes else ()),
+        *document.row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
+        document.Cell(
+            result.verdict, result.verdict, f", {result.direction.replace('-', ' ')}" if result.direction else ""
+        ),
     )
 
 
@@ -177,17 +171,17 @@ def _zeta(result: Result) -> str:
     return short(None) if result.zeta is None else f"{result.zeta:.2f}"
 
 
-def _details(result: Result) -> Iterator[Block]:
+def _details(result: Result) -> Iterator[document.Block]:
     """Yield the summary of a result, its details, and a table for each detail that is a list of rows."""
-    yield Paragraph(result.summary)
+    yield document.Paragraph(result.summary)
     if items := tuple(_items(result)):
-        yield Details(items)
+        yield document.Details(items)
     for name, value in result.details.items():
         if _is_listed(value):
             yield listed(name, _few(value) if name == "curve" else value)
 
 
-def extreme_rows(results: Sequence[Result]) -> Iterator[Table]:
+def extreme_rows(results: Sequence[Result]) -> Iterator[document.Table]:
     """Yield the rows with the largest and the smallest values of several results, as far as they are asked for."""
     for result in results:
         for name in ("worst", "best"):
@@ -255,13 +249,14 @@ def _is_listed(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def listed(name: str, rows: Sequence[dict[str, Any]]) -> Table:
+def listed(name: str, rows: Sequence[dict[str, Any]]) -> document.Table:
     """Return a table of listed rows."""
     columns = tuple(
-        Column(key, "right" if all(isinstance(row[key], (int, float)) for row in rows) else "left") for key in rows[0]
+        document.Column(key, "right" if all(isinstance(row[key], (int, float)) for row in rows) else "left")
+        for key in rows[0]
     )
-    cells = tuple(row_of(*(_cell(row[column.name]) for column in columns)) for row in rows)
-    return Table(columns, cells, name, overflow="omit", keys=1, remedy="--format json")
+    cells = tuple(document.row_of(*(_cell(row[column.name]) for column in columns)) for row in rows)
+    return document.Table(columns, cells, name, overflow="omit", keys=1, remedy="--format json")
 
 
 def _cell(value: Any) -> str:
@@ -276,6 +271,6 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
     all_rows = [result for result in report.results if "group" not in result.slice]
     expected = EQUAL_LEGEND if report.input.predictive is None else EXPECTED_LEGEND
     lines = [expected] if any(result.reference is not None for result in report.results) else []
-    lines += [ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
+    lines += [document.ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
     lines += [ZETA_LEGEND] if any(result.zeta is not None for result in all_rows) else []
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

@@ -14,24 +14,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from calcheck.core.text import strip_control
-from calcheck.render.document import (
-    Answer,
-    Block,
-    Cell,
-    Column,
-    Details,
-    Document,
-    Legend,
-    Marks,
-    Notes,
-    Paragraph,
-    Source,
-    Table,
-    column_cells,
-    column_groups,
-    select_columns,
-    shown_rows,
-)
+from calcheck.render import document as blocks
 
 if TYPE_CHECKING:
     import rich.table
@@ -51,40 +34,40 @@ GAP = 2  # width between columns, in characters
 MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split or loses columns, in characters
 
 
-def render(document: Document) -> str:
+def render(document: blocks.Document) -> str:
     """Return a document as text, in color on a terminal; best values end in a mark."""
     return render_text(*(part for block in document.blocks for part in _parts(block)))
 
 
-def _parts(block: Block) -> Iterator[RenderableType]:
+def _parts(block: blocks.Block) -> Iterator[RenderableType]:
     """Yield a block as parts with an empty line between them."""
     match block:
-        case Source():
+        case blocks.Source():
             yield _source(block)
-        case Answer():
+        case blocks.Answer():
             yield from _answer(block)
-        case Paragraph():
+        case blocks.Paragraph():
             yield safe_text(block.text)
-        case Details():
+        case blocks.Details():
             yield _grid(block.items, gap=2, style="dim")
-        case Table():
+        case blocks.Table():
             yield from (_titled(table, _omission(block, table)) for table in _fit(block, page_width()))
-        case Marks():
+        case blocks.Marks():
             yield safe_text(" · ".join(f"{MARKS[mark]} {meaning}" for mark, meaning in block.meanings), "dim")
-        case Legend():
+        case blocks.Legend():
             yield _lines(safe_text(line, "dim") for line in block.lines)
-        case Notes():
+        case blocks.Notes():
             yield _grid((("note", line) for line in block.lines), gap=1)
 
 
-def _source(block: Source) -> Text:
+def _source(block: blocks.Source) -> Text:
     """Return the name of a file and its content on one line, or several names above the content."""
     names, text = [safe_text(name, "bold") for name in block.files], safe_text(block.text)
     one = _lines([names[0] + safe_text(f" · {block.text}")], no_wrap=True) if len(names) == 1 else None
     return one or _lines([*names, text], no_wrap=True)
 
 
-def _answer(block: Answer) -> Iterator[RenderableType]:
+def _answer(block: blocks.Answer) -> Iterator[RenderableType]:
     """Yield a question with its answer on one line and the findings below, and the commands, which are not wrapped."""
     import rich.table
     from rich.console import Group
@@ -118,7 +101,7 @@ def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> ric
     return grid
 
 
-def _titled(table: Table, below: str) -> RenderableType:
+def _titled(table: blocks.Table, below: str) -> RenderableType:
     """Return a table below its title, which may be wider, and above a line of text."""
     from rich.console import Group
 
@@ -126,21 +109,21 @@ def _titled(table: Table, below: str) -> RenderableType:
     return Group(*title, _table(table), *([safe_text(below, "dim")] if below else []))
 
 
-def _omission(whole: Table, shown: Table) -> str:
+def _omission(whole: blocks.Table, shown: blocks.Table) -> str:
     """Return how many columns are left out, and what shows them; an empty string if none are."""
     count = len(whole.columns) - len(shown.columns) if whole.overflow == "omit" else 0
     return f"… {count} column{'s' if count > 1 else ''} more: {whole.remedy}" if count else ""
 
 
-def _table(table: Table) -> rich.table.Table:
+def _table(table: blocks.Table) -> rich.table.Table:
     import rich.table
     from rich import box
 
     shown = rich.table.Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for column, head, cells in zip(table.columns, _heads(table), column_cells(table), strict=True):
+    for column, head, cells in zip(table.columns, _heads(table), blocks.column_cells(table), strict=True):
         shown.add_column(head, justify=column.align, **_wrapping(table, column, cells))
-    pads = [_pad(cells) for cells in column_cells(table)]
-    for _, rows in groupby(zip(table.rows, shown_rows(table), strict=True), key=lambda both: both[0][0]):
+    pads = [_pad(cells) for cells in blocks.column_cells(table)]
+    for _, rows in groupby(zip(table.rows, blocks.shown_rows(table), strict=True), key=lambda both: both[0][0]):
         if table.groups:
             shown.add_section()
         for _, row in rows:
@@ -148,14 +131,14 @@ def _table(table: Table) -> rich.table.Table:
     return shown
 
 
-def _wrapping(table: Table, column: Column, cells: Sequence[Cell]) -> dict[str, Any]:
+def _wrapping(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Cell]) -> dict[str, Any]:
     """Return the options of rich for the cells of a column that is too wide."""
     if not _wraps(table, column, cells):
         return {"overflow": "ellipsis", "no_wrap": True, "max_width": MAX_CELL_WIDTH}
     return {"overflow": "fold"} | ({"min_width": _width(table, column, cells)} if table.overflow == "omit" else {})
 
 
-def _wraps(table: Table, column: Column, cells: Sequence[Cell]) -> bool:
+def _wraps(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Cell]) -> bool:
     """Return whether the texts of a column continue on further lines, which would make it narrower."""
     if column.align == "right" or table.overflow == "split":
         return False
@@ -163,13 +146,13 @@ def _wraps(table: Table, column: Column, cells: Sequence[Cell]) -> bool:
     return table.overflow == "fold" or any(len(cell.text) > longest_word for cell in cells)
 
 
-def _heads(table: Table) -> list[Text]:
+def _heads(table: blocks.Table) -> list[Text]:
     """Return the heads of the columns; those of numbers have a second line if one has a scale.
 
     The head of columns that belong together is above the first of them.
     """
     two_lines = any(column.scale for column in table.columns)
-    above = [text for name, count in column_groups(table) for text in (name, *[""] * (count - 1))]
+    above = [text for name, count in blocks.column_groups(table) for text in (name, *[""] * (count - 1))]
     heads = []
     for place, column in enumerate(table.columns):
         scaled = two_lines and column.align == "right"
@@ -178,34 +161,34 @@ def _heads(table: Table) -> list[Text]:
     return heads
 
 
-def _pad(cells: Iterable[Cell]) -> str:
+def _pad(cells: Iterable[blocks.Cell]) -> str:
     """Return what takes the place of a mark in the other cells of a column, so that numbers stay aligned."""
     return " " if any(cell.emphasis in MARKS for cell in cells) else ""
 
 
-def _cell(cell: Cell, pad: str) -> Text:
+def _cell(cell: blocks.Cell, pad: str) -> Text:
     return safe_text(f"{cell.text}{MARKS.get(cell.emphasis, pad)}{cell.after}", STYLES.get(cell.emphasis, ""))
 
 
-def _fit(table: Table, width: int) -> Iterator[Table]:
+def _fit(table: blocks.Table, width: int) -> Iterator[blocks.Table]:
     """Yield the tables that show a table in lines of a width, in characters."""
     if table.groups == "title":
         yield from _by_first_cell(table)
     elif table.overflow == "split":
-        yield from (select_columns(table, [*range(table.keys), *places]) for places in _stacked(table, width))
+        yield from (blocks.select_columns(table, [*range(table.keys), *places]) for places in _stacked(table, width))
     elif table.overflow == "omit":
-        yield select_columns(table, _important(table, width))
+        yield blocks.select_columns(table, _important(table, width))
     else:
         yield table
 
 
-def _by_first_cell(table: Table) -> Iterator[Table]:
+def _by_first_cell(table: blocks.Table) -> Iterator[blocks.Table]:
     """Yield a table for each group of rows, with the first cell as its title."""
     for first, rows in groupby(table.rows, key=lambda row: row[0].text):
-        yield Table(table.columns[1:], tuple(row[1:] for row in rows), first)
+        yield blocks.Table(table.columns[1:], tuple(row[1:] for row in rows), first)
 
 
-def _important(table: Table, width: int) -> list[int]:
+def _important(table: blocks.Table, width: int) -> list[int]:
     """Return the columns that fit in a line, without those with the highest ranks."""
     widths, places = _widths(table), list(range(len(table.columns)))
     while sum(widths[place] for place in places) - GAP > width and len(places) > max(table.keys, 1):
@@ -213,7 +196,7 @@ def _important(table: Table, width: int) -> list[int]:
     return places
 
 
-def _stacked(table: Table, width: int) -> Iterator[list[int]]:
+def _stacked(table: blocks.Table, width: int) -> Iterator[list[int]]:
     """Yield groups of columns, each of which fits in a line next to the key columns."""
     widths = _widths(table)
     room = width - sum(widths[: table.keys])
@@ -227,13 +210,13 @@ def _stacked(table: Table, width: int) -> Iterator[list[int]]:
     yield group
 
 
-def _widths(table: Table) -> list[int]:
+def _widths(table: blocks.Table) -> list[int]:
     """Return the width of each column, with the gap to the next one."""
-    columns = zip(table.columns, column_cells(table), strict=True)
+    columns = zip(table.columns, blocks.column_cells(table), strict=True)
     return [_width(table, column, cells) + GAP for column, cells in columns]
 
 
-def _width(table: Table, column: Column, cells: Sequence[Cell]) -> int:
+def _width(table: blocks.Table, column: blocks.Column, cells: Sequence[blocks.Cell]) -> int:
     """Return the least width of a column: that of its longest cell, or of its longest word if its cells are wrapped."""
     texts = [
         strip_control(column.group),

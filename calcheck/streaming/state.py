@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from calcheck import errors
 from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
-from calcheck.errors import (
-    DataError,
-    ExtremeError,
-    FileError,
-    Message,
-    NumericalError,
-    OptionError,
-    RefusedError,
-    ValuesError,
-)
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.metric_protocol import FittedMetric
@@ -27,26 +18,9 @@ from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of, ov
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.report import Input, Report, Skipped
-from calcheck.storage.archives import (
-    STATE,
-    damage_as_error,
-    from_arrays,
-    from_header,
-    read_archive,
-    strip_prefix,
-    to_arrays,
-    to_header,
-    write_archive,
-)
+from calcheck.storage import archives
+from calcheck.streaming import metric_accumulators
 from calcheck.streaming.accumulators import BatchedSource, ColumnStore, MomentSums, Sums, with_row_numbers
-from calcheck.streaming.metric_accumulators import (
-    NOT_REPLICATED,
-    MetricAccumulator,
-    accumulator_of,
-    normal_interval,
-    not_streamable_reason,
-    null_distribution,
-)
 from calcheck.typing import AnyArray
 
 if TYPE_CHECKING:
@@ -68,7 +42,7 @@ class StreamedMetric:
     """A metric, its accumulator, and its settings from the data."""
 
     metric: Metric[Any]
-    accumulator: MetricAccumulator[Any, Any]
+    accumulator: metric_accumulators.MetricAccumulator[Any, Any]
     settings: Any
 
     def stored(self) -> dict[str, Any]:
@@ -77,11 +51,11 @@ class StreamedMetric:
 
     def settings_arrays(self) -> dict[str, AnyArray]:
         """Return the settings as named arrays."""
-        return to_arrays("settings", self.settings, self.accumulator.settings_type)
+        return archives.to_arrays("settings", self.settings, self.accumulator.settings_type)
 
     def sums_from_arrays(self, arrays: Arrays) -> Sums:
         """Return the sums named ``sums`` among some arrays."""
-        return cast("Sums", from_arrays("sums", self.accumulator.sums_type, arrays))
+        return cast("Sums", archives.from_arrays("sums", self.accumulator.sums_type, arrays))
 
 
 @dataclass(eq=False)
@@ -92,7 +66,7 @@ class State:
     metrics: tuple[StreamedMetric, ...]
     sums: tuple[Sums, ...]  # The sums of each metric
     skipped: tuple[Skipped, ...] = ()  # The metrics that could not be computed
-    warnings: tuple[Message, ...] = ()  # Warnings about the rows
+    warnings: tuple[errors.Message, ...] = ()  # Warnings about the rows
     replicates: int = 0  # The number of replicates of the targets
     stated: StatedShape = field(default_factory=StatedShape)  # How completely the distributions are specified
     noticed: DesignEffect | None = None  # By what the first rows seem to depend on each other
@@ -110,7 +84,7 @@ class BatchSums:
         for at, part in enumerate(self.parts):
             if isinstance(part, Exception):
                 return None
-            found |= to_arrays(f"{at}.sums", part, type(part))
+            found |= archives.to_arrays(f"{at}.sums", part, type(part))
         return found
 
     def add(self, other: BatchSums) -> None:
@@ -156,7 +130,9 @@ class BatchTask:
 
     def load(self, arrays: Arrays) -> BatchSums:
         """Return the sums from the arrays of :meth:`BatchSums.arrays`."""
-        return BatchSums([each.sums_from_arrays(strip_prefix(str(at), arrays)) for at, each in enumerate(self.metrics)])
+        return BatchSums(
+            [each.sums_from_arrays(archives.strip_prefix(str(at), arrays)) for at, each in enumerate(self.metrics)]
+        )
 
 
 def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
@@ -165,9 +141,9 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
         with with_row_numbers(batch):
             found: Sums = each.accumulator.sum_batch_with_replicates(each.settings, batch, replicates, run)
             return found
-    except FileError:
+    except errors.FileError:
         raise
-    except (DataError, NumericalError) as error:
+    except (errors.DataError, errors.NumericalError) as error:
         return error
 
 
@@ -178,7 +154,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
             f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
             " --replicates"
         )
-        raise OptionError(msg)
+        raise errors.OptionError(msg)
     count = FEW_REPLICATES if run.replicates is None else run.replicates
     if like is not None:
         count = like.replicates
@@ -219,9 +195,9 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
 def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | None) -> StreamedMetric | Skipped:
     """Return a metric with its accumulator and settings, or why it cannot be accumulated."""
     metric = metric.with_defaults(stream.first)
-    name, summing = metric.info.name, accumulator_of(metric)
+    name, summing = metric.info.name, metric_accumulators.accumulator_of(metric)
     if summing is None:
-        return Skipped(metric=name, code="inapplicable", reason=not_streamable_reason(metric))
+        return Skipped(metric=name, code="inapplicable", reason=metric_accumulators.not_streamable_reason(metric))
     intervals = stream.first.predictive is not None and stream.first.predictive.interval_levels is not None
     if intervals and isinstance(metric, ComparesOutcomes):
         return Skipped(metric=name, code="inapplicable", reason=OF_INTERVALS)
@@ -233,20 +209,20 @@ def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | N
     try:
         with np.errstate(all="ignore"):
             return StreamedMetric(metric, summing, summing.fit(stream))
-    except FileError:
+    except errors.FileError:
         raise
-    except (DataError, NumericalError) as error:
+    except (errors.DataError, errors.NumericalError) as error:
         return _skipped_by_error(metric, error, stream.source)
 
 
 def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> Skipped:
     """Return the metric as skipped, with the message of an error and the column names of the source."""
-    text = error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
-    if isinstance(error, ExtremeError):
-        raise RefusedError(text) from error
-    if isinstance(error, NumericalError):
+    text = error.message(source.column_name(error.name)) if isinstance(error, errors.ValuesError) else str(error)
+    if isinstance(error, errors.ExtremeError):
+        raise errors.RefusedError(text) from error
+    if isinstance(error, errors.NumericalError):
         msg = f"{metric.info.name}: {text}"
-        raise RefusedError(msg) from error
+        raise errors.RefusedError(msg) from error
     return Skipped(metric=metric.info.name, code="error", reason=text)
 
 
@@ -259,7 +235,7 @@ def report_from_state(state: State, run: Run) -> Report:
     for each, sums in zip(state.metrics, state.sums, strict=True):
         try:
             found.append(_fitted_metric(each, sums, state, run))
-        except DataError as error:
+        except errors.DataError as error:
             skipped.append(Skipped(metric=each.metric.info.name, code="error", reason=str(error)))
     return Report(
         calcheck=__version__,
@@ -284,13 +260,15 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
     with np.errstate(all="ignore"):
         rows, replicated = each.accumulator.result(each.settings, sums, run)
         if isinstance(sums, MomentSums):
-            replicated = null_distribution(each.metric, sums)
-        otherwise = NOT_REPLICATED if isinstance(sums, ColumnStore) and state.replicates else NO_REPLICATES
+            replicated = metric_accumulators.null_distribution(each.metric, sums)
+        otherwise = (
+            metric_accumulators.NOT_REPLICATED if isinstance(sums, ColumnStore) and state.replicates else NO_REPLICATES
+        )
         basis = basis_of(each.metric, state.stated, rows, replicates=replicated is not None, otherwise=otherwise)
         if not basis.can_simulate:
             replicated = None
         if isinstance(sums, MomentSums):
-            rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
+            rows = replace(rows, inference=metric_accumulators.normal_interval(each.metric, sums, run, basis))
     fitted = fitted_metric(each.metric, rows, basis, each.settings)
     fitted.null, fitted.tested = replicated, None if replicated is None else replicated.data_value
     return fitted
@@ -305,7 +283,7 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
         for file in other.input.files:
             if file.role == "predictions" and file.sha256 in files:
                 msg = f"{called} and {files[file.sha256]} both contain the rows of {file.path}, which would count twice"
-                raise OptionError(msg)
+                raise errors.OptionError(msg)
         files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
         alike = {each.metric.info.name: sums for each, sums in zip(other.metrics, other.sums, strict=True)}
         for each, sums in zip(total.metrics, total.sums, strict=True):
@@ -325,7 +303,7 @@ def _require_same_settings(name: str, first: State, called: str, other: State) -
     """Raise if two states have different settings."""
     if difference := _difference(first, other):
         msg = f"{name} and {called} cannot be merged: {difference}. Create the second with --settings-from the first"
-        raise OptionError(msg)
+        raise errors.OptionError(msg)
 
 
 def _difference(first: State, other: State) -> str:
@@ -377,36 +355,36 @@ def write_state(path: str, state: State) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
     arrays: dict[str, AnyArray] = {}
     for each, sums in zip(state.metrics, state.sums, strict=True):
-        named = each.settings_arrays() | to_arrays("sums", sums, each.accumulator.sums_type)
+        named = each.settings_arrays() | archives.to_arrays("sums", sums, each.accumulator.sums_type)
         arrays |= {f"{each.metric.info.name}.{name}": values for name, values in named.items()}
-    write_archive(path, STATE, to_header(state, ("input", "metrics", *SIMPLE)), arrays)
+    archives.write_archive(path, archives.STATE, archives.to_header(state, ("input", "metrics", *SIMPLE)), arrays)
 
 
 def read_state(path: str) -> State:
     """Return a state from a file, without executing any code from it."""
-    header, arrays = read_archive(path, STATE)
-    with damage_as_error(path):
+    header, arrays = archives.read_archive(path, archives.STATE)
+    with archives.damage_as_error(path):
         return _state(header, arrays)
 
 
 def _state(header: dict[str, Any], arrays: Mapping[str, AnyArray]) -> State:
-    simple = from_header(State, ("input", *SIMPLE), header)
+    simple = archives.from_header(State, ("input", *SIMPLE), header)
     chosen, sums = [], []
     for entry in header["metrics"]:
         metric, summing = _metric(entry["metric"], dict(entry["options"]))
-        stored = strip_prefix(metric.info.name, arrays)
-        chosen.append(StreamedMetric(metric, summing, from_arrays("settings", summing.settings_type, stored)))
+        stored = archives.strip_prefix(metric.info.name, arrays)
+        chosen.append(StreamedMetric(metric, summing, archives.from_arrays("settings", summing.settings_type, stored)))
         sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), simple["input"].n))
     return State(metrics=tuple(chosen), sums=tuple(sums), **simple)
 
 
-def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], MetricAccumulator[Any, Any]]:
+def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], metric_accumulators.MetricAccumulator[Any, Any]]:
     """Return a metric with the given options, and its accumulator."""
     if name not in METRICS:
         msg = f"there is no metric {name!r}"
         raise ValueError(msg)
     metric = METRICS[name].from_options(options)
-    summing = accumulator_of(metric)
+    summing = metric_accumulators.accumulator_of(metric)
     if summing is None:
         msg = f"{name} cannot be computed in batches"
         raise ValueError(msg)

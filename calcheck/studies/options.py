@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from calcheck.errors import OptionError
-from calcheck.execution.run import (
-    BootstrapOptions,
-    ConfidenceOptions,
-    EngineOptions,
-    NullOptions,
-    RowDependence,
-    SeedOptions,
-    SignificanceOptions,
-)
+from calcheck.execution import run
 from calcheck.io.columns import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
 from calcheck.options import flag_of, option
@@ -379,16 +371,16 @@ FILE_TEXT = "Saved predictions: a file, a folder, or a quoted pattern; - reads s
 FILE = Argument("file", "FILE", FILE_TEXT)
 COLUMNS = group("Columns", ColumnOptions, InputOptions)
 WEIGHTS = group("Rows", WeightOptions)
-BOOTSTRAP = group("Inference", BootstrapOptions)
-CONFIDENCE = group("Inference", ConfidenceOptions)
-REFERENCE = group("Inference", ConfidenceOptions, NullOptions)
-SIGNIFICANCE = group("Inference", SignificanceOptions)
-INFERENCE = group("Inference", BootstrapOptions, ConfidenceOptions, NullOptions, SignificanceOptions)
-DEPENDENCE = group("Inference", RowDependence)
+BOOTSTRAP = group("Inference", run.BootstrapOptions)
+CONFIDENCE = group("Inference", run.ConfidenceOptions)
+REFERENCE = group("Inference", run.ConfidenceOptions, run.NullOptions)
+SIGNIFICANCE = group("Inference", run.SignificanceOptions)
+INFERENCE = group("Inference", run.BootstrapOptions, run.ConfidenceOptions, run.NullOptions, run.SignificanceOptions)
+DEPENDENCE = group("Inference", run.RowDependence)
 REPORT = group("Output", ReportOptions)
 PLOT = group("Output", PlotOptions)
 POINTWISE = group("Output", PointwiseOptions)
-SEED = group("Computation", SeedOptions)
-ENGINE = group("Computation", EngineOptions)
+SEED = group("Computation", run.SeedOptions)
+ENGINE = group("Computation", run.EngineOptions)
 SAMPLES = COLUMNS.keep("target", "embedding", "inputs", "id", "model", "filter", "nan_policy", "input_format")
 """Options about the columns of samples, which have no predictions."""

@@ -6,78 +6,72 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from calcheck.render import document
 from calcheck.render.cells import ABSENT, interval, number, p_value, short, skipped_notes, unit
-from calcheck.render.document import (
-    Block,
-    Cell,
-    Column,
-    Document,
-    Emphasis,
-    Table,
-    marks_in,
-    note_blocks,
-    row_of,
-    source,
-)
 
 if TYPE_CHECKING:
     from calcheck.models.difference import Change, Diff, Unmatched
     from calcheck.report import Report, Result
 
 
-RANKS: dict[int, Emphasis] = {1: "best", 2: "second"}
+RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}
 PARTS = {"miscalibration": "↓", "discrimination": "↑", "uncertainty": "", "score": "↓"}
 """Parts of a score, miscalibration - discrimination + uncertainty, and which values are better."""
 NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
 """Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
 
 
-def comparison_document(report: Report) -> Document:
+def comparison_document(report: Report) -> document.Document:
     """Return the document of a comparison: the best value of each metric is marked, and the second best."""
-    return Document(tuple(_blocks(report)), report.calcheck)
+    return document.Document(tuple(_blocks(report)), report.calcheck)
 
 
-def _blocks(report: Report) -> Iterator[Block]:
-    yield source(report.input)
+def _blocks(report: Report) -> Iterator[document.Block]:
+    yield document.source(report.input)
     values = _values(report)
     yield values
-    yield from marks_in([values], ("best", "best"), ("second", "second"))
+    yield from document.marks_in([values], ("best", "best"), ("second", "second"))
     yield from (_parts(results) for results in decompositions(report).values())
     yield _differences(report)
-    yield from note_blocks(_notes(report))
+    yield from document.note_blocks(_notes(report))
 
 
-def _values(report: Report) -> Table:
+def _values(report: Report) -> document.Table:
     """Return a table with models as rows and metrics as columns, for each data set side by side."""
     by_metric = _by_metric(report)
     columns = [
-        Column(name, "right", _better(results), unit(results[0]), dataset)
+        document.Column(name, "right", _better(results), unit(results[0]), dataset)
         for (dataset, name), results in by_metric.items()
     ]
     rows = [
-        (Cell(model), *(Cell(number(result.number), _rank(result), _deviation(result)) for result in own))
+        (
+            document.Cell(model),
+            *(document.Cell(number(result.number), _rank(result), _deviation(result)) for result in own),
+        )
         for model, *own in zip(_models(report), *by_metric.values(), strict=True)
     ]
-    return Table((Column("model"), *columns), tuple(rows), overflow="split", keys=1)
+    return document.Table((document.Column("model"), *columns), tuple(rows), overflow="split", keys=1)
 
 
-def _parts(results: Sequence[Result]) -> Table:
+def _parts(results: Sequence[Result]) -> document.Table:
     """Return a table of the parts of a score, with models as rows."""
     scale = unit(results[0])
-    columns = [Column(name, "right", better, scale) for name, better in PARTS.items()]
-    rows = [row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
-    return Table(
-        (Column("model"), *columns), tuple(rows), f"parts of the score, {with_dataset(results[0], results[0].metric)}"
+    columns = [document.Column(name, "right", better, scale) for name, better in PARTS.items()]
+    rows = [document.row_of(model_of(result), *(number(result.details[name]) for name in PARTS)) for result in results]
+    return document.Table(
+        (document.Column("model"), *columns),
+        tuple(rows),
+        f"parts of the score, {with_dataset(results[0], results[0].metric)}",
     )
 
 
-def _differences(report: Report) -> Table:
+def _differences(report: Report) -> document.Table:
     """Return a table of the differences from the first model, grouped by data set and model."""
     order = list(dict.fromkeys(with_dataset(result, model_of(result)) for result in report.results))
     found = [result for result in report.results if is_difference(result)]
     found.sort(key=lambda result: order.index(with_dataset(result, model_of(result))))
     rows = [
-        row_of(
+        document.row_of(
             with_dataset(result, f"{model_of(result)} − {result.slice['minus']}"),
             difference_name(result),
             number(result.number),
@@ -86,8 +80,10 @@ def _differences(report: Report) -> Table:
         )
         for result in found
     ]
-    numbers = (Column(name, "right") for name in ("value", "interval", "p"))
-    return Table((Column("difference"), Column("metric"), *numbers), tuple(rows), groups="title")
+    numbers = (document.Column(name, "right") for name in ("value", "interval", "p"))
+    return document.Table(
+        (document.Column("difference"), document.Column("metric"), *numbers), tuple(rows), groups="title"
+    )
 
 
 def model_of(result: Result) -> str:
@@ -140,7 +136,7 @@ def decompositions(report: Report) -> dict[tuple[str, str], list[Result]]:
     return {name: results for name, results in _by_metric(report).items() if "discrimination" in results[0].details}
 
 
-def _rank(result: Result) -> Emphasis:
+def _rank(result: Result) -> document.Emphasis:
     return RANKS.get(result.details.get("rank", 0), "")
 
 
@@ -215,26 +211,31 @@ FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
 LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
 
 
-def diff_document(diff: Diff) -> Document:
+def diff_document(diff: Diff) -> document.Document:
     """Return the document of the changes between two reports."""
-    return Document(tuple(_diff_blocks(diff)), diff.calcheck)
+    return document.Document(tuple(_diff_blocks(diff)), diff.calcheck)
 
 
-def _diff_blocks(diff: Diff) -> Iterator[Block]:
+def _diff_blocks(diff: Diff) -> Iterator[document.Block]:
     if diff.changes:
-        columns = (*(Column(name, "right", rank=VERDICT_RANKS.get(name, 0)) for name in NUMBERS), *map(Column, TEXTS))
+        columns = (
+            *(document.Column(name, "right", rank=VERDICT_RANKS.get(name, 0)) for name in NUMBERS),
+            *map(document.Column, TEXTS),
+        )
         rows = tuple(map(_row, diff.changes))
-        yield Table((Column("metric"), *columns), rows, overflow="omit", keys=1, remedy="--format json")
-    yield from note_blocks(_diff_notes(diff))
+        yield document.Table(
+            (document.Column("metric"), *columns), rows, overflow="omit", keys=1, remedy="--format json"
+        )
+    yield from document.note_blocks(_diff_notes(diff))
 
 
-def _row(change: Change) -> tuple[Cell, ...]:
+def _row(change: Change) -> tuple[document.Cell, ...]:
     """Return the cells of a change: values, absolute and relative change, whether in the old interval, verdicts."""
     by = ABSENT if change.change is None else f"{change.change:+.4g}"
     relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
     inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
     disjoint = ", intervals disjoint" if change.overlap is False else ""
-    texts = row_of(
+    texts = document.row_of(
         _report_name(change),
         number(change.old),
         number(change.new),
@@ -243,8 +244,8 @@ def _row(change: Change) -> tuple[Cell, ...]:
         inside + disjoint,
     )
     if change.old_verdict == change.new_verdict:
-        return (*texts, Cell(change.new_verdict))
-    return (*texts, Cell(f"{change.old_verdict} → {change.new_verdict}", change.new_verdict))
+        return (*texts, document.Cell(change.new_verdict))
+    return (*texts, document.Cell(f"{change.old_verdict} → {change.new_verdict}", change.new_verdict))
 
 
 def _report_name(result: Change | Unmatched, *, options: bool = False) -> str:

@@ -6,22 +6,8 @@ from dataclasses import dataclass
 
 from calcheck.options import option
 from calcheck.render import format_names
+from calcheck.studies import options
 from calcheck.studies.base import Argument, Group, Study, Variant, group
-from calcheck.studies.options import (
-    BOOTSTRAP,
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    INFERENCE,
-    OVERWRITTEN,
-    PLOT,
-    REFERENCE,
-    REPORT,
-    SEED,
-    SIGNIFICANCE,
-    SUFFIXES,
-    WEIGHTS,
-)
 
 POSITIONS = (
     "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"
@@ -77,10 +63,10 @@ class DiffReportOptions:
     format: str = option("table", "Format of the changes.", choices=format_names("diff"))
     output: str | None = option(
         None,
-        f"Write the changes to a file instead of standard output. {SUFFIXES}",
+        f"Write the changes to a file instead of standard output. {options.SUFFIXES}",
         metavar="PATH",
         short="-o",
-        by_hand=OVERWRITTEN,
+        by_hand=options.OVERWRITTEN,
     )
 
 
@@ -101,16 +87,16 @@ COMPARE = Study(
     groups=(
         group("Comparison", ComparisonOptions),
         TRIALS,
-        COLUMNS,
-        WEIGHTS,
-        BOOTSTRAP,
-        REFERENCE,
-        SIGNIFICANCE,
-        DEPENDENCE,
-        REPORT,
-        PLOT,
-        SEED,
-        ENGINE,
+        options.COLUMNS,
+        options.WEIGHTS,
+        options.BOOTSTRAP,
+        options.REFERENCE,
+        options.SIGNIFICANCE,
+        options.DEPENDENCE,
+        options.REPORT,
+        options.PLOT,
+        options.SEED,
+        options.ENGINE,
     ),
     variants={"positions": Variant("trend", "a series of files (--positions)")},
     document="document.comparison_document",
@@ -130,7 +116,17 @@ TREND = Study(
             list[str],
         ),
     ),
-    groups=(group("Series", TrendOptions), TRIALS, COLUMNS, INFERENCE, DEPENDENCE, REPORT, PLOT, SEED, ENGINE),
+    groups=(
+        group("Series", TrendOptions),
+        TRIALS,
+        options.COLUMNS,
+        options.INFERENCE,
+        options.DEPENDENCE,
+        options.REPORT,
+        options.PLOT,
+        options.SEED,
+        options.ENGINE,
+    ),
     picture="picture.trend_picture",
     example="calcheck trend clean.parquet noise1.parquet noise2.parquet --positions 0,0.5,1 --metrics cce,ece",
 )

@@ -8,35 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from calcheck.conclusion.evidence import (
-    clear_failures,
-    confidence_of,
-    families,
-    family_level,
-    is_by_zeta,
-    is_joined,
-    judged_overall,
-    zeta_limit,
-)
+from calcheck.conclusion import evidence
 from calcheck.errors import OptionError
 from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
+from calcheck.studies.gate import rules
 from calcheck.studies.gate.resolution import ByGroup, SliceSummary, format_value, format_values, results_by_group
-from calcheck.studies.gate.rules import (
-    INPUT,
-    MONITOR,
-    OVERALL,
-    PARTS,
-    SLICES,
-    Abs,
-    BoolOp,
-    Comparison,
-    Condition,
-    Constant,
-    Name,
-    Not,
-    Operand,
-    Rule,
-)
 
 Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
 
@@ -60,7 +36,7 @@ def verdict_gates(report: Report) -> tuple[Gate, ...]:
 def _withheld_gate(report: Report) -> Iterator[Gate]:
     """Yield the gate of verdicts that are withheld since it was noticed that rows depend on each other."""
     if (noticed := report.settings.get("dependence_noticed")) is not None:
-        name = f"{OVERALL}.verdict"
+        name = f"{rules.OVERALL}.verdict"
         yield Gate(
             rule=f"{name} == fail",
             level="fail",
@@ -73,12 +49,12 @@ def _withheld_gate(report: Report) -> Iterator[Gate]:
 
 def _of_all_rows(report: Report) -> Iterator[Gate]:
     """Yield the gates of the results for all rows that have a verdict."""
-    found, overall = families(report), judged_overall(report)
+    found, overall = evidence.families(report), evidence.judged_overall(report)
     if overall is not None:
         yield _overall_gate(overall)
-    clear, alone = clear_failures(report), overall is None and len(found) == 1
+    clear, alone = evidence.clear_failures(report), overall is None and len(found) == 1
     for family in found:
-        joined = overall is not None and is_joined(family)
+        joined = overall is not None and evidence.is_joined(family)
         for each in family:
             if each.is_impossible and not (joined and overall is not None and overall.verdict == "fail"):
                 yield _gate(each)
@@ -89,9 +65,9 @@ def _of_all_rows(report: Report) -> Iterator[Gate]:
 
 def _overall_gate(overall: Overall) -> Gate:
     """Return the gate of the overall verdict."""
-    values = {f"{OVERALL}.{name}": getattr(overall, name) for name in ("verdict", "p_value", "leading")}
+    values = {f"{rules.OVERALL}.{name}": getattr(overall, name) for name in ("verdict", "p_value", "leading")}
     return Gate(
-        rule=f"{OVERALL}.verdict == fail",
+        rule=f"{rules.OVERALL}.verdict == fail",
         level="fail",
         passed=overall.verdict != "fail",
         message=format_values(values, lambda _: None),
@@ -101,11 +77,11 @@ def _overall_gate(overall: Overall) -> Gate:
 
 def _level_gate(result: Result, report: Report, family: tuple[Result, ...], *, passed: bool) -> Gate:
     """Return the gate of one of several results: the level of all is divided among them."""
-    name, level = str(Name((result.metric,))), family_level(report, family)
+    name, level = str(rules.Name((result.metric,))), evidence.family_level(report, family)
     if result.p_value_adjusted is not None:
         field, rule = "p_value_adjusted", f"{name}.p_value_adjusted <= {level:.3g}"
-    elif is_by_zeta(result):
-        field, rule = "zeta", f"abs({name}.zeta) > {zeta_limit(level, confidence_of(report)):.3g}"
+    elif evidence.is_by_zeta(result):
+        field, rule = "zeta", f"abs({name}.zeta) > {evidence.zeta_limit(level, evidence.confidence_of(report)):.3g}"
     else:
         field, rule = "p_value", f"{name}.p_value <= {level:.3g}"
     values = {f"{name}.verdict": result.verdict, f"{name}.{field}": getattr(result, field)}
@@ -121,7 +97,7 @@ def _is_missing(result: Result) -> bool:
 
 def _gate(result: Result) -> Gate:
     """Return the gate of a result; its message also states the value."""
-    name = str(Name((result.metric,), group=str(result.slice.get("group", ""))))
+    name = str(rules.Name((result.metric,), group=str(result.slice.get("group", ""))))
     values: dict[str, float | str | None] = {f"{name}.verdict": result.verdict, name: result.number}
     return Gate(
         rule=f"{name}.verdict == fail",
@@ -143,7 +119,7 @@ COMPARED = {
 EQUALITIES = ("==", "!=")  # operators that can compare two texts
 
 
-def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
+def evaluate_rule(rule: rules.Rule, report: Report, *, level: Level = "fail") -> Gate:
     """Return the gate of a rule on a report.
 
     A rule that refers to an absent number is always violated. A rule cannot be judged if it is not violated, but would
@@ -151,7 +127,12 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     """
     groups = results_by_group(report.results)
     summary = SliceSummary.from_groups({name: each for name, each in groups.items() if name})
-    parts: Parts = {INPUT: report.input, OVERALL: report.overall, SLICES: summary, MONITOR: report.monitor}
+    parts: Parts = {
+        rules.INPUT: report.input,
+        rules.OVERALL: report.overall,
+        rules.SLICES: summary,
+        rules.MONITOR: report.monitor,
+    }
     names = {str(name): (name, _results_of(name, rule, groups)) for name in rule.names()}
     values = {text: _found(name, rule, {**results, **parts}) for text, (name, results) in names.items()}
     open_verdicts = {text for text, (name, _) in names.items() if name.is_verdict and values[text] in (None, "none")}
@@ -169,7 +150,7 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     )
 
 
-def _results_of(name: Name, rule: Rule, groups: ByGroup) -> dict[str, Result]:
+def _results_of(name: rules.Name, rule: rules.Rule, groups: ByGroup) -> dict[str, Result]:
     """Return the results of the group that a name refers to, or of all rows, by metric."""
     if name.group not in groups:
         listed = ", ".join(repr(each) for each in groups if each)
@@ -177,16 +158,16 @@ def _results_of(name: Name, rule: Rule, groups: ByGroup) -> dict[str, Result]:
     return groups[name.group]
 
 
-def _found(name: Name, rule: Rule, parts: Parts) -> float | str | None:
+def _found(name: rules.Name, rule: rules.Rule, parts: Parts) -> float | str | None:
     """Return the value of a name in a report; absent parts and undefined numbers are None, infinite values are inf."""
     head, *path = name.path
     if head not in parts:
-        listed = ", ".join(each for each in parts if each not in PARTS)
+        listed = ", ".join(each for each in parts if each not in rules.PARTS)
         rule.reject(name.at, f"the report has no metric {head!r}. Available metrics: {listed}")
     found: Any = parts[head]
     if found is None:
         return None
-    for step in path or ([] if head in PARTS else ["value"]):
+    for step in path or ([] if head in rules.PARTS else ["value"]):
         there = _entries(found)
         if step not in there:
             listed = f"Available: {', '.join(there)}" if there else "It has no entries"
@@ -213,14 +194,14 @@ def _entries(found: Any) -> Mapping[str, Any]:
 
 
 def _holds(
-    condition: Condition, values: Mapping[str, float | str], rule: Rule, unknown: Collection[str] = ()
+    condition: rules.Condition, values: Mapping[str, float | str], rule: rules.Rule, unknown: Collection[str] = ()
 ) -> bool | None:
     """Return whether a condition holds; it does not short-circuit, so that every error in it is found.
 
     Comparisons of names that are unknown are None, and so is a condition whose outcome depends on them.
     """
     match condition:
-        case Comparison():
+        case rules.Comparison():
             left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)
             texts = [isinstance(value, str) for value in (left, right)]
             if any(texts) and not (all(texts) and condition.operator in EQUALITIES):
@@ -229,12 +210,12 @@ def _holds(
                     f"rule {rule.text!r} compares {sides}: compare numbers with numbers, or text with text by == or !="
                 )
                 raise OptionError(msg)
-            named = {str(side) for side in (condition.left, condition.right) if isinstance(side, Name)}
+            named = {str(side) for side in (condition.left, condition.right) if isinstance(side, rules.Name)}
             return None if named.intersection(unknown) else bool(COMPARED[condition.operator](left, right))
-        case Not():
+        case rules.Not():
             holds = _holds(condition.condition, values, rule, unknown)
             return None if holds is None else not holds
-        case BoolOp():
+        case rules.BoolOp():
             outcomes = [_holds(each, values, rule, unknown) for each in condition.conditions]
             decisive = condition.word == "or"  # one such outcome decides
             if decisive in outcomes:
@@ -242,13 +223,13 @@ def _holds(
             return None if None in outcomes else not decisive
 
 
-def _value(operand: Operand, values: Mapping[str, float | str], rule: Rule) -> float | str:
+def _value(operand: rules.Operand, values: Mapping[str, float | str], rule: rules.Rule) -> float | str:
     match operand:
-        case Constant():
+        case rules.Constant():
             return operand.value
-        case Name():
+        case rules.Name():
             return values[str(operand)]
-        case Abs():
+        case rules.Abs():
             value = _value(operand.operand, values, rule)
             if isinstance(value, str):
                 msg = f"rule {rule.text!r} takes abs(...) of the text {value!r}: abs(...) needs a number"

@@ -8,22 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
 from calcheck.errors import Code, suggestion
 from calcheck.report import Input, Monitor, Overall, Result, Verdict
-from calcheck.studies.gate.rules import (
-    INPUT,
-    MONITOR,
-    OVERALL,
-    PARTS,
-    SLICES,
-    Abs,
-    BoolOp,
-    Comparison,
-    Condition,
-    Constant,
-    Name,
-    Not,
-    Operand,
-    Rule,
-)
+from calcheck.studies.gate import rules
 
 if TYPE_CHECKING:
     from calcheck.details import FieldTree
@@ -84,7 +69,7 @@ def format_value(value: Value) -> str:
 def _because(name: str, result: Result | None) -> str:
     """Return why a number is absent: a matching warning of its metric, else the field's reason, else all warnings."""
     field = name.rpartition(".")[2] if "." in name else "value"
-    if name.startswith(f"{OVERALL}."):
+    if name.startswith(f"{rules.OVERALL}."):
         return FIELDS["p_value_adjusted"]
     warnings = () if result is None else result.warnings
     for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
@@ -119,85 +104,87 @@ def results_by_group(results: Iterable[Result]) -> ByGroup:
 
 
 PART_FIELDS: dict[str, FieldTree] = {
-    INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
-    OVERALL: {each.name: {} for each in fields(Overall)},
-    SLICES: {each.name: {} for each in fields(SliceSummary)},
-    MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
+    rules.INPUT: {each.name: None if each.name == "columns" else {} for each in fields(Input)},
+    rules.OVERALL: {each.name: {} for each in fields(Overall)},
+    rules.SLICES: {each.name: {} for each in fields(SliceSummary)},
+    rules.MONITOR: {each.name: None if each.name == "components" else {} for each in fields(Monitor)},
 }
 PART_TYPES = {
-    INPUT: get_type_hints(Input),
-    OVERALL: get_type_hints(Overall),
-    SLICES: get_type_hints(SliceSummary),
-    MONITOR: get_type_hints(Monitor),
+    rules.INPUT: get_type_hints(Input),
+    rules.OVERALL: get_type_hints(Overall),
+    rules.SLICES: get_type_hints(SliceSummary),
+    rules.MONITOR: get_type_hints(Monitor),
 }
 RESULT_TYPES = get_type_hints(Result)
 
 
-def resolve_rule(rule: Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None) -> Rule:
+def resolve_rule(
+    rule: rules.Rule, known: Mapping[str, FieldTree], aliases: Mapping[str, str] | None = None
+) -> rules.Rule:
     """Return a rule that contains names of the report and constants only; raise if a name can be in no report.
 
     An alias becomes the name of its metric. A word that is compared with a field of text becomes a text:
     ``zms.verdict == fail``.
     """
     resolver = _Resolver(rule, known, aliases or {})
-    return Rule(rule.text, resolver.condition(rule.condition))
+    return rules.Rule(rule.text, resolver.condition(rule.condition))
 
 
 @dataclass(frozen=True)
 class _Resolver:
     """Resolves the names of one rule."""
 
-    rule: Rule
+    rule: rules.Rule
     known: Mapping[str, FieldTree]
     aliases: Mapping[str, str]
 
-    def condition(self, node: Condition) -> Condition:
+    def condition(self, node: rules.Condition) -> rules.Condition:
         match node:
-            case Not():
-                return Not(self.condition(node.condition))
-            case BoolOp():
-                return BoolOp(node.word, tuple(map(self.condition, node.conditions)))
-            case Comparison():
+            case rules.Not():
+                return rules.Not(self.condition(node.condition))
+            case rules.BoolOp():
+                return rules.BoolOp(node.word, tuple(map(self.condition, node.conditions)))
+            case rules.Comparison():
                 return self.comparison(node)
 
-    def comparison(self, node: Comparison) -> Comparison:
+    def comparison(self, node: rules.Comparison) -> rules.Comparison:
         left, right = self.operand(node.left, node.right), self.operand(node.right, node.left)
         for side, other in ((left, right), (right, left)):
             self.require_possible(side, other)
-        return Comparison(left, node.operator, right)
+        return rules.Comparison(left, node.operator, right)
 
-    def operand(self, node: Operand, other: Operand) -> Operand:
+    def operand(self, node: rules.Operand, other: rules.Operand) -> rules.Operand:
         """Return a resolved side of a comparison; a word is a text if the other side is a field of text."""
         match node:
-            case Abs():
-                return Abs(self.operand(node.operand, node))
-            case Name(path=(word,), group="") if not self.is_known(word) and texts_of(other) is not None:
-                return Constant(word)
-            case Name():
+            case rules.Abs():
+                return rules.Abs(self.operand(node.operand, node))
+            case rules.Name(path=(word,), group="") if not self.is_known(word) and texts_of(other) is not None:
+                return rules.Constant(word)
+            case rules.Name():
                 return self.name(node)
-            case Constant():
+            case rules.Constant():
                 return node
 
     def is_known(self, word: str) -> bool:
-        return word in self.known or word in self.aliases or word in PARTS
+        return word in self.known or word in self.aliases or word in rules.PARTS
 
-    def name(self, node: Name) -> Name:
+    def name(self, node: rules.Name) -> rules.Name:
         """Return a name that a report can have, with the name of the metric in place of an alias."""
         head, *steps = node.path
-        if not self.is_known(head) or (node.group and head in PARTS):
+        if not self.is_known(head) or (node.group and head in rules.PARTS):
             self.rule.reject(node.at, self.unknown_metric(head))
         metric = self.aliases.get(head, head)
-        found = Name((metric, *steps), node.at, node.group)
-        self.require_path(found, PART_FIELDS[metric] if metric in PARTS else self.known[metric])
+        found = rules.Name((metric, *steps), node.at, node.group)
+        self.require_path(found, PART_FIELDS[metric] if metric in rules.PARTS else self.known[metric])
         return found
 
     def unknown_metric(self, word: str) -> str:
         """Return a message about a word that names no metric."""
         if word in get_args(Verdict):
             return f"{word!r} is a verdict: compare a field with it, e.g. {next(iter(self.known))}.verdict == {word}"
-        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, *PARTS), 'Available')}"
+        return f"unknown metric {word!r}. {_similar(word, (*self.known, *self.aliases, *rules.PARTS), 'Available')}"
 
-    def require_path(self, name: Name, known: FieldTree) -> None:
+    def require_path(self, name: rules.Name, known: FieldTree) -> None:
         """Raise if a name has a step that no report has."""
         there: FieldTree | None = known
         for depth, step in enumerate(name.path[1:], start=1):
@@ -212,17 +199,17 @@ class _Resolver:
                 self.rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {similar}")
             there = there[step]
 
-    def require_possible(self, name: Operand, constant: Operand) -> None:
+    def require_possible(self, name: rules.Operand, constant: rules.Operand) -> None:
         """Raise if a field is compared with a text that it never has: such a comparison is never violated."""
         texts = texts_of(name)
-        if not texts or not isinstance(constant, Constant) or not isinstance(name, Name):
+        if not texts or not isinstance(constant, rules.Constant) or not isinstance(name, rules.Name):
             return
         if isinstance(constant.value, str) and constant.value not in texts:
             similar = _similar(constant.value, texts, "Available")
             self.rule.reject(name.at, f"{name} is never {constant.value!r}. {similar}")
 
 
-def texts_of(operand: Operand) -> tuple[str, ...] | None:
+def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:
     """Return the texts that a field can have, or none if it can have any; None if the operand is no field of text.
 
     Examples
@@ -230,7 +217,7 @@ def texts_of(operand: Operand) -> tuple[str, ...] | None:
     >>> texts_of(Name(("zms", "reference_kind"))), texts_of(Name(("zms", "unit"))), texts_of(Name(("zms", "low")))
     (('exact', 'simulated'), (), None)
     """
-    if not isinstance(operand, Name) or len(operand.path) == 1:
+    if not isinstance(operand, rules.Name) or len(operand.path) == 1:
         return None
     head, field, *deeper = operand.path
     hint = PART_TYPES.get(head, RESULT_TYPES).get(field)

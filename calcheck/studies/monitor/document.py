@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from calcheck.core.text import exponential
+from calcheck.render import document
 from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number, results_by
-from calcheck.render.document import (
-    Block,
-    Cell,
-    Column,
-    Document,
-    Legend,
-    Paragraph,
-    Table,
-    note_blocks,
-    row_of,
-    source,
-)
 from calcheck.render.report_document import answer_to, gates_table
 from calcheck.report import HorizonEvidence, Monitor, Report, Result
 
@@ -30,17 +19,17 @@ E_LEGEND = (
 EXPECTED_LEGEND = "expected: range of {percent:g} % of the values of a right model"
 
 
-def monitor_document(report: Report) -> Document:
+def monitor_document(report: Report) -> document.Document:
     """Return the document of a monitored model."""
     title = f"calcheck: {headline(report)}" if report.gates else ""
-    return Document(tuple(_blocks(report)), report.calcheck, title)
+    return document.Document(tuple(_blocks(report)), report.calcheck, title)
 
 
-def _blocks(report: Report) -> Iterator[Block]:
+def _blocks(report: Report) -> Iterator[document.Block]:
     found, settings = report.monitor, report.settings
     if found is None:  # pragma: no cover - for type checkers
         return
-    yield source(report.input)
+    yield document.source(report.input)
     if report.conclusion is not None:
         after = ", no alarm so far" if found.alarm_time is None else ""
         yield answer_to(QUESTION, report.conclusion, after)
@@ -52,8 +41,8 @@ def _blocks(report: Report) -> Iterator[Block]:
     legend = [E_LEGEND.format(threshold=found.threshold, percent=100 * settings["level"])]
     if any(result.reference_low is not None for result in report.results):
         legend.append(EXPECTED_LEGEND.format(percent=100 * settings["confidence"]))
-    yield Legend(tuple(legend))
-    yield from note_blocks(notes(report))
+    yield document.Legend(tuple(legend))
+    yield from document.note_blocks(notes(report))
 
 
 def results_of(report: Report, kind: str) -> dict[str, list[Result]]:
@@ -61,31 +50,31 @@ def results_of(report: Report, kind: str) -> dict[str, list[Result]]:
     return results_by((result for result in report.results if kind in result.slice), kind)
 
 
-def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[Block]:
+def _windows(windows: dict[str, list[Result]], length: str) -> Iterator[document.Block]:
     """Yield the table of the last windows, with the metrics as columns."""
     if not windows:
         return
     shown = list(windows.items())[-MOST_WINDOWS:]
     unit = "" if not length.isdecimal() else " time" if int(length) == 1 else " times"
     title = f"windows of {length}{unit}"
-    rows = tuple((*row_of(name, f"{own[0].slice['rows']:,}"), *_cells(own)) for name, own in shown)
-    columns = (Column("window"), Column("rows", "right"), *_columns(shown[0][1]))
-    yield Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
+    rows = tuple((*document.row_of(name, f"{own[0].slice['rows']:,}"), *_cells(own)) for name, own in shown)
+    columns = (document.Column("window"), document.Column("rows", "right"), *_columns(shown[0][1]))
+    yield document.Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
     if len(windows) > len(shown):
-        yield Paragraph(f"{len(windows) - len(shown):,} earlier windows are in the JSON and CSV reports")
+        yield document.Paragraph(f"{len(windows) - len(shown):,} earlier windows are in the JSON and CSV reports")
 
 
-def _columns(results: Sequence[Result]) -> Iterator[Column]:
+def _columns(results: Sequence[Result]) -> Iterator[document.Column]:
     for result in results:
-        yield Column(name_with_unit(result), "right")
-        yield Column("expected", "right", rank=1)
+        yield document.Column(name_with_unit(result), "right")
+        yield document.Column("expected", "right", rank=1)
 
 
-def _cells(results: Sequence[Result]) -> Iterator[Cell]:
+def _cells(results: Sequence[Result]) -> Iterator[document.Cell]:
     for result in results:
-        yield Cell(number(result.number), "strong" if is_outside(result) else "")
+        yield document.Cell(number(result.number), "strong" if is_outside(result) else "")
         low, high = result.reference_low, result.reference_high
-        yield Cell(ABSENT if low is None else f"[{low:.2g}, {high:.2g}]")
+        yield document.Cell(ABSENT if low is None else f"[{low:.2g}, {high:.2g}]")
 
 
 def is_outside(result: Result) -> bool:
@@ -94,20 +83,20 @@ def is_outside(result: Result) -> bool:
     return None not in (result.value, low, high) and not low <= result.value <= high  # type: ignore[operator]
 
 
-def _horizons(found: Monitor, results: dict[str, list[Result]]) -> Table:
+def _horizons(found: Monitor, results: dict[str, list[Result]]) -> document.Table:
     """Return a table with one line per horizon."""
     metrics = next(iter(results.values()), [])
     columns = (
-        Column("horizon", "right"),
-        Column("rows", "right"),
-        Column("e-value", "right"),
-        Column("largest", "right"),
+        document.Column("horizon", "right"),
+        document.Column("rows", "right"),
+        document.Column("e-value", "right"),
+        document.Column("largest", "right"),
         *_columns(metrics),
     )
     rows = tuple((*_evidence(each), *_cells(results.get(str(each.horizon), []))) for each in found.horizons)
-    return Table(columns, rows, "horizons", "omit", keys=4, remedy="--format csv")
+    return document.Table(columns, rows, "horizons", "omit", keys=4, remedy="--format csv")
 
 
-def _evidence(each: HorizonEvidence) -> tuple[Cell, ...]:
+def _evidence(each: HorizonEvidence) -> tuple[document.Cell, ...]:
     largest = f"{each.max_e_value:.3g}" if each.max_log_e_value is None else exponential(each.max_log_e_value)
-    return row_of(str(each.horizon), f"{each.rows:,}", exponential(each.log_e_value), largest)
+    return document.row_of(str(each.horizon), f"{each.rows:,}", exponential(each.log_e_value), largest)

@@ -15,16 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
 from calcheck.report import Input, Skipped
 from calcheck.statistics.groups import Means
-from calcheck.storage.archives import (
-    MONITOR_STATE,
-    damage_as_error,
-    from_arrays,
-    from_header,
-    read_archive,
-    to_arrays,
-    to_header,
-    write_archive,
-)
+from calcheck.storage import archives
 from calcheck.storage.report_json import from_json
 from calcheck.studies.monitor.e_process import DENSITIES, History, concatenate
 from calcheck.studies.monitor.options import MonitorOptions
@@ -118,23 +109,25 @@ SIMPLE = ("seed", "null_metrics", "skipped", "warnings")  # Fields that are JSON
 
 def write_monitor_state(path: str, state: MonitorState) -> None:
     """Write a state to a file; an existing file is replaced on success only."""
-    header = to_header(state, ("input", "options", "metrics", *SIMPLE)) | {
+    header = archives.to_header(state, ("input", "options", "metrics", *SIMPLE)) | {
         "dates": state.history.times.dtype.kind == "M"
     }
-    arrays = [to_arrays(name, getattr(state, name), kind) for name, kind in ARRAYS.items()]
-    write_archive(path, MONITOR_STATE, header, {name: each for part in arrays for name, each in part.items()})
+    arrays = [archives.to_arrays(name, getattr(state, name), kind) for name, kind in ARRAYS.items()]
+    archives.write_archive(
+        path, archives.MONITOR_STATE, header, {name: each for part in arrays for name, each in part.items()}
+    )
 
 
 def read_monitor_state(path: str) -> MonitorState:
     """Return a state from a file, without executing any code from it."""
-    header, arrays = read_archive(path, MONITOR_STATE)
-    with damage_as_error(path):
+    header, arrays = archives.read_archive(path, archives.MONITOR_STATE)
+    with archives.damage_as_error(path):
         return _state(header, arrays)
 
 
 def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
     unit = DATE_UNIT if from_json(bool, header["dates"], "dates") else "float64"
-    found = {name: from_arrays(name, kind, arrays) for name, kind in ARRAYS.items()}
+    found = {name: archives.from_arrays(name, kind, arrays) for name, kind in ARRAYS.items()}
     known, windows, horizons = found.values()
     known = _sound(replace(known, times=known.times.astype(unit)))
     options = MonitorOptions(**{name: header["options"][name] for name in ("time", "window", "horizon")})
@@ -148,7 +141,7 @@ def _state(header: dict[str, Any], arrays: Arrays) -> MonitorState:
         history=known,
         windows=windows,
         horizons=horizons,
-        **from_header(MonitorState, ("input", *SIMPLE), header),
+        **archives.from_header(MonitorState, ("input", *SIMPLE), header),
     )
 
 

@@ -26,20 +26,9 @@ from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Mon
 from calcheck.statistics.pit import direction_of
 from calcheck.storage.archives import is_monitor_state, require_archive_path
 from calcheck.storage.atomic_write import exclusive
+from calcheck.studies.monitor import state as monitor_state
 from calcheck.studies.monitor.e_process import MOST_STEPS, change_point, concatenate, summarize
 from calcheck.studies.monitor.options import MonitorOptions, WindowMetricOptions
-from calcheck.studies.monitor.state import (
-    Adder,
-    GroupSums,
-    MonitorState,
-    file_name,
-    join_states,
-    kept_window,
-    read_monitor_state,
-    regroup,
-    shown_window,
-    write_monitor_state,
-)
 
 if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
@@ -80,18 +69,18 @@ def run(request: Request) -> Report:
             report = judged(monitor_report(state, level=options.level, run=run))
         if save_to:
             require_unchanged()
-            write_monitor_state(save_to, state)
+            monitor_state.write_monitor_state(save_to, state)
     return report if is_monitor_state(files[-1]) else request.with_commands(report)
 
 
-def _state(request: Request, files: Sequence[str], options: MonitorOptions) -> MonitorState:
+def _state(request: Request, files: Sequence[str], options: MonitorOptions) -> monitor_state.MonitorState:
     """Return the state after all files: predictions, and states of earlier runs."""
-    state: MonitorState | None = None
+    state: monitor_state.MonitorState | None = None
     for file in files:
         if is_monitor_state(file):
-            stored = read_monitor_state(file)
+            stored = monitor_state.read_monitor_state(file)
             _require_same(request, stored, file, options)
-            state = stored if state is None else join_states([state, stored])
+            state = stored if state is None else monitor_state.join_states([state, stored])
         else:
             state = _observed(request, file, state, options)
     if state is None:  # pragma: no cover - Typer requires a file
@@ -99,7 +88,9 @@ def _state(request: Request, files: Sequence[str], options: MonitorOptions) -> M
     return state
 
 
-def _observed(request: Request, file: str, state: MonitorState | None, options: MonitorOptions) -> MonitorState:
+def _observed(
+    request: Request, file: str, state: monitor_state.MonitorState | None, options: MonitorOptions
+) -> monitor_state.MonitorState:
     """Return the state after the rows of a file of predictions."""
     if state is not None:
         options = replace(options, **state.options.stored())
@@ -114,7 +105,7 @@ def _observed(request: Request, file: str, state: MonitorState | None, options: 
     return found
 
 
-def _require_same(request: Request, state: MonitorState, file: str, options: MonitorOptions) -> None:
+def _require_same(request: Request, state: monitor_state.MonitorState, file: str, options: MonitorOptions) -> None:
     """Raise if an option contradicts a state."""
     names = request.options(WindowMetricOptions).metrics
     stored = {
@@ -134,9 +125,9 @@ def observe(
     options: MonitorOptions,
     metrics: Sequence[Metric[Any]],
     *,
-    earlier: MonitorState | None = None,
+    earlier: monitor_state.MonitorState | None = None,
     run: Run | None = None,
-) -> MonitorState:
+) -> monitor_state.MonitorState:
     """Return the state after the rows of a source."""
     run = run or Run()
     rows = source.predictions()
@@ -146,15 +137,15 @@ def observe(
     times, horizons = _times(rows, options), _horizons(rows, options)
     _require_once(rows, times, horizons)
     history = summarize(rows, times, horizons, run)
-    name = file_name(source.input_info())
-    before = [] if earlier is None else [(file_name(earlier.input), earlier.history)]
+    name = monitor_state.file_name(source.input_info())
+    before = [] if earlier is None else [(monitor_state.file_name(earlier.input), earlier.history)]
     known = concatenate([*before, (name, history)])
-    window = kept_window(options.window, known.steps)
+    window = monitor_state.kept_window(options.window, known.steps)
     starts = window.starts(known.steps, str(options.time))[np.searchsorted(known.steps, times)]
     simulation = NullSimulator(rows, run)
     applicable, skipped = _applicable(source, metrics, run, replicates=bool(len(simulation)))
     windows, by_horizon = _add_up(applicable, simulation, (starts, horizons), run)
-    found = MonitorState(
+    found = monitor_state.MonitorState(
         input=source.input_info(),
         options=replace(options, level=MonitorOptions().level),
         metrics=tuple(each.with_defaults(rows) for each in metrics),
@@ -166,7 +157,7 @@ def observe(
         skipped=skipped,
         warnings=_warnings(source, rows),
     )
-    return found if earlier is None else join_states([earlier, found])
+    return found if earlier is None else monitor_state.join_states([earlier, found])
 
 
 def _times(rows: Predictions, options: MonitorOptions) -> AnyArray:
@@ -271,9 +262,9 @@ def _window_metric(metric: Metric[Any], source: Source, run: Run, *, replicates:
 
 def _add_up(
     metrics: Sequence[_WindowMetric], simulation: NullSimulator, groupings: Sequence[AnyArray], run: Run
-) -> list[GroupSums]:
+) -> list[monitor_state.GroupSums]:
     """Return the sums of metrics by each grouping of the rows, of the data and of replicates."""
-    adders = [Adder(each) for each in groupings]
+    adders = [monitor_state.Adder(each) for each in groupings]
 
     def add(name: str, columns: Mapping[str, Values]) -> None:
         for adder in adders:
@@ -300,7 +291,7 @@ FAULTS = {
 }
 
 
-def monitor_report(state: MonitorState, *, level: float, run: Run | None = None) -> Report:
+def monitor_report(state: monitor_state.MonitorState, *, level: float, run: Run | None = None) -> Report:
     """Return the report of a state: the e-process, and metrics by window and horizon."""
     from calcheck.core import __version__
 
@@ -312,7 +303,7 @@ def monitor_report(state: MonitorState, *, level: float, run: Run | None = None)
         settings={
             **run_settings(replace(run, seed=state.seed, replicates=state.replicates)),
             "time": state.options.time,
-            "window": str(shown_window(state.options.window, state.history.steps)),
+            "window": str(monitor_state.shown_window(state.options.window, state.history.steps)),
             "horizon": state.options.horizon,
             "level": level,
         },
@@ -323,19 +314,23 @@ def monitor_report(state: MonitorState, *, level: float, run: Run | None = None)
     )
 
 
-def _results(state: MonitorState, confidence: float) -> Iterator[Result]:
+def _results(state: monitor_state.MonitorState, confidence: float) -> Iterator[Result]:
     """Yield the results of each horizon if there are several, and of each window: the last one is the latest."""
     if len(state.horizons.keys) > 1:
         texts = [str(each) for each in state.horizons.keys.tolist()]
         yield from _group_results(state, state.horizons, "horizon", texts, confidence)
     windows, steps = state.windows, state.history.steps
     if state.options.window is None:
-        windows = regroup(windows, shown_window(state.options.window, steps), steps)
+        windows = monitor_state.regroup(windows, monitor_state.shown_window(state.options.window, steps), steps)
     yield from _group_results(state, windows, "window", time_texts(windows.keys), confidence)
 
 
 def _group_results(
-    state: MonitorState, groups: GroupSums, kind: str, names: Sequence[str], confidence: float
+    state: monitor_state.MonitorState,
+    groups: monitor_state.GroupSums,
+    kind: str,
+    names: Sequence[str],
+    confidence: float,
 ) -> Iterator[Result]:
     computed = {name.partition(".")[0] for name in groups.sums}
     metrics = [metric for metric in state.metrics if metric.info.name in computed]
@@ -365,7 +360,7 @@ def _inference(
     )
 
 
-def _monitor(state: MonitorState, level: float) -> Monitor:
+def _monitor(state: monitor_state.MonitorState, level: float) -> Monitor:
     """Return the e-process of a state: its path, the alarm, and what seems to be wrong since when."""
     history = state.history
     lags = np.unique(history.lags).tolist()

@@ -13,21 +13,9 @@ from calcheck.charts.picture import PERFECT
 from calcheck.core.text import percent
 from calcheck.metrics import METRICS
 from calcheck.regions.maps import ColumnGroups, GroupSums, Quantity, RegionMap, bins_outside, quantities
+from calcheck.render import page
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
-from calcheck.render.page import (
-    Data,
-    Figure,
-    Folded,
-    LinkedMap,
-    Page,
-    PageBlock,
-    Row,
-    Section,
-    figure,
-    report_data,
-    without_legends,
-)
 from calcheck.render.pictures import metric_picture
 from calcheck.render.report_document import answer, extreme_rows, gates_table, legend_lines, listed, overview
 from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
@@ -38,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.curves import RowIntervals
     from calcheck.typing import Values
 
-Part = Callable[["ModelReport"], Iterator[PageBlock]]
+Part = Callable[["ModelReport"], Iterator[page.PageBlock]]
 
 
 INSIDE = Cell("inside", "pass")
@@ -53,10 +41,10 @@ def _cells(quantity: Quantity, group: int) -> tuple[Cell, Cell, Cell]:
     return Cell(number(quantity.values[group])), Cell(" to ".join(map(number, limits)) or ABSENT), judged
 
 
-def linked_map(found: RegionMap) -> LinkedMap:
+def linked_map(found: RegionMap) -> page.LinkedMap:
     """Return the block of a map, of which regions can be selected in a browser."""
     total = found.limited.total()
-    return LinkedMap(
+    return page.LinkedMap(
         map_picture(found),
         histogram_picture(total, found.confidence),
         _region_table(total, found.confidence),
@@ -168,40 +156,40 @@ class ModelReport:
     groups: tuple[ColumnGroups, ...] = ()  # Groups by columns of categories
     predictions: RowIntervals | None = None  # Intervals of some rows
     worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
-    recalibration: tuple[PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
+    recalibration: tuple[page.PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
 
 
-def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> Page:
+def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = True) -> page.Page:
     """Return the page of one or several models."""
     sections = (
         _of_each("Conclusion", models, _conclusion, beside=True),
         _of_each("Rules", models, _rules),
-        Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
+        page.Section("Side by side", (_side_by_side(models),) if len(models) > 1 else ()),
         _of_each("Metrics", models, _metrics),
-        Section("How", tuple(_how(models))),
+        page.Section("How", tuple(_how(models))),
         _of_each("Where", models, _where, beside=True),
         _of_each("Groups", models, _groups),
         _of_each("Recalibration", models, _recalibration),
         _of_each("Predictions", models, _predictions),
         _of_each("Worst rows", models, _worst),
         _of_each("Settings", models, _settings),
-        Section("Definitions", (_definitions(models),)),
-        Section("Command", (Paragraph(command),) if command else ()),
+        page.Section("Definitions", (_definitions(models),)),
+        page.Section("Command", (Paragraph(command),) if command else ()),
     )
     shown = tuple(section for section in sections if section.blocks)
-    blocks: list[PageBlock] = [*(shown if legend else without_legends(shown))]
-    blocks += [Data("report", report_data(each.report)) for each in models]
+    blocks: list[page.PageBlock] = [*(shown if legend else page.without_legends(shown))]
+    blocks += [page.Data("report", page.report_data(each.report)) for each in models]
     title = f"calcheck: {', '.join(each.name for each in models)}"
-    return Page(title, tuple(blocks), models[0].report.calcheck)
+    return page.Page(title, tuple(blocks), models[0].report.calcheck)
 
 
-def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: bool = False) -> Section:
+def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: bool = False) -> page.Section:
     """Return a part of the page: of one model, or of each under its name, one above or beside the other."""
     if len(models) == 1:
-        return Section(title, tuple(part(models[0])))
+        return page.Section(title, tuple(part(models[0])))
     found = ((each.name, tuple(part(each))) for each in models)
-    named = tuple(Section(name, blocks) for name, blocks in found if blocks)
-    return Section(title, (Row(named),) if beside and named else named)
+    named = tuple(page.Section(name, blocks) for name, blocks in found if blocks)
+    return page.Section(title, (page.Row(named),) if beside and named else named)
 
 
 def _conclusion(model: ModelReport) -> Iterator[Block]:
@@ -228,25 +216,25 @@ def _metrics(model: ModelReport) -> Iterator[Block]:
     yield from note_blocks(notes(replace(report, skipped=())))
 
 
-def _how(models: Sequence[ModelReport]) -> Iterator[Row]:
+def _how(models: Sequence[ModelReport]) -> Iterator[page.Row]:
     """Yield the pictures of the metrics, those of the same metric of several models beside each other."""
     if len(models) == 1:
         found = (each for metric in HOW for each in _figures(models[0].report, metric))
-        yield from [Row(figures)] if (figures := tuple(found)) else []
+        yield from [page.Row(figures)] if (figures := tuple(found)) else []
         return
     for metric in HOW:
-        sections = (Section(each.name, tuple(_figures(each.report, metric))) for each in models)
+        sections = (page.Section(each.name, tuple(_figures(each.report, metric))) for each in models)
         if shown := tuple(section for section in sections if section.blocks):
-            yield Row(shown)
+            yield page.Row(shown)
 
 
-def _figures(report: Report, metric: str) -> Iterator[Figure]:
+def _figures(report: Report, metric: str) -> Iterator[page.Figure]:
     """Yield the picture of a metric, if the report has its curves."""
     pictures = (metric_picture(report, result) for result in report.results if result.metric == metric)
-    yield from (figure(picture) for picture in pictures if picture is not None)
+    yield from (page.figure(picture) for picture in pictures if picture is not None)
 
 
-def _where(model: ModelReport) -> Iterator[PageBlock]:
+def _where(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.map is None:
         if model.no_map:
             yield Paragraph(f"No map: {model.no_map}.")
@@ -256,12 +244,12 @@ def _where(model: ModelReport) -> Iterator[PageBlock]:
     yield from _figures(model.report, "cce")
 
 
-def _groups(model: ModelReport) -> Iterator[PageBlock]:
+def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.groups and _is_dependent(model):
         yield Paragraph(DEPENDENT_NOTE)
     for groups in model.groups:
         yield group_table(groups)
-        yield Figure(group_picture(groups), ())
+        yield page.Figure(group_picture(groups), ())
 
 
 def _is_dependent(model: ModelReport) -> bool:
@@ -269,13 +257,13 @@ def _is_dependent(model: ModelReport) -> bool:
     return model.report.has_dependent_rows
 
 
-def _recalibration(model: ModelReport) -> Iterator[PageBlock]:
+def _recalibration(model: ModelReport) -> Iterator[page.PageBlock]:
     yield from model.recalibration
 
 
-def _predictions(model: ModelReport) -> Iterator[PageBlock]:
+def _predictions(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.predictions is not None:
-        yield Row((figure(predictions_picture(model.predictions)),))
+        yield page.Row((page.figure(predictions_picture(model.predictions)),))
 
 
 def _worst(model: ModelReport) -> Iterator[Block]:
@@ -284,7 +272,7 @@ def _worst(model: ModelReport) -> Iterator[Block]:
     yield from (replace(table, sortable=True) for table in extreme_rows(model.report.results))
 
 
-def _settings(model: ModelReport) -> Iterator[PageBlock]:
+def _settings(model: ModelReport) -> Iterator[page.PageBlock]:
     """Yield the settings and versions, and the files with their hashes."""
     report = model.report
     settings = {name: value for name, value in report.settings.items() if name != "versions"}
@@ -293,7 +281,7 @@ def _settings(model: ModelReport) -> Iterator[PageBlock]:
     files = tuple(row_of(each.path, each.role, f"{each.rows:,}", each.sha256) for each in report.input.files)
     yield Table(columns, files)
     roles = tuple(report.input.columns.items())
-    yield Folded("Columns, settings and versions", (Details((*roles, *_names(settings), *_names(versions))),))
+    yield page.Folded("Columns, settings and versions", (Details((*roles, *_names(settings), *_names(versions))),))
 
 
 def _names(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -313,14 +301,14 @@ def _value(result: Result | None) -> Cell:
     return Cell("–") if result is None else Cell(number(result.number), result.verdict)
 
 
-def _definitions(models: Sequence[ModelReport]) -> Folded:
+def _definitions(models: Sequence[ModelReport]) -> page.Folded:
     """Return what each metric is, its options, and where it is defined."""
     results = {result.metric: result for each in models for result in each.report.results}
     columns = (Column("metric"), Column("definition"), Column("options"), Column("source"))
     rows = tuple(
         row_of(name, result.summary, _options(result), METRICS[name].info.source) for name, result in results.items()
     )
-    return Folded(f"{len(rows)} metrics", (Table(columns, rows),))
+    return page.Folded(f"{len(rows)} metrics", (Table(columns, rows),))
 
 
 def _options(result: Result) -> str:

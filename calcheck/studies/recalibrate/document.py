@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from calcheck.render import document
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
-from calcheck.render.document import (
-    Block,
-    Cell,
-    Column,
-    Details,
-    Document,
-    Legend,
-    Table,
-    marks_in,
-    note_blocks,
-    row_of,
-    source,
-)
 from calcheck.report import Report, Result
 
 NONE = "none"
@@ -31,29 +19,29 @@ OUT_OF_FOLD_LEGEND = (
 )
 
 
-def recalibration_document(report: Report) -> Document:
+def recalibration_document(report: Report) -> document.Document:
     """Return the document of a recalibration study, or of a correction that was applied."""
-    return Document(tuple(_blocks(report)), report.calcheck)
+    return document.Document(tuple(_blocks(report)), report.calcheck)
 
 
-def _blocks(report: Report) -> Iterator[Block]:
-    yield source(report.input)
+def _blocks(report: Report) -> Iterator[document.Block]:
+    yield document.source(report.input)
     yield from recalibration_tables(report)
-    yield from note_blocks(notes(report))
+    yield from document.note_blocks(notes(report))
 
 
-def recalibration_tables(report: Report) -> Iterator[Block]:
+def recalibration_tables(report: Report) -> Iterator[document.Block]:
     """Yield the correction, the methods with their scores, and the metrics before and after, with their legend."""
-    yield Details(tuple(_correction(report)))
+    yield document.Details(tuple(_correction(report)))
     scores = [result for result in report.results if "method" in result.slice]
     if scores:
         table = _methods(scores, str(report.settings["method"]))
         yield table
-        yield from marks_in([table], ("best", "chosen"))
+        yield from document.marks_in([table], ("best", "chosen"))
     groups = dict.fromkeys(str(result.slice["rows"]) for result in report.results if "rows" in result.slice)
     for rows in groups:
         yield _stages([result for result in report.results if result.slice.get("rows") == rows], rows)
-    yield Legend(tuple(_legend(groups)))
+    yield document.Legend(tuple(_legend(groups)))
 
 
 def _correction(report: Report) -> Iterator[tuple[str, str]]:
@@ -63,7 +51,7 @@ def _correction(report: Report) -> Iterator[tuple[str, str]]:
         yield "correction", str(text)
 
 
-def _methods(results: Sequence[Result], chosen: str) -> Table:
+def _methods(results: Sequence[Result], chosen: str) -> document.Table:
     """Return the table of the methods with their scores and the paired differences from no change."""
     differences = {result.slice["method"]: result for result in results if "minus" in result.slice}
     means = [result for result in results if "minus" not in result.slice]
@@ -77,16 +65,22 @@ def _methods(results: Sequence[Result], chosen: str) -> Table:
             if paired is not None
             else (ABSENT, ABSENT, ABSENT)
         )
-        rows.append((Cell(name), Cell(number(result.number), "best" if name == chosen else ""), *row_of(*texts)))
+        rows.append(
+            (
+                document.Cell(name),
+                document.Cell(number(result.number), "best" if name == chosen else ""),
+                *document.row_of(*texts),
+            )
+        )
     score = name_with_unit(means[0])
     columns = (
-        Column("method"),
-        Column(f"{score} out of fold", "right", "↓"),
-        Column("change", "right"),
-        Column("difference from none", "right", rank=2),
-        Column("p", "right", rank=1),
+        document.Column("method"),
+        document.Column(f"{score} out of fold", "right", "↓"),
+        document.Column("change", "right"),
+        document.Column("difference from none", "right", rank=2),
+        document.Column("p", "right", rank=1),
     )
-    return Table(columns, tuple(rows), "methods, by cross-validation", "omit", keys=1, remedy="--format csv")
+    return document.Table(columns, tuple(rows), "methods, by cross-validation", "omit", keys=1, remedy="--format csv")
 
 
 def _relative(difference: float | None, unchanged: float | None) -> str:
@@ -96,7 +90,7 @@ def _relative(difference: float | None, unchanged: float | None) -> str:
     return f"{100 * difference / abs(unchanged):+.2f} %"
 
 
-def _stages(results: Sequence[Result], rows: str) -> Table:
+def _stages(results: Sequence[Result], rows: str) -> document.Table:
     """Return the table of metrics before and after the correction."""
     by_stage = {
         stage: {result.metric: result for result in results if result.slice["stage"] == stage}
@@ -106,29 +100,29 @@ def _stages(results: Sequence[Result], rows: str) -> Table:
     names = dict.fromkeys(name for stage in stages for name in by_stage[stage])
     cells = tuple(
         (
-            Cell(_named(by_stage, name)),
+            document.Cell(_named(by_stage, name)),
             *(cell for stage in stages for cell in _stage_cells(by_stage[stage].get(name))),
-            Cell(_expected(by_stage[stages[-1]].get(name))),
+            document.Cell(_expected(by_stage[stages[-1]].get(name))),
         )
         for name in names
     )
     columns = (
-        Column("metric"),
-        *(column for stage in stages for column in (Column(stage, "right"), Column("verdict"))),
-        Column("expected", "right", rank=1),
+        document.Column("metric"),
+        *(column for stage in stages for column in (document.Column(stage, "right"), document.Column("verdict"))),
+        document.Column("expected", "right", rank=1),
     )
-    return Table(columns, cells, TITLES[rows].format(rows), "omit", keys=1, remedy="--format csv")
+    return document.Table(columns, cells, TITLES[rows].format(rows), "omit", keys=1, remedy="--format csv")
 
 
 def _named(by_stage: dict[str, dict[str, Result]], name: str) -> str:
     return next(name_with_unit(found[name]) for found in by_stage.values() if name in found)
 
 
-def _stage_cells(result: Result | None) -> tuple[Cell, Cell]:
+def _stage_cells(result: Result | None) -> tuple[document.Cell, document.Cell]:
     """Return the value and the verdict of a metric."""
     if result is None:
-        return Cell(ABSENT), Cell(ABSENT)
-    return Cell(number(result.number), "strong"), Cell(result.verdict, result.verdict)
+        return document.Cell(ABSENT), document.Cell(ABSENT)
+    return document.Cell(number(result.number), "strong"), document.Cell(result.verdict, result.verdict)
 
 
 def _expected(result: Result | None) -> str:

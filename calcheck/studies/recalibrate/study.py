@@ -13,19 +13,9 @@ from calcheck.execution.run import Run
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate, require_other_rows
 from calcheck.recalibration.features import require_single_target
-from calcheck.recalibration.methods import (
-    AUTO,
-    NONE,
-    Choice,
-    FittedFile,
-    Method,
-    MethodScore,
-    RecalibrationMap,
-    candidates,
-    fitted_map,
-)
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.storage.writers import suffix_of, write_canonical
@@ -71,7 +61,7 @@ def with_inputs(options: RecalibrationOptions, inputs: str | None, by: Sequence[
     return replace(options, by=(*options.by, *(name.strip() for name in inputs.split(","))))
 
 
-def _apply(request: Request, files: CorrectionOptions, found: RecalibrationMap) -> Answer:
+def _apply(request: Request, files: CorrectionOptions, found: corrections.RecalibrationMap) -> Answer:
     """Apply a stored correction, and return what it changes if there are targets."""
     file = request.data("file")
     source = request.open_other(file, None, found.columns, judges())
@@ -105,7 +95,7 @@ def _require_outputs(request: Request, files: CorrectionOptions, *sources: Sourc
     request.require_outputs(reads=[] if files.map is None else [files.map])
 
 
-def _write(request: Request, file: Any, found: RecalibrationMap, path: str) -> None:
+def _write(request: Request, file: Any, found: corrections.RecalibrationMap, path: str) -> None:
     """Write the corrected predictions of a file with all their other columns, in batches."""
     source = replace(request.open(file, None, narrow=True, also=found.columns), contents="any")
     counts = {"rows": 0, "outside": 0}
@@ -132,7 +122,7 @@ def recalibrate(
     other: Source | None = None,
     metrics: Sequence[Metric[Any]] | None = None,
     run: Run | None = None,
-) -> tuple[Report, RecalibrationMap]:
+) -> tuple[Report, corrections.RecalibrationMap]:
     """Return which correction helps, what it changes on rows that were not used to fit it, and the correction."""
     study = _Study(source, options or RecalibrationOptions(), run or Run())
     chosen = study.chosen
@@ -193,7 +183,11 @@ class _Study:
     def _validated(self) -> tuple[CrossValidation, list[Candidate]]:
         predictive = self.rows.distributions().load()
         asked = self.options.method
-        methods = candidates(predictive, self.options.by) if asked == AUTO else (Method(NONE), Method.parse(asked))
+        methods = (
+            corrections.candidates(predictive, self.options.by)
+            if asked == corrections.AUTO
+            else (corrections.Method(corrections.NONE), corrections.Method.parse(asked))
+        )
         lean = self.rows.without(*(part for part in ("x", "id") if getattr(self.rows, part) is not None))
         return cross_validate(
             replace(lean, predictive=predictive),
@@ -209,7 +203,7 @@ class _Study:
     def chosen(self) -> Candidate:
         """The method to use: the best, or the one that was asked for."""
         validation, found = self._validated
-        if self.options.method == AUTO:
+        if self.options.method == corrections.AUTO:
             return validation.choose(found)
         asked = found[-1]
         if asked.reason:
@@ -226,21 +220,21 @@ class _Study:
         )
 
     @cached_property
-    def fitted(self) -> RecalibrationMap:
+    def fitted(self) -> corrections.RecalibrationMap:
         """The chosen method, fitted to all rows."""
         method = self.chosen.method
         steps = method.fit(self.rows, self.options.fit_options(self.run.seed))
-        files = [FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
-        choice = Choice(score=self.options.score, folds=self.options.folds, table=tuple(self._table()))
-        return fitted_map(method.name, steps, self.rows, choice, files)
+        files = [corrections.FittedFile(path=file.path, sha256=file.sha256) for file in self.source.input_info().files]
+        choice = corrections.Choice(score=self.options.score, folds=self.options.folds, table=tuple(self._table()))
+        return corrections.fitted_map(method.name, steps, self.rows, choice, files)
 
-    def _table(self) -> Iterator[MethodScore]:
+    def _table(self) -> Iterator[corrections.MethodScore]:
         for each in self._validated[1]:
             if each.scores is None:
-                yield MethodScore(method=each.method.name, reason=each.reason)
+                yield corrections.MethodScore(method=each.method.name, reason=each.reason)
                 continue
             paired = self._paired(each)
-            yield MethodScore(
+            yield corrections.MethodScore(
                 method=each.method.name,
                 value=each.mean,
                 difference=None if paired is None else paired.difference,
@@ -251,7 +245,7 @@ class _Study:
         """Return the comparison of a method with no change; None for no change itself."""
         validation, found = self._validated
         unchanged = found[0].scores
-        if candidate.scores is None or unchanged is None or candidate.method.name == NONE:
+        if candidate.scores is None or unchanged is None or candidate.method.name == corrections.NONE:
             return None
         return validation.compare(candidate.scores, unchanged)
 
@@ -274,13 +268,13 @@ class _Study:
                     p_value=paired.p_value,
                     warnings=warnings,
                 )
-                yield metric.result(paired.difference, {**subset, "minus": NONE}, difference)
+                yield metric.result(paired.difference, {**subset, "minus": corrections.NONE}, difference)
 
     def judged(self, metrics: Sequence[Metric[Any]]) -> Iterator[Report]:
         """Yield the reports of the rows before and after, each row corrected by a fit to the other folds."""
         validation, _ = self._validated
         corrected = self.rows
-        if self.chosen.method.name != NONE:
+        if self.chosen.method.name != corrections.NONE:
             found = validation.corrected(self.chosen.method)
             corrected = self.rows.with_targets(self.rows.targets(), found.distributions())
         yield from _judged(OUT_OF_FOLD, self.rows, corrected, metrics, self.run)
@@ -320,7 +314,11 @@ def _with_warnings(results: Sequence[Result], warnings: tuple[Message, ...]) -> 
 
 
 def judge_map(
-    source: Source, found: RecalibrationMap, *, metrics: Sequence[Metric[Any]] | None = None, run: Run | None = None
+    source: Source,
+    found: corrections.RecalibrationMap,
+    *,
+    metrics: Sequence[Metric[Any]] | None = None,
+    run: Run | None = None,
 ) -> Report:
     """Return metrics of predictions before and after a correction that was fitted to other rows."""
     run = run or Run()

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from calcheck.render import document
 from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
-from calcheck.render.document import (
-    ADJUSTED_LEGEND,
-    Block,
-    Cell,
-    Column,
-    Document,
-    Emphasis,
-    Legend,
-    Table,
-    adjusted,
-    group_table,
-    note_blocks,
-    row_of,
-    source,
-)
 from calcheck.render.report_document import EXPECTED_LEGEND, answer_to
 from calcheck.report import Report, Result
 
@@ -31,28 +17,28 @@ TREE_LEGEND = (
 )
 
 
-def tree_table(report: Report) -> Table:
+def tree_table(report: Report) -> document.Table:
     """Return a table with one line per node, depth first; leaves have the metric that shows their fault best."""
     columns = (
-        Column("rule"),
-        Column("rows", "right"),
-        Column("metric"),
-        Column("value", "right"),
-        Column("interval", "right"),
-        Column("p", "right"),
-        Column("verdict"),
+        document.Column("rule"),
+        document.Column("rows", "right"),
+        document.Column("metric"),
+        document.Column("value", "right"),
+        document.Column("interval", "right"),
+        document.Column("p", "right"),
+        document.Column("verdict"),
     )
     title = f"tree of {', '.join(map(str, report.settings['columns']))}"
-    return Table(columns, tuple(_rows(report)), title, "omit", keys=2, remedy="--format csv")
+    return document.Table(columns, tuple(_rows(report)), title, "omit", keys=2, remedy="--format csv")
 
 
-def _rows(report: Report) -> Iterator[tuple[Cell, ...]]:
+def _rows(report: Report) -> Iterator[tuple[document.Cell, ...]]:
     results, depths = results_by(report.results, "group"), list[int]()
     for node in report.settings["tree"]:
         depths.append(0 if node["parent"] is None else depths[node["parent"]] + 1)
-        rule = row_of(INDENT * depths[-1] + str(node["rule"]), f"{node['rows']:,}")
+        rule = document.row_of(INDENT * depths[-1] + str(node["rule"]), f"{node['rows']:,}")
         own = results.get(str(node["group"]), [])
-        yield (*rule, *(_leaf(node, _leading(own)) if own else row_of("", "", "", "", "")))
+        yield (*rule, *(_leaf(node, _leading(own)) if own else document.row_of("", "", "", "", "")))
 
 
 def _leading(results: Sequence[Result]) -> Result:
@@ -60,13 +46,13 @@ def _leading(results: Sequence[Result]) -> Result:
     return next((each for each in reversed(results) if each.p_value_adjusted is not None), results[-1])
 
 
-def _leaf(node: dict[str, Any], result: Result) -> tuple[Cell, ...]:
-    verdict: Emphasis = "fail" if result.verdict == "fail" else "none"
+def _leaf(node: dict[str, Any], result: Result) -> tuple[document.Cell, ...]:
+    verdict: document.Emphasis = "fail" if result.verdict == "fail" else "none"
     return (
-        *row_of(name_with_unit(result)),
-        Cell(number(result.number), "strong"),
-        *row_of(interval(result), adjusted(result)),
-        Cell(str(node["verdict"]), verdict),
+        *document.row_of(name_with_unit(result)),
+        document.Cell(number(result.number), "strong"),
+        *document.row_of(interval(result), document.adjusted(result)),
+        document.Cell(str(node["verdict"]), verdict),
     )
 
 
@@ -78,9 +64,11 @@ REGIONS_LEGEND = (
 )
 
 
-def slices_document(report: Report) -> Document:
+def slices_document(report: Report) -> document.Document:
     """Return the document of metrics by group, or of a search for regions."""
-    return Document(tuple(_region_blocks(report) if is_search(report) else _group_blocks(report)), report.calcheck)
+    return document.Document(
+        tuple(_region_blocks(report) if is_search(report) else _group_blocks(report)), report.calcheck
+    )
 
 
 def is_search(report: Report) -> bool:
@@ -88,43 +76,45 @@ def is_search(report: Report) -> bool:
     return "regions" in report.settings or "tree" in report.settings
 
 
-def _group_blocks(report: Report) -> Iterator[Block]:
-    yield source(report.input)
+def _group_blocks(report: Report) -> Iterator[document.Block]:
+    yield document.source(report.input)
     if report.conclusion is not None:
         yield answer_to(GROUPS_QUESTION, report.conclusion)
     if report.results:
-        yield group_table(report.results)
-    yield Legend((EXPECTED_LEGEND, ADJUSTED_LEGEND))
-    yield from note_blocks(notes(report))
+        yield document.group_table(report.results)
+    yield document.Legend((EXPECTED_LEGEND, document.ADJUSTED_LEGEND))
+    yield from document.note_blocks(notes(report))
 
 
-def _region_blocks(report: Report) -> Iterator[Block]:
-    yield source(report.input)
+def _region_blocks(report: Report) -> Iterator[document.Block]:
+    yield document.source(report.input)
     if report.conclusion is not None:
         yield answer_to(REGIONS_QUESTION, report.conclusion)
     if report.results:
         yield tree_table(report) if "tree" in report.settings else _regions(report)
-    yield Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
-    yield from note_blocks(notes(report))
+    yield document.Legend(TREE_LEGEND if "tree" in report.settings else REGIONS_LEGEND)
+    yield from document.note_blocks(notes(report))
 
 
-def _regions(report: Report) -> Table:
+def _regions(report: Report) -> document.Table:
     """Return a table with one line per region, and the metrics as columns."""
     metrics = list(dict.fromkeys(name_with_unit(result) for result in report.results))
     regions = results_by(report.results, "group")
     rows = tuple(
         (
-            *row_of(region, f"{own[0].slice['rows']:,}"),
-            *(Cell(number(result.number), result.verdict) for result in own),
-            Cell(next((adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)),
+            *document.row_of(region, f"{own[0].slice['rows']:,}"),
+            *(document.Cell(number(result.number), result.verdict) for result in own),
+            document.Cell(
+                next((document.adjusted(result) for result in own if result.p_value_adjusted is not None), ABSENT)
+            ),
         )
         for region, own in regions.items()
     )
     columns = (
-        Column("region"),
-        Column("rows", "right"),
-        *(Column(name, "right") for name in metrics),
-        Column("p", "right"),
+        document.Column("region"),
+        document.Column("rows", "right"),
+        *(document.Column(name, "right") for name in metrics),
+        document.Column("p", "right"),
     )
     title = f"regions of {', '.join(map(str, report.settings['columns']))}"
-    return Table(columns, rows, title, "omit", keys=2, remedy="--format csv")
+    return document.Table(columns, rows, title, "omit", keys=2, remedy="--format csv")

@@ -9,37 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
 from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
-from calcheck.evaluation import (
-    adapt_metric,
-    data_warnings,
-    fitted_metric,
-    noticed_dependence,
-    order_warnings,
-    run_settings,
-)
 from calcheck.execution.run import Run
+from calcheck.inference import metric_protocol, verdicts
 from calcheck.inference.bootstrap import EQUAL, null_statistic_of
 from calcheck.inference.intervals import infer
-from calcheck.inference.metric_protocol import (
-    Basis,
-    FittedMetric,
-    HasNullStatistic,
-    IntervalInference,
-    NullDistribution,
-    RowResults,
-)
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
-from calcheck.inference.verdicts import (
-    StatedShape,
-    adjusted_by_family,
-    basis_of,
-    compare_with_null,
-    with_adjusted,
-    without_verdict,
-)
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import WEIGHT, effective_count
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
@@ -64,7 +42,7 @@ if TYPE_CHECKING:
     from calcheck.core.conditions import Condition
 
 
-Fitted = FittedMetric[Metric[Any]]
+Fitted = metric_protocol.FittedMetric[Metric[Any]]
 Statistic = Callable[[Metric[Any], Means], Values]
 
 
@@ -73,10 +51,10 @@ class FittedRows:
     """A metric of all rows, which has groups."""
 
     metric: Metric[Any]
-    basis: Basis  # The basis of its verdicts
+    basis: metric_protocol.Basis  # The basis of its verdicts
     source: Source  # What it compares: the rows, or another outcome of them
     fit: Any  # Its fit to all rows
-    rows: RowResults
+    rows: metric_protocol.RowResults
     refit: bool  # Whether it is fitted to the rows of each group alone
 
     @property
@@ -106,10 +84,10 @@ def groups_of_fit(
             continue
         warnings = (*rows.warnings, *_sampled(len(values), len(inside), len(group), fewest))
         part = replace(rows, columns={name: values[inside]}, numbers=None, details={}, warnings=warnings)
-        computed = fitted_metric(found.metric, part, found.basis)
+        computed = evaluation.fitted_metric(found.metric, part, found.basis)
         if null is not None and len(inside) >= fewest:
             data_value, *replicates = null.means(inside)
-            computed.null = NullDistribution(np.array(replicates), data_value)
+            computed.null = metric_protocol.NullDistribution(np.array(replicates), data_value)
         yield computed
 
 
@@ -144,7 +122,7 @@ def _null_of(found: FittedRows, simulation: NullSimulator, run: Run) -> _Pointwi
         return None
     correction = np.zeros(len(at_inputs))
     if found.rows.fixed:  # means are corrected by an estimate for all rows
-        value = fitted_metric(metric, found.rows, found.basis).value
+        value = evaluation.fitted_metric(metric, found.rows, found.basis).value
         correction = np.append(value, null.values) - at_inputs.mean(axis=1)
     return _PointwiseNull(at_inputs, correction)
 
@@ -171,13 +149,13 @@ def _refitted(found: FittedRows, group: Indices, run: Run) -> Fitted:
     with np.errstate(all="ignore"):
         fit = metric.fit(source, run)
         rows = metric.evaluate(fit, source, run)
-        computed = fitted_metric(metric, rows, found.basis, fit)
-        if isinstance(metric, HasNullStatistic):
+        computed = evaluation.fitted_metric(metric, rows, found.basis, fit)
+        if isinstance(metric, metric_protocol.HasNullStatistic):
             computed.tested = null_statistic_of(metric, rows).estimate()
     return computed
 
 
-def _own_null(computed: Fitted, simulation: NullSimulator, run: Run) -> NullDistribution | None:
+def _own_null(computed: Fitted, simulation: NullSimulator, run: Run) -> metric_protocol.NullDistribution | None:
     """Return the null distribution by the metric's own method, if it has one, else from replicates one by one."""
     metric = computed.metric
     found = metric.null_distribution(computed.fit, simulation, run) if isinstance(metric, SimulatesNull) else None
@@ -186,8 +164,8 @@ def _own_null(computed: Fitted, simulation: NullSimulator, run: Run) -> NullDist
 
 def _undefined(found: FittedRows, count: int, reason: str) -> Fitted:
     """Return a metric without a value in a group of ``count`` rows."""
-    rows = RowResults({}, count=count, warnings=(Message("no-value", reason),))
-    return FittedMetric(found.metric, None, rows, np.nan, found.basis)
+    rows = metric_protocol.RowResults({}, count=count, warnings=(Message("no-value", reason),))
+    return metric_protocol.FittedMetric(found.metric, None, rows, np.nan, found.basis)
 
 
 def clusters_within(clusters: Clusters, rows: Indices) -> Clusters | None:
@@ -341,7 +319,7 @@ class _Groups:
         self.groups = [each for place in range(len(self.partitions)) for each in _groups_of(self.partitions, place)]
         self.simulation = _simulator(self.rows, run)
         self.clusters = find_clusters(self.rows, run.dependence)
-        self.noticed = noticed_dependence(source, run)
+        self.noticed = evaluation.noticed_dependence(source, run)
         self.skipped: list[Skipped] = []
 
     def report(self, metrics: Sequence[Metric[Any]]) -> Report:
@@ -361,7 +339,7 @@ class _Groups:
             input=self.source.input_info(),
             settings={
                 **noticed,
-                **run_settings(self.run, clusters=self.clusters),
+                **evaluation.run_settings(self.run, clusters=self.clusters),
                 "groups": len(self.groups),
                 "min_rows": self.min_rows,
                 "refit": self.refit,
@@ -380,7 +358,7 @@ class _Groups:
 
     def _tested(self, metric: Metric[Any]) -> FittedRows | None:
         """Return a metric of all rows; None, with a reason in the report, if it has no groups."""
-        metric, own = adapt_metric(metric, self.source)
+        metric, own = evaluation.adapt_metric(metric, self.source)
         reason = inapplicable_reason(type(metric), own.predictions()) or self._unsupported(metric)
         if reason:
             self.skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
@@ -394,8 +372,8 @@ class _Groups:
         except (DataError, NumericalError) as error:
             self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             return None
-        stated = StatedShape.from_predictive(own.predictions().predictive)
-        basis = basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
+        stated = verdicts.StatedShape.from_predictive(own.predictions().predictive)
+        basis = verdicts.basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
         tested = FittedRows(metric, basis, own, fit, found, self.refit)
         if self.refit or tested.has_rows or _is_mean(tested):
             return tested
@@ -406,7 +384,7 @@ class _Groups:
         """Return why a metric has no groups of rows that depend on each other; "" if it has."""
         return NO_CLUSTERS if self.clusters is not None and not isinstance(metric, RowMetric) else ""
 
-    def _means(self, tested: Sequence[FittedRows]) -> list[list[FittedMetric[Metric[Any]]]]:
+    def _means(self, tested: Sequence[FittedRows]) -> list[list[metric_protocol.FittedMetric[Metric[Any]]]]:
         """Return metrics that are functions of means over rows, by metric and group."""
         nulls = self._null_values([each.metric for each in tested])
         return [
@@ -414,7 +392,7 @@ class _Groups:
             for each, own in zip(tested, nulls, strict=True)
         ]
 
-    def _fitted(self, tested: FittedRows) -> list[FittedMetric[Metric[Any]]]:
+    def _fitted(self, tested: FittedRows) -> list[metric_protocol.FittedMetric[Metric[Any]]]:
         """Return a metric with a fit by group."""
         own = tested.source is self.source
         simulation = self.simulation if own else _simulator(tested.source.predictions(), self.run)
@@ -447,43 +425,45 @@ class _Groups:
         return found
 
     def _computed(
-        self, group: _Group, metric: Metric[Any], basis: Basis, null: Values | None
-    ) -> FittedMetric[Metric[Any]]:
+        self, group: _Group, metric: Metric[Any], basis: metric_protocol.Basis, null: Values | None
+    ) -> metric_protocol.FittedMetric[Metric[Any]]:
         """Return a metric of a group with its null distribution."""
         with np.errstate(all="ignore"):
             rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
-            found = fitted_metric(metric, rows, basis)
-            if isinstance(metric, HasNullStatistic):
+            found = evaluation.fitted_metric(metric, rows, basis)
+            if isinstance(metric, metric_protocol.HasNullStatistic):
                 found.tested = null_statistic_of(metric, rows).estimate()
         if basis.kind == "p" and null is not None and not self._unjudged(group):
-            found.null = NullDistribution(null)
+            found.null = metric_protocol.NullDistribution(null)
         return found
 
-    def _results(self, computed: Sequence[Sequence[FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
+    def _results(self, computed: Sequence[Sequence[metric_protocol.FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
         """Yield the results of each group, with adjusted p-values."""
-        adjusted = iter(adjusted_by_family([each for line in computed for each in line]))
+        adjusted = iter(verdicts.adjusted_by_family([each for line in computed for each in line]))
         warnings = (
-            *data_warnings(self.source, self.rows.predictive),
-            *order_warnings(self.source, self.run, self.noticed),
+            *evaluation.data_warnings(self.source, self.rows.predictive),
+            *evaluation.order_warnings(self.source, self.run, self.noticed),
             *(() if self.clusters is None else self.clusters.messages),
         )
         lines = zip(self.groups, computed, strict=True)
         for group, line in self.run.track("groups: intervals", lines, len(self.groups)):
             with np.errstate(all="ignore"):
                 for each, interval in zip(line, self._intervals(group, line), strict=True):
-                    inference = compare_with_null(each, interval, self.run)
+                    inference = verdicts.compare_with_null(each, interval, self.run)
                     if self.noticed is not None and inference.verdict != "none":
-                        inference = without_verdict(inference, self.noticed.reason)
+                        inference = verdicts.without_verdict(inference, self.noticed.reason)
                     yield self._result(group, each, inference, next(adjusted), warnings)
 
-    def _intervals(self, group: _Group, line: Sequence[FittedMetric[Metric[Any]]]) -> Iterator[IntervalInference]:
+    def _intervals(
+        self, group: _Group, line: Sequence[metric_protocol.FittedMetric[Metric[Any]]]
+    ) -> Iterator[metric_protocol.IntervalInference]:
         """Yield the intervals of the metrics of a group; none for those without a value."""
         known = [each for each in line if each.rows.columns or each.rows.terms]
         found = iter(self._inferred(group, known))
         for each in line:
-            yield next(found) if each in known else IntervalInference()
+            yield next(found) if each in known else metric_protocol.IntervalInference()
 
-    def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[IntervalInference]:
+    def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[metric_protocol.IntervalInference]:
         """Return the intervals of the metrics of a group; none if it has too few clusters."""
         quiet = self.run.quiet()
         if self.clusters is None:
@@ -502,7 +482,7 @@ class _Groups:
     def _result(
         self,
         group: _Group,
-        computed: FittedMetric[Metric[Any]],
+        computed: metric_protocol.FittedMetric[Metric[Any]],
         inference: Inference,
         p_value: float | None,
         warnings: tuple[Message, ...],
@@ -510,7 +490,7 @@ class _Groups:
         """Return the result of a group, whose verdict is by the adjusted p-value."""
         if text := self._unjudged(group):
             inference = replace(inference, warnings=(Message("few-rows", text),))
-        inference = with_adjusted(inference, p_value)
+        inference = verdicts.with_adjusted(inference, p_value)
         inference = replace(
             inference,
             verdict=self._verdict(inference, inference.p_value_adjusted),
@@ -537,18 +517,18 @@ def _simulator(rows: Predictions, run: Run) -> NullSimulator:
     return found if run.replicates is not None else NullSimulator(rows, run, numbers=range(2 * len(found) + 1))
 
 
-def _effective_rows(found: RowResults) -> dict[str, float]:
+def _effective_rows(found: metric_protocol.RowResults) -> dict[str, float]:
     """Return the effective number of rows of weighted means; nothing for others."""
     weights = found.terms[WEIGHT].values if WEIGHT in found.terms else None
     return {} if weights is None else {"effective_rows": effective_count(weights)}
 
 
-def _own_warnings(found: RowResults) -> tuple[Message, ...]:
+def _own_warnings(found: metric_protocol.RowResults) -> tuple[Message, ...]:
     """Return the warnings of a metric, without the effective number of rows, which the slice states."""
     return tuple(each for each in found.warnings if each.code != "weighted")
 
 
-def row_terms(found: RowResults) -> dict[str, Values]:
+def row_terms(found: metric_protocol.RowResults) -> dict[str, Values]:
     """Return the terms by name, (n,) each, whose means determine a metric; none if some are means over bins."""
     if not found.terms:
         return found.columns
@@ -581,7 +561,7 @@ def _statistics(metric: Metric[Any], partition: Partition, columns: dict[str, Va
 
 def _statistic(metric: Metric[Any], means: Means) -> Values:
     """Return what is compared with replicates, as a function of means."""
-    return metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else metric.value(means)
+    return metric.null_statistic(means) if isinstance(metric, metric_protocol.HasNullStatistic) else metric.value(means)
 
 
 def conclude_groups(results: Sequence[Result], impossible: Sequence[Finding]) -> Conclusion | None:

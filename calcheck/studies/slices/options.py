@@ -6,20 +6,8 @@ from dataclasses import dataclass
 
 from calcheck.errors import OptionError
 from calcheck.options import option
+from calcheck.studies import options
 from calcheck.studies.base import Study, group
-from calcheck.studies.options import (
-    COLUMNS,
-    DEPENDENCE,
-    ENGINE,
-    FILE,
-    INFERENCE,
-    PLOT,
-    POINTWISE,
-    REPORT,
-    SEED,
-    WEIGHTS,
-    RefitOptions,
-)
 
 MOST_BINS, MOST_CLUSTERS, MOST_DEPTH = 32, 50, 5
 
@@ -97,18 +85,18 @@ SLICES = Study(
     groups or regions: a perfect model fails somewhere in 5 % of all files.
     """,
     "study.run",
-    arguments=(FILE,),
+    arguments=(options.FILE,),
     groups=(
-        group("Slices", SliceOptions, RefitOptions, SearchOptions),
-        COLUMNS,
-        WEIGHTS,
-        INFERENCE,
-        DEPENDENCE,
-        REPORT,
-        PLOT,
-        POINTWISE,
-        SEED,
-        ENGINE,
+        group("Slices", SliceOptions, options.RefitOptions, SearchOptions),
+        options.COLUMNS,
+        options.WEIGHTS,
+        options.INFERENCE,
+        options.DEPENDENCE,
+        options.REPORT,
+        options.PLOT,
+        options.POINTWISE,
+        options.SEED,
+        options.ENGINE,
     ),
     document="document.slices_document",
     picture="picture.slices_picture",

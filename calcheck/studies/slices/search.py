@@ -24,30 +24,9 @@ from calcheck.inference.verdicts import without_verdict
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.regions import partition, scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
-from calcheck.regions.partition import (
-    PREDICTED,
-    Partition,
-    describe_faults,
-    filter_options,
-    label_of,
-    name_of,
-    search_columns,
-    values_of,
-    words_of,
-)
-from calcheck.regions.scan import (
-    SCORES,
-    Deviations,
-    Node,
-    Region,
-    Scan,
-    Trees,
-    factor_of_dispersion,
-    p_values_of,
-    row_scores,
-)
 from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, rejects
 from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
 from calcheck.studies.slices.options import SearchOptions
@@ -78,18 +57,18 @@ class TreeSearch:
         self.searched, self.depth = searched, depth
 
     @cached_property
-    def trees(self) -> Trees:
+    def trees(self) -> scan.Trees:
         """How trees are grown, with the variances of the scores over the data and all replicates."""
         squares, count = np.zeros((len(self.searched.rows), 2)), 0
         for scores in self.searched.scores("variances: replicates"):
             squares += scores**2
             count += 1
-        return Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
+        return scan.Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
 
     @cached_property
-    def _grown(self) -> tuple[list[Node], Values]:
+    def _grown(self) -> tuple[list[scan.Node], Values]:
         """The nodes of the data; largest excess of a node, and largest gain of a split, by data set, (1 + R, 2)."""
-        grown: list[Node] = []
+        grown: list[scan.Node] = []
         largest: list[tuple[float, float]] = []
         for scores in self.searched.scores("trees: replicates"):
             nodes = self.trees.grow(scores)
@@ -98,7 +77,7 @@ class TreeSearch:
         return grown, np.array(largest)
 
     @cached_property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[scan.Node]:
         """The nodes of the pruned tree, depth first."""
         grown, _ = self._grown
         order = _depth_first(grown, self._kept(grown))
@@ -108,15 +87,15 @@ class TreeSearch:
             for each in order
         ]
 
-    def _p_values(self, nodes: Sequence[Node]) -> Values:
+    def _p_values(self, nodes: Sequence[scan.Node]) -> Values:
         """Return the p-values of nodes, (m,)."""
-        return p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
+        return scan.p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
 
-    def _kept(self, nodes: Sequence[Node]) -> set[int]:
+    def _kept(self, nodes: Sequence[scan.Node]) -> set[int]:
         """Return the nodes whose split is kept."""
         confidence = self.searched.run.confidence
         significant = [rejects(float(p), confidence) for p in self._p_values(nodes)]
-        splits = p_values_of(self.trees.gains(nodes), self._grown[1][:, 1])
+        splits = scan.p_values_of(self.trees.gains(nodes), self._grown[1][:, 1])
         kept: set[int] = set()
         for number in range(len(nodes)):
             above = _ancestors(nodes, number)
@@ -172,9 +151,11 @@ class TreeSearch:
         return [
             {
                 "parent": node.parent,
-                "rule": "all rows" if (condition := self.trees.condition(node)) is None else words_of(condition),
+                "rule": "all rows"
+                if (condition := self.trees.condition(node)) is None
+                else partition.words_of(condition),
                 "rows": node.rows,
-                "deviations": dict(zip(SCORES, node.deviations, strict=True)),
+                "deviations": dict(zip(scan.SCORES, node.deviations, strict=True)),
                 "p_value": float(p_value),
                 "group": group,
                 "verdict": verdicts.get(str(group)),
@@ -195,7 +176,7 @@ class TreeSearch:
 def _verdicts(results: Sequence[Result]) -> dict[str, str]:
     """Return what is wrong in each group, in words."""
     return {
-        group: describe_faults(by_metric) or (NO_FAULT if _is_judged(by_metric) else NOT_JUDGED)
+        group: partition.describe_faults(by_metric) or (NO_FAULT if _is_judged(by_metric) else NOT_JUDGED)
         for group, by_metric in by_group(results).items()
     }
 
@@ -204,13 +185,13 @@ def _is_judged(results: Mapping[str, Result]) -> bool:
     return any(each.verdict != "none" for each in results.values())
 
 
-def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:
+def _ancestors(nodes: Sequence[scan.Node], number: int) -> list[int]:
     """Return the numbers of the nodes above a node."""
     parent = nodes[number].parent
     return [] if parent is None else [parent, *_ancestors(nodes, parent)]
 
 
-def _depth_first(nodes: Sequence[Node], split: set[int]) -> list[int]:
+def _depth_first(nodes: Sequence[scan.Node], split: set[int]) -> list[int]:
     """Return the numbers of the nodes that remain if only some are split, depth first."""
     children: dict[int | None, list[int]] = {}
     for number, node in enumerate(nodes):
@@ -266,12 +247,12 @@ class RegionSearch:
         self.searched, self.run = searched, searched.run
 
     @cached_property
-    def scan(self) -> Scan:
+    def scan(self) -> scan.Scan:
         """The regions."""
-        return Scan(self.searched.partitions, self.searched.min_rows)
+        return scan.Scan(self.searched.partitions, self.searched.min_rows)
 
     @cached_property
-    def deviations(self) -> Deviations:
+    def deviations(self) -> scan.Deviations:
         """The deviations of all regions."""
         found = self.scan.deviations(self.searched.scores("regions: replicates"))
         if not found.regions:
@@ -281,7 +262,7 @@ class RegionSearch:
         return found
 
     @cached_property
-    def _most_deviating(self) -> list[Region]:
+    def _most_deviating(self) -> list[scan.Region]:
         return self.deviations.most_deviating(1 - self.run.confidence, self.searched.options.most)
 
     @cached_property
@@ -320,13 +301,15 @@ class RegionSearch:
             conclusion=self._conclude(first, results),
         )
 
-    def _map(self, region: Region) -> tuple[Curve, ...]:
+    def _map(self, region: scan.Region) -> tuple[Curve, ...]:
         """Return the map of the columns of a region, and its outline."""
-        known = {name_of(self.searched.source, name): name for name in self.searched.columns}
+        known = {partition.name_of(self.searched.source, name): name for name in self.searched.columns}
         names = [self.scan.columns[place].column for place in (region.first, region.second)]
         if not all(name in known for name in names):  # A single column
             return ()
-        return region_map(self.deviations, region, [values_of(self.searched.source, known[name]) for name in names])
+        return region_map(
+            self.deviations, region, [partition.values_of(self.searched.source, known[name]) for name in names]
+        )
 
     def _detectable(self) -> dict[str, float | int | None]:
         """Return which faults in 10 % of the rows are found with a probability of one half, and of 95 %.
@@ -338,7 +321,7 @@ class RegionSearch:
             self.scan.excess(0.0, rows)
         )
         scores = ((limit + further) / math.sqrt(rows) for further in (0.0, NEARLY_ALWAYS))
-        half, nearly = (factor_of_dispersion(score) for score in scores)
+        half, nearly = (scan.factor_of_dispersion(score) for score in scores)
         return {"rows": rows, "half": half, "nearly_always": nearly}
 
     def _conclude(self, first: FoundRegion, results: Sequence[Result]) -> Conclusion:
@@ -404,16 +387,16 @@ class FoundRegion(NamedTuple):
     def slice(self) -> dict[str, Any]:
         """What the report states about the rows of the region."""
         return {
-            "group": label_of(self.conditions) or "all rows",
-            "filter": filter_options(self.conditions),
+            "group": partition.label_of(self.conditions) or "all rows",
+            "filter": partition.filter_options(self.conditions),
             "rows": len(self.rows),
-            "score": SCORES[self.score],
+            "score": scan.SCORES[self.score],
         }
 
     @property
     def direction(self) -> str:
         """How the model is wrong in the region, if it is."""
-        return DIRECTIONS[SCORES[self.score]][int(self.deviation > 0)]
+        return DIRECTIONS[scan.SCORES[self.score]][int(self.deviation > 0)]
 
 
 class SearchedRows:
@@ -459,7 +442,7 @@ class SearchedRows:
             named = tuple(name for name in named if name != EMBEDDING)
         else:
             known = self.source.feature_columns() if isinstance(self.source, FileSource) else self.rows.columns
-            predicted = () if self.rows.distributions().n_draws is not None else PREDICTED
+            predicted = () if self.rows.distributions().n_draws is not None else partition.PREDICTED
             named = tuple(dict.fromkeys([*(name for name in known if name in self.rows.columns), *predicted]))
         if not named and self.clusters is None:
             msg = "there are no columns to search: add columns of inputs to the file"
@@ -489,9 +472,9 @@ class SearchedRows:
         return cluster_embedding(self.rows.lazy_inputs(), self.options.embedding_clusters, rng)
 
     @cached_property
-    def partitions(self) -> tuple[Partition, ...]:
+    def partitions(self) -> tuple[partition.Partition, ...]:
         """The bins of the columns that have several, or of one column."""
-        found = search_columns(self.source, self.columns, self.options.bins, self.min_rows)
+        found = partition.search_columns(self.source, self.columns, self.options.bins, self.min_rows)
         found += [] if self.clusters is None else [self.clusters.partition]
         return tuple(each for each in found if len(each.bins) > 1) or tuple(found[:1])
 
@@ -508,8 +491,8 @@ class SearchedRows:
 
     def scores(self, stage: str) -> Iterator[Values]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
-        yield row_scores(self.rows)
-        yield from map(row_scores, self.run.track(stage, self.simulation, len(self.simulation)))
+        yield scan.row_scores(self.rows)
+        yield from map(scan.row_scores, self.run.track(stage, self.simulation, len(self.simulation)))
 
     def settings(self) -> dict[str, Any]:
         """Return the settings for the report."""
