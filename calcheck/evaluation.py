@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calcheck.dependence.clusters import DesignEffect, find_clusters, input_warnings, noticed_effect
+from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, input_warnings, noticed_effect
+from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run, RunOptions
 from calcheck.inference import metric_protocol, verdicts
@@ -27,16 +28,12 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.p_values import pointwise_p_values
+from calcheck.io.source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result, Skipped
-
-if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.distributions import Predictive
-    from calcheck.io.source import FileSource
-    from calcheck.typing import AnyArray, Indices
+from calcheck.typing import AnyArray, Indices
 
 Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]
 Referred = Callable[[Metric[Any], metric_protocol.RowResults], bool]

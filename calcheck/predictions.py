@@ -8,22 +8,20 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.core.memory import Inputs, LazyInputs, load, take
+from calcheck.core.metric_info import MetricInfo
 from calcheck.core.validation import concat_columns, require_moderate
+from calcheck.distributions import Predictive
 from calcheck.distributions.base import REPEATED
 from calcheck.distributions.row_random import hash_rows, mix, occurrences
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.report import Input
-
-if TYPE_CHECKING:
-    from calcheck.core.metric_info import MetricInfo
-    from calcheck.distributions import Predictive
-    from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
+from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
 
 
 @dataclass(frozen=True, eq=False)

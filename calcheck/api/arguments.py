@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from calcheck import evaluation
 from calcheck.api.keywords import DependenceKeywords, RecalibrationKeywords, RunKeywords, SearchKeywords
@@ -22,9 +22,7 @@ from calcheck.models.comparison import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.cells import skip_reasons
-
-if TYPE_CHECKING:
-    from calcheck.report import Report, Skipped
+from calcheck.report import Report, Skipped
 
 AnyMetric: TypeAlias = Metric[Any]
 OptionsT = TypeVar("OptionsT")

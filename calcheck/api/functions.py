@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from calcheck import evaluation
 from calcheck.api import arguments
@@ -12,15 +12,13 @@ from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
 from calcheck.predictions import Predictions
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.sweep.study import REPEATS
 from calcheck.studies.two_samples.study import run as compare_two_samples
-
-if TYPE_CHECKING:
-    from calcheck.inference.metric_protocol import RowResults
 
 
 @keyword_messages()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.api import arguments
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
@@ -15,15 +15,13 @@ from calcheck.io.arguments import ColumnArguments, levels_of
 from calcheck.io.source import FileSource
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
+from calcheck.models.comparison import Model
 from calcheck.options import Option
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Report, Skipped
 from calcheck.studies import STUDIES
-
-if TYPE_CHECKING:
-    from calcheck.models.comparison import Model
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Report, Skipped
-    from calcheck.studies.base import Answer
-    from calcheck.typing import AnyArray
+from calcheck.studies.base import Answer
+from calcheck.typing import AnyArray
 
 
 class KeywordRequest:

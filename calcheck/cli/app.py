@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -22,11 +22,8 @@ from calcheck.cli import typer_bridge
 from calcheck.errors import CalcheckError, MissingFileError, nearest_word
 from calcheck.execution.run import address_space_limit, require_address_space
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
-from calcheck.options import option, options_of
+from calcheck.options import Option, option, options_of
 from calcheck.studies import STUDIES
-
-if TYPE_CHECKING:
-    from calcheck.options import Option
 
 
 def metric_name(name: str) -> str:

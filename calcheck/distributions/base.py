@@ -5,17 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from calcheck.core.metric_info import Part
 from calcheck.core.validation import concat_columns
 from calcheck.distributions.row_random import Random, RowRandom, Words, hash_rows
 from calcheck.errors import DataError
-
-if TYPE_CHECKING:
-    from calcheck.core.metric_info import Part
-    from calcheck.typing import Indices, Mask, Values
+from calcheck.typing import Indices, Mask, Values
 
 REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from calcheck.core.metric_info import Part
 from calcheck.core.validation import concat_columns, require, require_moderate
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.row_random import RowRandom, Words, hash_rows
 from calcheck.distributions.special import fill
 from calcheck.errors import DataError
 from calcheck.options import LEVEL_TOLERANCE
-
-if TYPE_CHECKING:
-    from calcheck.core.metric_info import Part
-    from calcheck.typing import AnyArray, Indices, Mask, Values
+from calcheck.typing import AnyArray, Indices, Mask, Values
 
 NOT_STATED = "prediction intervals state nothing about the distribution but how often targets are inside"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,6 @@ from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import Floats, Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.typing import Floats, Indices, Values
-
 
 REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
 REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %

@@ -19,6 +19,7 @@ from calcheck.embeddings.laplace_embeddings import (
     point_embeddings,
 )
 from calcheck.embeddings.ridge import SmootherMatrix, row_forms
+from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFeatures, TargetKernel
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.kernels.functions import Laplace
@@ -124,7 +125,7 @@ class SharedLaplace:
 
     def __init__(
         self,
-        data: target_kernels.DataSet,  # The data, as opposed to the replicates; all have its gamma
+        data: DataSet,  # The data, as opposed to the replicates; all have its gamma
         features: LaplaceFeatures,  # The kernel
         *,
         # Whether only the differences of the features of targets and of distributions are used; they are cheaper
@@ -134,7 +135,7 @@ class SharedLaplace:
         self._own = target_kernels.OfDistributions(data, self._embed)
         self._pooled = target_kernels.OfDistributions(data, lambda draws: self._embed(self._with_targets(draws)))
 
-    def rescaled(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], None, None]:
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features; the matrices are None, as all data sets have one kernel."""
         if len(each.model) > 1 or not self._differences:
             return self._of_all(each)
@@ -150,7 +151,7 @@ class SharedLaplace:
         """Whether :meth:`smoothed_squares` and :meth:`pair_sum` are available: for targets of one column."""
         return isinstance(self._known(self._data.model[0]).embeddings, ScalarEmbeddings)
 
-    def smoothed_squares(self, each: target_kernels.DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
+    def smoothed_squares(self, each: DataSet, observed: SmootherMatrix, model: SmootherMatrix) -> Values:
         """Return |sum_i a_i(x) psi(y_i) - b_i(x) E psi(Y_i)|^2 for rows a, b of smoother matrices, (m, trials).
 
         Nothing is factorized: sums over pairs of sorted targets are cumulative sums, and means of the distributions are
@@ -179,7 +180,7 @@ class SharedLaplace:
             return mixed.paired_sums(y[:, 0], weights.along)
         return row_forms(weights.turn, weights.along @ mixed.means(y), model.turn)
 
-    def row_squares(self, each: target_kernels.DataSet) -> Values:
+    def row_squares(self, each: DataSet) -> Values:
         """Return |psi(y_i) - E psi(Y_i)|^2, (n, trials), with features averaged over the repeated targets of a row."""
         stretch, y = self._stretch(each.model[0]), each.y.reshape(len(each.y), -1, 1)
         own = np.exp(-self._features.gamma[0] * np.abs(y - y.transpose(0, 2, 1))).mean(axis=(1, 2))
@@ -187,7 +188,7 @@ class SharedLaplace:
         squares = [own - 2 * one.embeddings.means_by_row(y).mean(axis=1) + one.norms for one in known]
         return stretch**2 * np.stack(squares, axis=1)
 
-    def pair_sum(self, each: target_kernels.DataSet, form: PairForm) -> float:
+    def pair_sum(self, each: DataSet, form: PairForm) -> float:
         """Return the form of the differences delta_i = psi(y_i) - E psi(Y_i) of a data set with one trial."""
         stretch, y = self._stretch(each.model[0]), each.y.reshape(len(each.y), -1, 1)
         mixed, squares = self._known(each.model[0]).summed(form)
@@ -198,7 +199,7 @@ class SharedLaplace:
         total = stretch**2 * (own - 2 * between + squares)
         return total - float(form.diagonal @ self.row_squares(each)[:, 0]) if form.diagonal.any() else total
 
-    def _of_all(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], None, None]:
+    def _of_all(self, each: DataSet) -> tuple[Values, list[Values], None, None]:
         """Return features of the targets, and of the distributions of all trials."""
         n = len(each.y)
         if len(each.model) == 1:
@@ -245,7 +246,7 @@ def _gram(observed: Values, between: Values, predicted: Values) -> Values:
     return np.block([[observed, between], [between.T, predicted]])
 
 
-class LaplaceTargets(target_kernels.TargetKernel):
+class LaplaceTargets(TargetKernel):
     """Laplace kernel exp(-sum_c gamma_c |u_c - v_c|).
 
     Its scale is the deviation of the predictions, so that it does not change if targets are drawn from them. For
@@ -272,12 +273,10 @@ class LaplaceTargets(target_kernels.TargetKernel):
             raise DataError(msg)
         return np.asarray(1 / deviation)
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> target_kernels.TargetFeatures:  # noqa: ARG002
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
         return LaplaceFeatures(gamma, run)
 
-    def shared(
-        self, data: target_kernels.DataSet, covered: Predictive, run: Run, *, differences: bool
-    ) -> target_kernels.SharedOutputs:  # noqa: ARG002
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
         return SharedLaplace(data, LaplaceFeatures(np.asarray(data.gamma), run), differences=differences)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,6 @@ from calcheck.execution.run import Run
 from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.typing import AnyArray, Floats, Precision, Values
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.typing import AnyArray, Floats, Values
-
 
 SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
 

@@ -14,6 +14,7 @@ from calcheck.distributions import Predictive
 from calcheck.distributions.special import monomials
 from calcheck.embeddings import target_kernels
 from calcheck.embeddings.rbf import RbfTargets
+from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFeatures
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.typing import Indices, Values
@@ -88,14 +89,14 @@ class SharedMonomials:
 
     def __init__(
         self,
-        data: target_kernels.DataSet,  # The data, as opposed to the replicates
+        data: DataSet,  # The data, as opposed to the replicates
         features: MonomialFeatures,  # The features in the kernel of the data
     ) -> None:
         self._data, self._features = data, features
         self._means = target_kernels.OfDistributions(data, features.of_distributions)
         self._before = target_kernels.by_row(features.of_points(data.y.reshape(-1, data.y.shape[-1])), data.y)
 
-    def rescaled(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], Values, Values]:
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and matrices that convert them to the kernels of a data set and of the data."""
         observed = target_kernels.by_row(self._features.of_points(each.y.reshape(-1, each.y.shape[-1])), each.y)
         ratios = np.asarray(each.gamma) / self._features.gamma
@@ -121,12 +122,10 @@ class PolynomialTargets(RbfTargets):
     def details(self) -> dict[str, Any]:
         return {"kernel": "polynomial", "degree": self.degree, "coef0": self.coef0}
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> target_kernels.TargetFeatures:  # noqa: ARG002
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:  # noqa: ARG002
         return MonomialFeatures(gamma, self.degree, self.coef0)
 
-    def shared(
-        self, data: target_kernels.DataSet, covered: Predictive, run: Run, *, differences: bool
-    ) -> target_kernels.SharedOutputs:  # noqa: ARG002
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
         return SharedMonomials(data, MonomialFeatures(np.asarray(data.gamma), self.degree, self.coef0))
 
     def mean_norms(self, points: Values, gamma: Values) -> Values:

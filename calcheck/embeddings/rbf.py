@@ -21,6 +21,7 @@ from numpy.random import Generator
 from calcheck.distributions import Predictive, Samples
 from calcheck.distributions.special import rbf
 from calcheck.embeddings import target_kernels
+from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFeatures, TargetKernel
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels.functions import target_bandwidths, target_precisions
@@ -404,7 +405,7 @@ class SharedFeatures:
 
     def __init__(
         self,
-        data: target_kernels.DataSet,  # The data, as opposed to the replicates
+        data: DataSet,  # The data, as opposed to the replicates
         covered: Predictive,  # Distributions that the features must represent in every trial
         rng: Callable[[], Generator],  # Returns the random generator that selects elements if the pool is too large
     ) -> None:
@@ -414,7 +415,7 @@ class SharedFeatures:
         points = min(POOL_POINTS, max(MIN_POINTS, POINTS_PER_ROW * len(data.y))) if on_a_line else POOL_POINTS
         self._fineness = Fineness(SHARED_TOLERANCE, SHARED_TAIL, points)
 
-    def rescaled(self, each: target_kernels.DataSet) -> tuple[Values, list[Values], Values, Values]:
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and the matrices that convert them to the kernels of the data set and of the data."""
         octave = self._octave(each)
         features = octave.features
@@ -433,7 +434,7 @@ class SharedFeatures:
             fixed = octave.fixed if along is None else along.T @ octave.fixed
         return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
-    def _octave(self, each: target_kernels.DataSet) -> _BandwidthBin:
+    def _octave(self, each: DataSet) -> _BandwidthBin:
         """Return the features shared by kernels of similar bandwidth."""
         own, used = np.asarray(self._data.gamma), np.asarray(self._data.gamma) > 0
         ratio = np.max(np.asarray(each.gamma)[used] / own[used])
@@ -487,7 +488,7 @@ def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None =
     return psd_root(features.gram_of_represented(products, along))
 
 
-class RbfTargets(target_kernels.TargetKernel):
+class RbfTargets(TargetKernel):
     """RBF kernel exp(-sum_c gamma_c (u_c - v_c)^2)."""
 
     @property
@@ -500,10 +501,8 @@ class RbfTargets(target_kernels.TargetKernel):
     def unit_gamma(self, y: Values, predictive: Predictive) -> Values:  # noqa: ARG002 - the targets' own scale
         return target_precisions(y.reshape(-1, y.shape[-1]))
 
-    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> target_kernels.TargetFeatures:
+    def features(self, y: Values, predictive: Predictive, gamma: Values, run: Run) -> TargetFeatures:
         return output_features(y, predictive, gamma, run.rng(RandomStream.FEATURES))
 
-    def shared(
-        self, data: target_kernels.DataSet, covered: Predictive, run: Run, *, differences: bool
-    ) -> target_kernels.SharedOutputs:  # noqa: ARG002
+    def shared(self, data: DataSet, covered: Predictive, run: Run, *, differences: bool) -> SharedOutputs:  # noqa: ARG002
         return SharedFeatures(data, covered, lambda: run.rng(RandomStream.FEATURES))

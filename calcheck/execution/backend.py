@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck.errors import OptionError
-from calcheck.typing import Precision
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray, Array, Indices, Values
+from calcheck.typing import AnyArray, Array, Indices, Precision, Values
 
 MAX_REASON = 80  # Maximum number of characters of torch's message in errors
 

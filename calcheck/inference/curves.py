@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from calcheck.inference.p_values import cannot_reject
 from calcheck.linalg.gram import principal_components
-from calcheck.report import TIED
+from calcheck.predictions import Predictions
+from calcheck.report import TIED, Alternative, Curve, CurveName
 from calcheck.statistics.binning import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.report import Alternative, Curve, CurveName
-    from calcheck.typing import Values
+from calcheck.typing import Values
 
 
 class Envelope(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calcheck.core.memory import cached
 from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
+from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom, hash_order
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, NumericalError
@@ -24,11 +25,7 @@ from calcheck.inference.p_values import has_p_value, is_at_atom, is_open, p_valu
 from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Means, MeanTerm
-
-if TYPE_CHECKING:
-    from calcheck.distributions import Predictive
-    from calcheck.typing import Indices, Values
-
+from calcheck.typing import Indices, Values
 
 REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %

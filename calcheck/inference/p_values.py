@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from calcheck.report import TIED, rejects
-
-if TYPE_CHECKING:
-    from calcheck.report import Alternative
-    from calcheck.typing import AnyArray, Mask, Values
-
+from calcheck.report import TIED, Alternative, rejects
+from calcheck.typing import AnyArray, Mask, Values
 
 ATOM, ATOM_REPLICATES = 0.75, 1_500  # Share of a p-value that makes an atom, and replicates that show it
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold

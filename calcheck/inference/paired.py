@@ -6,26 +6,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 import numpy as np
 
 from calcheck.core.memory import same_inputs
+from calcheck.dependence.clusters import Clusters
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference import bootstrap as resampling
 from calcheck.inference import intervals
-from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
+from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co, RowResults
 from calcheck.inference.null_distribution import dependence_reason
 from calcheck.predictions import Predictions
 from calcheck.report import Inference
 from calcheck.statistics.groups import Means, MeanTerm
-
-if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.inference.metric_protocol import RowResults
-    from calcheck.typing import Mask, Values
+from calcheck.typing import Mask, Values
 
 SWAPS = 9_999  # Default number of swaps for the permutation test
 SPREAD_ONLY = Message(

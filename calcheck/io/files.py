@@ -14,20 +14,18 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, Literal, Self, TypeAlias, cast
+from typing import BinaryIO, Literal, Self, TypeAlias, cast
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from calcheck.core.conditions import Condition
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
+from calcheck.io.arrays import TableInMemory
 from calcheck.io.arrow_arrays import ReadLimits
 from calcheck.io.object_store import MAGIC as COMPRESSIONS
 from calcheck.io.object_store import SUFFIXES as COMPRESSED
 from calcheck.io.object_store import StoreObject, compression_errors, decompressed, open_object, read_pipe
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from calcheck.io.arrays import TableInMemory
 
 AnyFile: TypeAlias = "File | Files | TableInMemory"
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from calcheck.core.validation import LARGEST, require, require_finite, require_moderate, require_positive
 from calcheck.distributions import Convention, Gaussian, Independent, Predictive, Quantiles, Samples
@@ -16,12 +17,8 @@ from calcheck.distributions.continuous import AssumedGaussian, StudentT
 from calcheck.distributions.intervals import Intervals
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
+from calcheck.report import FileRole
 from calcheck.typing import AnyArray, Floats, Values
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from calcheck.report import FileRole
 
 Arrays = dict[str, AnyArray]
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from calcheck.core.memory import same_inputs
-from calcheck.dependence.clusters import find_clusters
+from calcheck.dependence.clusters import Clusters, find_clusters
 from calcheck.errors import SHOWN, DataError, Message, OptionError, message_prefix
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
@@ -24,11 +24,7 @@ from calcheck.metrics._weights import require_same_weights
 from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric
 from calcheck.predictions import DerivedSource, Predictions, Source, group_by_input
 from calcheck.report import Inference, Input, Orientation, Report, Result, Skipped, loss
-
-if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.typing import AnyArray, Indices
-
+from calcheck.typing import AnyArray, Indices
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
 

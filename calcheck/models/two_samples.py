@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from calcheck.inference.null_distribution import REPLICATES
 from calcheck.io.source import grid_of, require_grid
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics._joint_mmd import SAMPLE
+from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Predictions, Source
-
-if TYPE_CHECKING:
-    from calcheck.metrics.base import Metric
-    from calcheck.report import Input, Report
-    from calcheck.typing import AnyArray
+from calcheck.report import Input, Report
+from calcheck.typing import AnyArray
 
 GRID = 200  # default number of evaluation points
 

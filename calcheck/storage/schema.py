@@ -5,16 +5,14 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics.base import Metric
 from calcheck.models.difference import DIFF_SCHEMA_VERSION, Diff
 from calcheck.options import options_of
 from calcheck.recalibration.methods import RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report, Result
-
-if TYPE_CHECKING:
-    from calcheck.metrics.base import Metric
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

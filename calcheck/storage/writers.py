@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,7 @@ from calcheck.io.rows import MODELS
 from calcheck.io.text_files import table_of
 from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
-
-if TYPE_CHECKING:
-    from calcheck.typing import AnyArray
+from calcheck.typing import AnyArray
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".parquet": pq.ParquetWriter,

@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.execution.reduce import reduce_batches
+from calcheck.execution.run import Run
 from calcheck.predictions import Predictions, Source
 from calcheck.statistics.groups import Groups, Means, MeanTerm
 from calcheck.typing import AnyArray, Values
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
 
 Arrays = Mapping[str, AnyArray]
 MAX_MEANS = 512  # Maximum number of means with a stored covariance matrix, 2 MiB

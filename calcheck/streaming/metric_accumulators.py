@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -26,17 +26,13 @@ from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.sharpness import Cv
 from calcheck.metrics.spread import ValidBinsMetric
+from calcheck.predictions import Predictions
 from calcheck.statistics.binning import Binning, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.moments import spreads
 from calcheck.storage.archives import from_arrays, to_arrays
 from calcheck.streaming.accumulators import BatchedSource, ColumnStore, Metadata, MomentSums, Sums, with_row_numbers
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.streaming.accumulators import BatchedSource
-    from calcheck.typing import AnyArray, Values
-
+from calcheck.typing import AnyArray, Values
 
 STEP = 1e-4  # Step of numerical gradients, relative to the mean
 UNKNOWN_TAILS = "the effective number of rows of the interval is unknown"

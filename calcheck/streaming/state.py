@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,23 +12,18 @@ from calcheck import errors
 from calcheck.dependence.clusters import DesignEffect, input_warnings, noticed_effect
 from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_settings
 from calcheck.execution.reduce import reduce_batches
+from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
 from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
+from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, Report, Skipped
 from calcheck.storage import archives
 from calcheck.streaming import metric_accumulators
 from calcheck.streaming.accumulators import BatchedSource, ColumnStore, MomentSums, Sums, with_row_numbers
 from calcheck.typing import AnyArray
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.streaming.metric_accumulators import MetricAccumulator
-
 
 Arrays = Mapping[str, AnyArray]
 OF_INTERVALS = "cannot be computed in batches for prediction intervals. Use --subsample"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from calcheck.models.difference import Change, Diff, Unmatched
 from calcheck.render import document
 from calcheck.render.cells import ABSENT, interval, number, p_value, short, skipped_notes, unit
-
-if TYPE_CHECKING:
-    from calcheck.models.difference import Change, Diff, Unmatched
-    from calcheck.report import Report, Result
-
+from calcheck.report import Report, Result
 
 RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}
 PARTS = {"miscalibration": "↓", "discrimination": "↑", "uncertainty": "", "score": "↓"}

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import FileError, OptionError
 from calcheck.evaluation import evaluate_each, results_of, with_changes
 from calcheck.execution.run import Run
 from calcheck.io.files import STDIN
+from calcheck.metrics.base import Metric
 from calcheck.metrics.scores import Nll
 from calcheck.models.comparison import compare, compare_datasets, comparison_input, incomparable_reason
 from calcheck.models.difference import Diff, diff
+from calcheck.predictions import Source
 from calcheck.render.cells import skip_reasons
 from calcheck.report import Report, Result, Skipped
 from calcheck.storage.report_json import read_report
+from calcheck.studies.base import Request
 from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
-
-if TYPE_CHECKING:
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Source
-    from calcheck.studies.base import Request
-
 
 CCE = "cce"
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from calcheck.dependence.clusters import Clusters
+from calcheck.execution.run import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.models.comparison import Evaluated, evaluate_models, shared_clusters, targets
+from calcheck.metrics.base import Metric
+from calcheck.models.comparison import Evaluated, Model, evaluate_models, shared_clusters, targets
 from calcheck.report import Gate, Inference, Report, Result, loss
 from calcheck.studies.gate.resolution import format_value, format_values
-
-if TYPE_CHECKING:
-    from calcheck.dependence.clusters import Clusters
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.models.comparison import Model
-
 
 WORSE = {
     "smaller": "larger by",

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
+from calcheck.details import FieldTree
 from calcheck.errors import Code, suggestion
 from calcheck.report import Input, Monitor, Overall, Result, Verdict
 from calcheck.studies.gate import rules
-
-if TYPE_CHECKING:
-    from calcheck.details import FieldTree
 
 Value = float | str | None
 ByGroup = dict[str, dict[str, Result]]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,10 @@ from calcheck.distributions.row_random import RowRandom, hash_rows, mix, occurre
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.io.times import time_texts
+from calcheck.predictions import Predictions
 from calcheck.statistics.pit import COMPONENTS, NEAREST, component, randomized_pit
 from calcheck.statistics.scores import are_impossible
 from calcheck.typing import AnyArray, Indices, Mask, Values
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-
 
 Integers = NDArray[np.int64]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calcheck.errors import Message, OptionError
+from calcheck.execution.run import Run
 from calcheck.io.times import DATE_UNIT, Window
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
@@ -20,10 +21,6 @@ from calcheck.storage.report_json import from_json
 from calcheck.studies.monitor.e_process import DENSITIES, History, concatenate
 from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.typing import AnyArray, Values
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-
 
 Arrays = Mapping[str, AnyArray]
 

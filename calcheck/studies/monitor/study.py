@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,15 @@ from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
 from calcheck.options import flag_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
+from calcheck.statistics.groups import Means
 from calcheck.statistics.pit import direction_of
 from calcheck.storage.archives import is_monitor_state, require_archive_path
 from calcheck.storage.atomic_write import exclusive
+from calcheck.studies.base import Request
 from calcheck.studies.monitor import state as monitor_state
-from calcheck.studies.monitor.e_process import MOST_STEPS, change_point, concatenate, summarize
+from calcheck.studies.monitor.e_process import MOST_STEPS, History, change_point, concatenate, summarize
 from calcheck.studies.monitor.options import MonitorOptions, WindowMetricOptions
-
-if TYPE_CHECKING:
-    from calcheck.statistics.groups import Means
-    from calcheck.studies.base import Request
-    from calcheck.studies.monitor.e_process import History
-    from calcheck.typing import AnyArray, Values
-
+from calcheck.typing import AnyArray, Values
 
 NO_TIME = "--time is required: the column of the target times"
 WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")

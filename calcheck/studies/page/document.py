@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -12,19 +12,17 @@ from scipy.special import ndtri
 from calcheck.charts.picture import PERFECT
 from calcheck.core.text import percent
 from calcheck.metrics import METRICS
+from calcheck.regions import maps
 from calcheck.regions.maps import ColumnGroups, GroupSums, Quantity, RegionMap, bins_outside, quantities
 from calcheck.render import page
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
 from calcheck.render.pictures import metric_picture
 from calcheck.render.report_document import answer, extreme_rows, gates_table, legend_lines, listed, overview
+from calcheck.report import Report, Result
+from calcheck.statistics.curves import RowIntervals
 from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
-
-if TYPE_CHECKING:
-    from calcheck.regions import maps
-    from calcheck.report import Report, Result
-    from calcheck.statistics.curves import RowIntervals
-    from calcheck.typing import Values
+from calcheck.typing import Values
 
 Part = Callable[["ModelReport"], Iterator[page.PageBlock]]
 

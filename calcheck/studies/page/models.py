@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import DataError
 from calcheck.evaluation import ranked_rows
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.maps import column_groups, default_variables, make_map, named_variables
+from calcheck.report import Report
 from calcheck.statistics.curves import FEW_ROWS, row_intervals
 from calcheck.studies.page.document import ModelReport
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.inference.metric_protocol import RowResults
-    from calcheck.metrics.base import Metric
-    from calcheck.report import Report
 
 NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
 IN_BATCHES = "the rows are processed in batches"

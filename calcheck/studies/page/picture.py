@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
 from calcheck.core.text import percent
+from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, Quantity, RegionMap, histogram_limits, quantities
 from calcheck.render.pictures import CLEAR
-
-if TYPE_CHECKING:
-    from calcheck.regions import maps
-    from calcheck.statistics.curves import RowIntervals
-    from calcheck.typing import Values
+from calcheck.statistics.curves import RowIntervals
+from calcheck.typing import Values
 
 OBSERVED_TARGETS = "target"
 Y = Axis("y")

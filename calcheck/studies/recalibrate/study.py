@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import DataError, FileError, Message
 from calcheck.evaluation import data_warnings, evaluate, run_settings
 from calcheck.execution.run import Run
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
 from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate, require_other_rows
@@ -19,12 +20,8 @@ from calcheck.recalibration.features import require_single_target
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.storage.writers import suffix_of, write_canonical
-from calcheck.studies.base import Answer
+from calcheck.studies.base import Answer, Request
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
-
-if TYPE_CHECKING:
-    from calcheck.metrics.base import Metric
-    from calcheck.studies.base import Request
 
 BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"

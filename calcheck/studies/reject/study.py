@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,18 +23,13 @@ from calcheck.inference.p_values import p_value
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
-from calcheck.predictions import InMemory, Source
+from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.moments import spreads
+from calcheck.studies.base import Request
 from calcheck.studies.reject.options import PruneOptions, RejectOptions
-from calcheck.typing import Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.predictions import Predictions
-    from calcheck.studies.base import Request
-    from calcheck.typing import AnyArray
-
+from calcheck.typing import AnyArray, Indices, Values
 
 MetricRows = tuple[InferableMetric, RowResults]
 Curves = dict[tuple[str, str], Values]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
+from calcheck.core.conditions import Condition
 from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import Run
@@ -37,10 +38,6 @@ from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skip
 from calcheck.statistics.groups import Means
 from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.core.conditions import Condition
-
 
 Fitted = metric_protocol.FittedMetric[Metric[Any]]
 Statistic = Callable[[Metric[Any], Means], Values]

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
+from calcheck.core.conditions import Condition
 from calcheck.core.text import format_p
 from calcheck.dependence.clusters import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
@@ -24,18 +25,14 @@ from calcheck.inference.verdicts import without_verdict
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.regions import partition, scan
+from calcheck.regions import partition
+from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
 from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, rejects
 from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
 from calcheck.studies.slices.options import SearchOptions
-from calcheck.typing import Indices, Values
-
-if TYPE_CHECKING:
-    from calcheck.core.conditions import Condition
-    from calcheck.typing import Mask
-
+from calcheck.typing import Indices, Mask, Values
 
 NO_FAULT, NOT_JUDGED = "no fault found", "not judged"
 
@@ -57,18 +54,18 @@ class TreeSearch:
         self.searched, self.depth = searched, depth
 
     @cached_property
-    def trees(self) -> scan.Trees:
+    def trees(self) -> region_scan.Trees:
         """How trees are grown, with the variances of the scores over the data and all replicates."""
         squares, count = np.zeros((len(self.searched.rows), 2)), 0
         for scores in self.searched.scores("variances: replicates"):
             squares += scores**2
             count += 1
-        return scan.Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
+        return region_scan.Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
 
     @cached_property
-    def _grown(self) -> tuple[list[scan.Node], Values]:
+    def _grown(self) -> tuple[list[region_scan.Node], Values]:
         """The nodes of the data; largest excess of a node, and largest gain of a split, by data set, (1 + R, 2)."""
-        grown: list[scan.Node] = []
+        grown: list[region_scan.Node] = []
         largest: list[tuple[float, float]] = []
         for scores in self.searched.scores("trees: replicates"):
             nodes = self.trees.grow(scores)
@@ -77,7 +74,7 @@ class TreeSearch:
         return grown, np.array(largest)
 
     @cached_property
-    def nodes(self) -> list[scan.Node]:
+    def nodes(self) -> list[region_scan.Node]:
         """The nodes of the pruned tree, depth first."""
         grown, _ = self._grown
         order = _depth_first(grown, self._kept(grown))
@@ -87,15 +84,15 @@ class TreeSearch:
             for each in order
         ]
 
-    def _p_values(self, nodes: Sequence[scan.Node]) -> Values:
+    def _p_values(self, nodes: Sequence[region_scan.Node]) -> Values:
         """Return the p-values of nodes, (m,)."""
-        return scan.p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
+        return region_scan.p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
 
-    def _kept(self, nodes: Sequence[scan.Node]) -> set[int]:
+    def _kept(self, nodes: Sequence[region_scan.Node]) -> set[int]:
         """Return the nodes whose split is kept."""
         confidence = self.searched.run.confidence
         significant = [rejects(float(p), confidence) for p in self._p_values(nodes)]
-        splits = scan.p_values_of(self.trees.gains(nodes), self._grown[1][:, 1])
+        splits = region_scan.p_values_of(self.trees.gains(nodes), self._grown[1][:, 1])
         kept: set[int] = set()
         for number in range(len(nodes)):
             above = _ancestors(nodes, number)
@@ -155,7 +152,7 @@ class TreeSearch:
                 if (condition := self.trees.condition(node)) is None
                 else partition.words_of(condition),
                 "rows": node.rows,
-                "deviations": dict(zip(scan.SCORES, node.deviations, strict=True)),
+                "deviations": dict(zip(region_scan.SCORES, node.deviations, strict=True)),
                 "p_value": float(p_value),
                 "group": group,
                 "verdict": verdicts.get(str(group)),
@@ -185,13 +182,13 @@ def _is_judged(results: Mapping[str, Result]) -> bool:
     return any(each.verdict != "none" for each in results.values())
 
 
-def _ancestors(nodes: Sequence[scan.Node], number: int) -> list[int]:
+def _ancestors(nodes: Sequence[region_scan.Node], number: int) -> list[int]:
     """Return the numbers of the nodes above a node."""
     parent = nodes[number].parent
     return [] if parent is None else [parent, *_ancestors(nodes, parent)]
 
 
-def _depth_first(nodes: Sequence[scan.Node], split: set[int]) -> list[int]:
+def _depth_first(nodes: Sequence[region_scan.Node], split: set[int]) -> list[int]:
     """Return the numbers of the nodes that remain if only some are split, depth first."""
     children: dict[int | None, list[int]] = {}
     for number, node in enumerate(nodes):
@@ -247,12 +244,12 @@ class RegionSearch:
         self.searched, self.run = searched, searched.run
 
     @cached_property
-    def scan(self) -> scan.Scan:
+    def scan(self) -> region_scan.Scan:
         """The regions."""
-        return scan.Scan(self.searched.partitions, self.searched.min_rows)
+        return region_scan.Scan(self.searched.partitions, self.searched.min_rows)
 
     @cached_property
-    def deviations(self) -> scan.Deviations:
+    def deviations(self) -> region_scan.Deviations:
         """The deviations of all regions."""
         found = self.scan.deviations(self.searched.scores("regions: replicates"))
         if not found.regions:
@@ -262,7 +259,7 @@ class RegionSearch:
         return found
 
     @cached_property
-    def _most_deviating(self) -> list[scan.Region]:
+    def _most_deviating(self) -> list[region_scan.Region]:
         return self.deviations.most_deviating(1 - self.run.confidence, self.searched.options.most)
 
     @cached_property
@@ -301,7 +298,7 @@ class RegionSearch:
             conclusion=self._conclude(first, results),
         )
 
-    def _map(self, region: scan.Region) -> tuple[Curve, ...]:
+    def _map(self, region: region_scan.Region) -> tuple[Curve, ...]:
         """Return the map of the columns of a region, and its outline."""
         known = {partition.name_of(self.searched.source, name): name for name in self.searched.columns}
         names = [self.scan.columns[place].column for place in (region.first, region.second)]
@@ -321,7 +318,7 @@ class RegionSearch:
             self.scan.excess(0.0, rows)
         )
         scores = ((limit + further) / math.sqrt(rows) for further in (0.0, NEARLY_ALWAYS))
-        half, nearly = (scan.factor_of_dispersion(score) for score in scores)
+        half, nearly = (region_scan.factor_of_dispersion(score) for score in scores)
         return {"rows": rows, "half": half, "nearly_always": nearly}
 
     def _conclude(self, first: FoundRegion, results: Sequence[Result]) -> Conclusion:
@@ -390,13 +387,13 @@ class FoundRegion(NamedTuple):
             "group": partition.label_of(self.conditions) or "all rows",
             "filter": partition.filter_options(self.conditions),
             "rows": len(self.rows),
-            "score": scan.SCORES[self.score],
+            "score": region_scan.SCORES[self.score],
         }
 
     @property
     def direction(self) -> str:
         """How the model is wrong in the region, if it is."""
-        return DIRECTIONS[scan.SCORES[self.score]][int(self.deviation > 0)]
+        return DIRECTIONS[region_scan.SCORES[self.score]][int(self.deviation > 0)]
 
 
 class SearchedRows:
@@ -491,8 +488,8 @@ class SearchedRows:
 
     def scores(self, stage: str) -> Iterator[Values]:
         """Yield the scores of the rows, (n, 2): of the data, then of each replicate."""
-        yield scan.row_scores(self.rows)
-        yield from map(scan.row_scores, self.run.track(stage, self.simulation, len(self.simulation)))
+        yield region_scan.row_scores(self.rows)
+        yield from map(region_scan.row_scores, self.run.track(stage, self.simulation, len(self.simulation)))
 
     def settings(self) -> dict[str, Any]:
         """Return the settings for the report."""

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calcheck.errors import OptionError
+from calcheck.execution.run import Run
+from calcheck.metrics.base import Metric
+from calcheck.predictions import Predictions, Source
 from calcheck.regions.partition import Cut
+from calcheck.report import Report
+from calcheck.studies.base import Request
 from calcheck.studies.options import RefitOptions, WeightOptions
 from calcheck.studies.slices.groups import GROUP_METRICS, by_groups, file_columns
 from calcheck.studies.slices.options import SearchOptions, SliceOptions
 from calcheck.studies.slices.search import RegionSink, search_regions
-
-if TYPE_CHECKING:
-    from calcheck.execution.run import Run
-    from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions, Source
-    from calcheck.report import Report
-    from calcheck.studies.base import Request
-    from calcheck.typing import AnyArray
+from calcheck.typing import AnyArray
 
 
 def run(request: Request) -> Report:

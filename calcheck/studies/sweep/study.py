@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +31,10 @@ from calcheck.models.two_samples import GRID, PooledSamples, metric_of_samples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result
+from calcheck.studies.base import Request
 from calcheck.studies.options import SAMPLES
 from calcheck.studies.sweep.options import SweepOptions
 from calcheck.studies.sweep.picture import require_few_panels
-
-if TYPE_CHECKING:
-    from calcheck.studies.base import Request
-
 
 AnyMetric = Metric[Any]
 Evaluated = tuple[AnyMetric, int, float, RowResults | Message]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from calcheck.inference.metric_protocol import RowResults
+from calcheck.metrics.base import Metric
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
 from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
+from calcheck.report import Report
+from calcheck.studies.base import Request
 from calcheck.studies.two_samples.options import GridOptions, PermutationOptions
-
-if TYPE_CHECKING:
-    from calcheck.inference.metric_protocol import RowResults
-    from calcheck.metrics.base import Metric
-    from calcheck.report import Report
-    from calcheck.studies.base import Request
 
 
 def run_mcmd(request: Request) -> Report:

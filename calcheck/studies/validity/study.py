@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from calcheck.core import __version__
 from calcheck.distributions import Gaussian
@@ -15,18 +16,13 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run, silent
 from calcheck.inference.bootstrap import Replicates, statistic_of
 from calcheck.inference.intervals import acceleration, bca, clopper_pearson
+from calcheck.metrics.base import Metric
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Result
+from calcheck.studies.base import Request
 from calcheck.studies.validity.options import ValidityOptions
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from calcheck.metrics.base import Metric
-    from calcheck.studies.base import Request
-    from calcheck.typing import Mask, Values
-
+from calcheck.typing import Mask, Values
 
 ROWS, MOST_ROWS = 5_000, 10_000_000  # Default and maximum number of rows of a data set
 NU = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0)  # Default degrees of freedom of the uncertainties
