@@ -1,7 +1,7 @@
 """Kernels, features, Gram matrices in tiles, solvers and dof, on any device and in any precision."""
 
 import tracemalloc
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings.distance import MIN_DOF, few_dof
 from calcheck.embeddings.rbf import output_features, residual_of_points
 from calcheck.embeddings.ridge import KernelRidge
-from calcheck.embeddings.target_kernels import residual_warnings
+from calcheck.embeddings.target_kernels import FeatureBounds, residual_warnings
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
@@ -447,10 +447,9 @@ def test_solvers_store_no_square_matrix_except_the_gram_matrix(solver, memory, s
 @pytest.mark.parametrize("larger", ["points", "rows"])
 def test_the_larger_residual_of_output_features_is_warned_of(larger):
     """Residuals of targets and of distributions, of which either may exceed the limit."""
-    bounds = SimpleNamespace(features=SimpleNamespace(rank=3), points=1e-9, rows=1e-9)
+    bounds = FeatureBounds(rank=3, points=1e-9, rows=1e-9)
     assert residual_warnings(bounds) == []
-    setattr(bounds, larger, 1e-3)
-    (warning,) = residual_warnings(bounds)
+    (warning,) = residual_warnings(replace(bounds, **{larger: 1e-3}))
     assert warning.code == "feature-residual"
     assert "up to 1.0e-03 of a squared norm" in warning.text
 
