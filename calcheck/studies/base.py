@@ -185,7 +185,8 @@ class Study:
     groups: tuple[Group, ...]  # Options, in the order of the help
     example: str
     document: str = ""  # Function that returns the document of a report; by default a table of results
-    picture: str = ""  # Function that returns the picture of a report; by default one of each metric
+    # Function that returns the picture of a report, or None if it has none; by default one of each metric
+    picture: str = ""
     arguments: tuple[Argument, ...] = ()
     # By option: the study that takes place if it is given
     variants: Mapping[str, Variant] = field(default_factory=dict)
@@ -216,5 +217,6 @@ class Study:
         from calcheck.report import Report
 
         if self.picture:
-            return [self.function(self.picture)(report, *found)]
+            drawn = self.function(self.picture)(report, *found)
+            return () if drawn is None else (drawn,)
         return metric_pictures(report) if isinstance(report, Report) else ()

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
-from calcheck.errors import OptionError
 from calcheck.render.cells import results_by
 from calcheck.render.pictures import curve, numbers
 from calcheck.report import Report, Result
 
 
-def validity_picture(report: Report) -> Picture:
-    """Return the picture of a simulation: a curve per metric, with its limits, and the confidence of the intervals."""
+def validity_picture(report: Report) -> Picture | None:
+    """Return a curve per metric, with its limits, and the confidence of the intervals; None for one file."""
     if any("nu" not in result.slice for result in report.results):
-        msg = "--plot draws validity by --nu, and the uncertainties are those of FILE. Remove --plot or FILE"
-        raise OptionError(msg)
+        return None
     groups = results_by(report.results, "metric")
     marks = [mark for name, results in groups.items() for mark in _marks(name, results)]
     shares = [float(result.slice["nu"]) for result in next(iter(groups.values()))]

@@ -100,6 +100,9 @@ class DataSets:
 def run(request: Request) -> Report:
     """Return the report of data sets with given tails, or with those of a file."""
     options, file = request.options(ValidityOptions), request.data("file")
+    if file is not None and request.data("plot"):
+        msg = "--plot draws validity by --nu, and the uncertainties are those of FILE. Remove --plot or FILE"
+        raise OptionError(msg)
     metrics = request.metrics(options.metrics)
     source = None if file is None else request.open(file, metrics)
     with request.run(source) as run:

@@ -121,3 +121,6 @@ def test_tails_and_a_picture_beside_a_file_are_refused(calcheck, preds, tmp_path
     assert "--nu and FILE contradict each other" in line
     line = calcheck("validity", preds, *QUICK, "--plot", tmp_path / "valid.svg").refused()
     assert "--plot draws validity by --nu" in line
+    page = tmp_path / "valid.html"
+    assert calcheck("validity", preds, *QUICK, "-o", page).code == 0
+    assert "<svg" not in page.read_text()
