@@ -74,6 +74,7 @@ NULS = {  # which of the first bytes of Latin text without a byte order mark are
 }
 STDIN = "-"
 MAX_MAGIC = 10  # Length of the longest magic number, in bytes
+KEPT_BYTES = 1 << 23  # Maximum size of a file that is read once and kept in memory
 WILD = re.compile(r"[*?[]")
 WILD_IN_URIS = re.compile(r"[*[]")  # in a URI, a question mark starts the query
 HIDDEN = (".", "_")
@@ -92,6 +93,8 @@ class File:
     place: StoreObject | None = field(default=None, compare=False, repr=False)
     # Sizes of batches and partitions, and of what stays in memory
     limits: ReadLimits = field(default_factory=ReadLimits, repr=False)
+    # Whether its bytes stay in memory if they are few; not those of one of many files, or of a part of a file
+    kept: bool = field(default=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name == STDIN:
@@ -129,15 +132,18 @@ class File:
 
     @cached_property
     def buffered(self) -> bytes | None:
-        """The bytes of a pipe, which can be read only once; None for a regular file."""
+        """The bytes of a pipe, which can be read only once, and of a small file; None for others."""
         if self.name == STDIN:
             if sys.stdin is None:
                 msg = "standard input is closed"
                 raise FileError(msg)
             return read_pipe(self.display_name, sys.stdin.buffer)
-        if self.place or Path(self.name).is_file():
+        if self.place:
             return None
-        with Path(self.name).open("rb") as stream:
+        path = Path(self.name)
+        if path.is_file():
+            return path.read_bytes() if self.kept and path.stat().st_size <= KEPT_BYTES else None
+        with path.open("rb") as stream:
             return read_pipe(self.display_name, stream)
 
     def require_content(self) -> None:
@@ -162,7 +168,10 @@ class File:
     def content(self) -> bytes:
         """Return all bytes."""
         with self.open() as stream:
-            return stream.read()
+            content = stream.read()
+        if self._compression is None and "_digest" not in vars(self):
+            vars(self)["_digest"] = hashlib.sha256(content).hexdigest()  # large files are read once, too
+        return content
 
     def open(self) -> io.BufferedIOBase:
         """Return the decompressed bytes as a stream; the caller closes it."""
@@ -176,8 +185,10 @@ class File:
 
         Libraries take only paths in UTF-8.
         """
-        if self._compression is not None or self.place is not None or self.buffered is not None:
+        if self._compression is not None or self.place is not None:
             return self.open()
+        if self.buffered is not None:
+            return cast("io.BufferedIOBase", pa.BufferReader(self.buffered))
         if self.name == shown_path(self.name):
             return self.name
         from pyarrow import OSFile
@@ -191,9 +202,14 @@ class File:
         return self.place.open() if self.place else Path(self.name).open("rb")
 
     @cached_property
-    def _compression(self) -> str | None:
+    def _magic(self) -> bytes:
+        """The first bytes as they are stored."""
         with self._stored() as stream:
-            return _by_magic(stream.read(MAX_MAGIC), COMPRESSIONS)
+            return stream.read(MAX_MAGIC)
+
+    @property
+    def _compression(self) -> str | None:
+        return _by_magic(self._magic, COMPRESSIONS)
 
     @contextmanager
     def _decompressed(self) -> Iterator[BinaryIO]:
@@ -229,6 +245,10 @@ class File:
 
     def sha256(self) -> str:
         """Return the SHA-256 hash of the bytes."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         with self._stored() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -239,11 +259,10 @@ class File:
     def _start(self) -> bytes:
         """Return the first bytes."""
         try:
-            if self._compression is not None:
-                with self._decompressed() as compressed:
-                    return compressed.read(MAX_MAGIC)
-            with self._stored() as stream:
-                return stream.read(MAX_MAGIC)
+            if self._compression is None:
+                return self._magic
+            with self._decompressed() as compressed:
+                return compressed.read(MAX_MAGIC)
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
             raise FileError(msg) from error
@@ -324,7 +343,7 @@ class Files:
         return replace(self, members=members)
 
 
-def resolve(name: str, input_format: str | None = None) -> AnyFile:
+def resolve(name: str, input_format: str | None = None, *, kept: bool = True) -> AnyFile:
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
@@ -338,7 +357,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     kind = kind_of(name) if not is_uri(name) or WILD_IN_URIS.search(name) is None else "nothing"
     wild = WILD_IN_URIS if is_uri(name) else WILD
     if kind == "file" or (kind == "nothing" and wild.search(name) is None):
-        return File(name, input_format)
+        return File(name, input_format, kept=kept)
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
@@ -357,7 +376,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
 def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFile:
     """Return the files of several paths, patterns or folders as one table, in their order."""
     members: list[PartitionFile] = []
-    for found in (resolve(name, input_format) for name in names):
+    for found in (resolve(name, input_format, kept=False) for name in names):
         members += found.members if isinstance(found, Files) else [PartitionFile(cast("File", found))]
     paths = [member.file.name for member in members]
     if repeated := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
@@ -368,7 +387,9 @@ def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFil
 
 
 def _file(place: StoreObject | str, input_format: str | None) -> File:
-    return File(place, input_format) if isinstance(place, str) else File(place.name, input_format, place=place)
+    if isinstance(place, str):
+        return File(place, input_format, kept=False)
+    return File(place.name, input_format, place=place)
 
 
 def _in_folder(folder: str) -> dict[str, StoreObject | str]:

@@ -173,7 +173,8 @@ def table_of(content: bytes, delimiter: str) -> pa.Table:
     if not rows_are_lines(content, len(table) + len(headers)):
         require_closed_quotes(content, delimiter, table.schema.types)
     if len(set(table.schema.names)) == len(table.schema.names):
-        table = _with_keys_as_text(table, parsed)
+        if _may_have_leading_zeros(content, delimiter):
+            table = _with_keys_as_text(table, parsed)
         _require_one_header(table)
         _require_points(table, delimiter)
         table = replace_in_text(table, PROTECTED, r"\1")
@@ -188,6 +189,15 @@ def _with_keys_as_text(table: pa.Table, parsed: Callable[[Sequence[str]], pa.Tab
         if _any(pc.match_substring_regex(text[name], LEADING_ZERO)):
             table = table.set_column(table.schema.get_field_index(name), name, text[name])
     return table
+
+
+def _may_have_leading_zeros(content: bytes, delimiter: str) -> bool:
+    """Return whether a cell may begin with a zero and another digit."""
+    data, starts = np.frombuffer(content, np.uint8), np.zeros(256, np.bool_)
+    starts[list(delimiter.encode() + b'\r\n"+-')] = True
+    parts = (data[place : place + QUOTED_CHUNK + 2] for place in range(0, len(data), QUOTED_CHUNK))
+    zeros = ((part[1:-1] == ord("0")) & (part[2:] - ord("0") < 10) & starts[part[:-2]] for part in parts)  # noqa: PLR2004
+    return any(map(np.any, zeros))
 
 
 def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:

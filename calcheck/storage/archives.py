@@ -41,6 +41,8 @@ UNREADABLE = (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, Run
 """What NumPy and zipfile raise for damaged archives."""
 INVALID = (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexError, StopIteration, RecursionError)
 """What invalid content of an archive raises."""
+OTHER_SUFFIXES = {".parquet", ".csv", ".json", ".tsv", ".feather", ".arrow"}
+"""Suffixes of tables and reports, which no archive has."""
 
 
 def write_archive(path: str, kind: str, header: dict[str, Any], arrays: Arrays) -> None:
@@ -85,8 +87,10 @@ def damage_as_error(path: str) -> Iterator[None]:
 def is_archive(path: str, kind: str) -> bool:
     """Return whether a file is an archive of some kind; False if it cannot be read, or is standard input."""
     try:
+        if Path(path).suffix.lower() in OTHER_SUFFIXES or not Path(path).is_file():
+            return False
         file = File(path)
-        if not Path(path).is_file() or not file.content_starts(b"PK"):
+        if not file.content_starts(b"PK"):
             return False
         with file.open() as stream, np.load(stream, allow_pickle=False) as archive:
             return HEADER in archive.files and json.loads(np.asarray(archive[HEADER]).tobytes())["kind"] == kind
@@ -129,7 +133,7 @@ def _digest(arrays: Arrays) -> str:
 
 def require_archive_path(path: str, option: str) -> None:
     """Raise if the suffix of a path is that of a table or report, to protect such files."""
-    if Path(path).suffix.lower() in {".parquet", ".csv", ".json", ".tsv", ".feather", ".arrow"}:
+    if Path(path).suffix.lower() in OTHER_SUFFIXES:
         msg = f"{path} has the suffix of a table or report, but {option} writes neither. Use a name such as day.state"
         raise FileError(msg)
 

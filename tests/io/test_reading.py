@@ -14,13 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import csv
 
 import calcheck
 from calcheck import METRICS, read
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
+from calcheck.io import files
 from calcheck.io.files import File
+from calcheck.io.tables import open_file
 from tests.helpers.files import D, N, columns, limited, table, vector_column, wide, write
 from tests.helpers.shorthand import texts
 
@@ -654,3 +657,51 @@ def test_a_spread_that_another_column_gives_is_named_with_that_column(tmp_path):
     path = write(tmp_path / "preds.csv", parts)
     with pytest.raises(DataError, match=r"std \(column lv, as log_var\) must be at least .* 1 of 30 rows is not"):
         calcheck.evaluate(path, ["zms"], log_var="lv")
+
+
+@pytest.fixture
+def openings(monkeypatch):
+    """Return a list that grows by the path of each file that is opened, and by "csv" when one is parsed."""
+    found, open_path, parse = [], Path.open, csv.read_csv
+
+    def opened(path, *arguments, **options):
+        found.append(str(path))
+        return open_path(path, *arguments, **options)
+
+    def parsed(*arguments):
+        found.append("csv")
+        return parse(*arguments)
+
+    def streamed(file, given=File.stream):
+        stream = given(file)
+        found.extend([stream] if isinstance(stream, str) else [])
+        return stream
+
+    monkeypatch.setattr(Path, "open", opened)
+    monkeypatch.setattr(File, "stream", streamed)
+    monkeypatch.setattr(csv, "read_csv", parsed)
+    return found
+
+
+@pytest.mark.usefixtures("few_replicates")
+@pytest.mark.parametrize("command", ["zms", "evaluate", "report"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_is_opened_and_parsed_once(calcheck, tmp_path, openings, ending, command):
+    path = write(tmp_path / f"preds.{ending}", {name: PARTS[name] for name in ("id", "y", "mean", "std")})
+    openings.clear()
+    assert calcheck(command, path, *(["-o", tmp_path / "page.html"] if command == "report" else [])).code == 0
+    assert openings.count(str(path)) == 1
+    assert openings.count("csv") == (ending == "csv")
+
+
+@pytest.mark.parametrize(("text", "parses"), [("1", 1), ("01", 2)])
+def test_large_text_is_read_once_and_only_possible_keys_are_parsed_again(monkeypatch, tmp_path, openings, text, parses):
+    monkeypatch.setattr(files, "KEPT_BYTES", 0)
+    path = tmp_path / "preds.csv"
+    path.write_text(f"y,mean,std,region\n1.5,1.25,0.5,{text}\n")
+    openings.clear()
+    file = File(str(path))
+    assert next(open_file(file).batches(["region"]))["region"][0].as_py() == (text if text == "01" else 1)
+    assert file.sha256() == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert openings.count("csv") == parses
+    assert openings.count(str(path)) == 3  # for its format, its content, and by this test
