@@ -9,9 +9,8 @@ from calcheck.core import __version__
 
 if TYPE_CHECKING:
     from calcheck.api.arguments import metric
-    from calcheck.api.functions import compare, compare_samples, evaluate, reject, slices, sweep
+    from calcheck.api.functions import compare, compare_samples, evaluate, monitor, reject, slices, sweep
     from calcheck.api.interactive import InteractiveReport
-    from calcheck.api.monitoring import monitor
     from calcheck.api.recalibration import recalibrate
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.io import read
@@ -60,7 +59,7 @@ MODULES = {
     "compare_samples": "calcheck.api.functions",
     "evaluate": "calcheck.api.functions",
     "metric": "calcheck.api.arguments",
-    "monitor": "calcheck.api.monitoring",
+    "monitor": "calcheck.api.functions",
     "read": "calcheck.io",
     "recalibrate": "calcheck.api.recalibration",
     "reject": "calcheck.api.functions",

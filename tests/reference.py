@@ -30,19 +30,23 @@ from calcheck.report import Report, Result
 from calcheck.storage.schema import diff_schema, map_schema, report_schema
 from calcheck.storage.writers import WRITERS
 from calcheck.streaming.metric_accumulators import accumulator_of
+from calcheck.studies.monitor.options import MonitorOptions
+from calcheck.studies.options import RefitOptions, WeightOptions
 from calcheck.studies.recalibrate.options import RecalibrationOptions
 from calcheck.studies.slices.options import SearchOptions
 
 PACKAGE = Path(__file__).parents[1] / "calcheck"
 GUIDES, KEYWORDS = PACKAGE / "guides", PACKAGE / "api" / "keywords.py"
 KEYWORDS_OF = {
-    "RunKeywords": (RunOptions, "a run"),
-    "DependenceKeywords": (RowDependence, "rows that depend on each other"),
-    "RecalibrationKeywords": (RecalibrationOptions, "a recalibration"),
-    "SearchKeywords": (SearchOptions, "a search of regions"),
+    "RunKeywords": ("a run", RunOptions),
+    "DependenceKeywords": ("rows that depend on each other", RowDependence),
+    "WeightKeywords": ("sampling weights", WeightOptions),
+    "RecalibrationKeywords": ("a recalibration", RecalibrationOptions),
+    "SearchKeywords": ("a search of regions", SearchOptions, RefitOptions),
+    "MonitorKeywords": ("a monitored model", MonitorOptions),
 }
 """Options that the functions for Python take as keywords."""
-POSITIONAL = ("method",)
+POSITIONAL = {"RecalibrationKeywords": ("method",), "MonitorKeywords": ("time",)}
 """Those of them that have a position in the function."""
 OPTION_HEAD = ("option", "value", "meaning", "default")
 GENERATED = "It is generated from the program."
@@ -158,11 +162,17 @@ def _keywords():
         "from collections.abc import Sequence",
         "from typing import Literal, TypedDict",
     ]
-    for name, (owner, text) in KEYWORDS_OF.items():
+    for name, (text, *owners) in KEYWORDS_OF.items():
         head += ["", "", f"class {name}(TypedDict, total=False):", f'    """Keywords for {text}."""', ""]
-        listed = [option for option in options_of(owner) if option.field not in POSITIONAL]
-        head += [f"    {option.field}: {_python_type(option.hint)}" for option in listed]
+        declared = {keyword: option for owner in owners for keyword, option in _by_keyword(owner).items()}
+        listed = {keyword: option for keyword, option in declared.items() if keyword not in POSITIONAL.get(name, ())}
+        head += [f"    {keyword}: {_python_type(option.hint)}" for keyword, option in listed.items()]
     return "\n".join([*head, ""])
+
+
+def _by_keyword(owner):
+    """Return the options of a class by their keywords in Python."""
+    return {getattr(owner, "keywords", {}).get(option.field, option.field): option for option in options_of(owner)}
 
 
 def _python_type(hint):

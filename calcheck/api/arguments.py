@@ -8,21 +8,27 @@ from os import PathLike
 from typing import Any, TypeAlias, TypeVar
 
 from calcheck import evaluation
-from calcheck.api.keywords import DependenceKeywords, RecalibrationKeywords, RunKeywords, SearchKeywords
+from calcheck.api.keywords import (
+    DependenceKeywords,
+    MonitorKeywords,
+    RecalibrationKeywords,
+    RunKeywords,
+    SearchKeywords,
+    WeightKeywords,
+)
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io import read
-from calcheck.io.arguments import ColumnArguments, levels_of
+from calcheck.io.arguments import ColumnArguments
 from calcheck.io.arrays import TableInMemory, is_table, matrix_of
 from calcheck.io.source import FileSource, inputs_like, read_evaluation_points, read_inputs
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
-from calcheck.metrics._weights import weighted, weighted_forms
-from calcheck.metrics.base import Metric, with_level
+from calcheck.metrics.base import Metric
 from calcheck.models.comparison import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.cells import skip_reasons
-from calcheck.report import Report, Skipped
+from calcheck.report import Report
 
 AnyMetric: TypeAlias = Metric[Any]
 OptionsT = TypeVar("OptionsT")
@@ -37,6 +43,9 @@ RUN = {option.field: option for option in options_of(RunOptions)}
 DEPENDENCE = {option.field: option for option in options_of(RowDependence)}
 """Keywords that state which rows depend on each other."""
 
+OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at"})
+"""Parameters that are objects in Python where the command line has names and files."""
+
 
 class Options(RunKeywords, ColumnArguments, total=False):
     """Keywords for a run, and for reading."""
@@ -46,28 +55,20 @@ class DependentOptions(Options, DependenceKeywords, total=False):
     """Keywords for dependent rows, a run, and reading."""
 
 
-class WeightedOptions(DependentOptions, total=False):
+class WeightedOptions(DependentOptions, WeightKeywords, total=False):
     """Keywords for sampling weights, dependent rows, a run, and reading."""
-
-    weights: str | None
 
 
 class RecalibrationArguments(Options, RecalibrationKeywords, total=False):
     """Keywords for a recalibration, a run, and reading."""
 
 
-class MonitorArguments(Options, total=False):
+class MonitorArguments(Options, MonitorKeywords, total=False):
     """Keywords for a monitored model, a run, and reading."""
-
-    window: str | int | None
-    horizon: str | int | None
-    alarm_level: float
 
 
 class SearchArguments(WeightedOptions, SearchKeywords, total=False):
     """Keywords for a search of regions, a run, and reading."""
-
-    refit: bool
 
 
 @keyword_messages()
@@ -106,13 +107,6 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     return chosen(**{each.field: checked(each, value, f"{name}: {each.field}") for each, value in given.items()})
 
 
-def parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
-    """Return the metrics, the settings of the run and the keywords of reading."""
-    columns = {name: value for name, value in options.items() if name not in RUN}
-    levels = levels_of(columns.get("level"))
-    return [with_level(each, levels) for each in selected(metrics)], make_run(options), columns
-
-
 def selected(metrics: Metrics | None) -> list[AnyMetric]:
     """Return metrics by name or with options; the default metrics for None."""
     if metrics is None:
@@ -138,17 +132,6 @@ def named_metric(value: Any) -> AnyMetric:
     return value
 
 
-def listed_criteria(criteria: Any) -> list[str] | None:
-    """Return the names of criteria; None for the default."""
-    if criteria is None:
-        return None
-    names = listed(criteria)
-    if not all(isinstance(each, str) for each in names):
-        msg = f"criteria are cce, std, random or names of columns, got {criteria!r}"
-        raise OptionError(msg)
-    return names
-
-
 def listed(value: Any) -> list[Any]:
     """Return the items of a list or another iterable, or a single value as a list."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
@@ -169,10 +152,11 @@ def _plain(value: Any) -> Any:
 
 def options_from(owner: type[OptionsT], given: Mapping[str, Any]) -> OptionsT:
     """Return the options of a study in keywords, with their types checked; other keywords are left out."""
-    declared = {each.field: each for each in options_of(owner) if each.field in given}
-    values = {name: given[name] for name in declared}
+    names = getattr(owner, "keywords", {})
+    declared = {names.get(each.field, each.field): each for each in options_of(owner)}
+    values = {name: given[name] for name in declared if name in given}
     values |= {name: listed(value) for name, value in values.items() if declared[name].listed and value is not None}
-    return owner(**{name: checked(declared[name], value, name) for name, value in values.items()})
+    return owner(**{declared[name].field: checked(declared[name], value, name) for name, value in values.items()})
 
 
 def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
@@ -188,35 +172,6 @@ def make_run(options: Options) -> Run:
     require_known(options, Options)
     given = {name: _setting(name, value) for name, value in options.items() if name in RUN}
     return Run(**RunOptions(**given).settings())
-
-
-def _parsed_dependent(
-    metrics: Metrics | None, options: DependentOptions
-) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
-    """Return the metrics, the settings of the run with the dependence of rows, and the keywords of reading."""
-    stated = {name: checked(DEPENDENCE[name], value, name) for name, value in options.items() if name in DEPENDENCE}
-    further = {name: value for name, value in options.items() if name not in DEPENDENCE}
-    chosen, run, columns = parsed(metrics, further)  # type: ignore[arg-type]
-    return chosen, replace(run, dependence=RowDependence(**stated)), columns
-
-
-def parsed_weighted(
-    metrics: Metrics | None, options: WeightedOptions, unweighted: Mapping[str, bool] | None = None
-) -> tuple[list[AnyMetric], list[Skipped], Run, dict[str, Any]]:
-    """Return the metrics with their weights, those without a weighted form, the run, and the keywords of reading."""
-    require_known(options, WeightedOptions)
-    weights = checked(Option("weights", str, None), options.pop("weights", None), "weights")
-    chosen, run, columns = _parsed_dependent(metrics, options)
-    if weights is None:
-        return chosen, [], run, columns
-    stated = {name: getattr(run.dependence, name) is not None for name in DEPENDENCE}
-    for name, given in {**stated, **(unweighted or {})}.items():
-        if given:
-            msg = f"{name} does not apply to weighted means (weights): pass only one of them"
-            raise OptionError(msg)
-    if metrics is None:
-        return *weighted_forms(chosen, weights), run, columns
-    return [weighted(each, weights) for each in chosen], [], run, columns
 
 
 def _setting(name: str, value: Any) -> Any:

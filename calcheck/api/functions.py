@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from typing import Any, Unpack
 
 from calcheck import evaluation
 from calcheck.api import arguments
-from calcheck.api.interactive import InteractiveReport, PointwiseResults
+from calcheck.api.interactive import InteractiveReport
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages
@@ -95,29 +96,32 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, without, run, columns = arguments.parsed_weighted(
-        metrics, options, {"at": at is not None, "pictures": pictures}
-    )
+    request = KeywordRequest(locals(), arguments.WeightedOptions)
+    chosen, without = request.weighted(request.metrics(), applicable=True)
     if at is not None:
         arguments.require_conditional(chosen)
-    run = replace(run, curves=pictures, curves_by=tuple(arguments.listed(plot_by)))
-    named = run.dependence.columns
-    source = arguments.open_source(data, columns, chosen, (*run.curves_by, *named), dependence=named)
+    columns = tuple(arguments.listed(plot_by))
+    source = request.open(data, chosen, also=columns)
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)
-    rows: list[PointwiseResults] = []
 
     def keep(metric: arguments.AnyMetric, shown: Predictions, results: RowResults) -> None:
-        rows.append(PointwiseResults(metric.info.name, results.columns, shown.row_numbers(), points or source))
+        request.keep(metric.info.name, shown, results.columns, points or source)
 
-    sink = keep if pointwise else None
-    with source.error_names():
+    with request.run(source) as run:
         report = evaluation.evaluate(
-            source, chosen, at=points, subsample=subsample, run=run, worst=worst, best=best, sink=sink
+            source,
+            chosen,
+            at=points,
+            subsample=subsample,
+            run=replace(run, curves=pictures, curves_by=columns),
+            worst=worst,
+            best=best,
+            sink=keep if pointwise else None,
         )
     report = conclude(replace(arguments.require_results(report), skipped=(*report.skipped, *without)))
-    return InteractiveReport.from_report(report, rows)
+    return InteractiveReport.from_report(report, request.rows)
 
 
 @keyword_messages()
@@ -169,9 +173,8 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    count = None if permutations is None else arguments.checked_count("permutations", permutations)
-    data = {"models": models, "metrics": metrics}
-    return report_of("compare", data, options, arguments.WeightedOptions, permutations=count)
+    permutations = None if permutations is None else arguments.checked_count("permutations", permutations)
+    return report_of("compare", locals(), arguments.WeightedOptions)
 
 
 @keyword_messages()
@@ -231,9 +234,7 @@ def compare_samples(
     if grid is not None and not compared.info.conditional:
         msg = f"grid sets evaluation points, which {compared.info.name} does not have. Omit it"
         raise OptionError(msg)
-    request = KeywordRequest(
-        {"a": first, "b": second, "at": at}, {**options, "grid": grid}, arguments.Options, ["grid"]
-    )
+    request = KeywordRequest({"a": first, "b": second, "at": at, "grid": grid, "options": options}, arguments.Options)
     return InteractiveReport.from_report(compare_two_samples(request, compared), request.rows)
 
 
@@ -290,8 +291,7 @@ def sweep(
     """
     arguments.require_varied(vary)
     models = data if isinstance(data, Mapping) else {"model": data}
-    given = {"models": models, "metric": metric, "vary": vary}
-    return report_of("sweep", given, options, arguments.Options, all_combinations=all_combinations, subsets=subsets)
+    return report_of("sweep", locals(), arguments.Options)
 
 
 @keyword_messages()
@@ -352,16 +352,7 @@ def reject(
     if cce is not None and not isinstance(cce, METRICS[CCE]):
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
-    return report_of(
-        "reject",
-        {"file": data, "metrics": metrics, "cce": cce, "new": new},
-        options,
-        arguments.Options,
-        criteria=arguments.listed_criteria(criteria),
-        step=step,
-        max_percent=max_percent,
-        coverage=coverage,
-    )
+    return report_of("reject", locals(), arguments.Options)
 
 
 @keyword_messages()
@@ -432,5 +423,68 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
-    columns = None if by is None else arguments.listed(by)
-    return report_of("slices", {"file": data, "metrics": metrics}, options, arguments.SearchArguments, by=columns)
+    return report_of("slices", locals(), arguments.SearchArguments)
+
+
+@keyword_messages()
+def monitor(
+    data: arguments.Data,
+    time: str | None = None,
+    *,
+    metrics: arguments.Metrics | None = None,
+    state: str | PathLike[str] | None = None,
+    save_state: str | PathLike[str] | None = None,
+    **options: Unpack[arguments.MonitorArguments],
+) -> InteractiveReport:
+    """Return whether a model is still calibrated, by an e-value that may be looked at as often as you like.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions
+        Predictions with targets, as for :func:`evaluate`, in any order.
+    time : str, optional
+        Column of the target times: dates, or numbers in the order of time. Required without a state.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics by window, which are means over rows; by default pit-bias, pit-dispersion and coverage.
+    state : path, optional
+        Stored state of an earlier run, which the data follow in time.
+    save_state : path, optional
+        File for the state after the data.
+    window : str or int
+        Windows of the metrics: a duration or period, ``"7D"`` or ``"M"``, or a number of times.
+    horizon : str or int
+        Column of horizons in steps of the times, or one horizon for all rows; by default 1.
+    alarm_level : float
+        Probability of ever raising a false alarm (default 0.05): there is an alarm at an e-value of 20.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        ``monitor`` has the e-value, the time of an alarm, and since when and how the model seems to be wrong. There is
+        one result per metric and window, with ``slice`` ``{"window": "2026-01-05", "rows": 70}``.
+
+    Raises
+    ------
+    DataError
+        A column is missing, a value is no time, or the data do not follow the state in time.
+    OptionError
+        A keyword is invalid, or contradicts the state.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"day": range(300), "y": 1.5 * rng.normal(size=300), "mean": 0.0, "std": 1.0})
+    >>> found = monitor(frame, "day", window=100, metrics="coverage", replicates=99).monitor
+    >>> found.verdict, found.e_value > 20, found.alarm_time, found.direction
+    ('fail', True, '98', 'too-narrow')
+    """
+    call = {"metrics": None if metrics is None else arguments.listed(metrics), "seed": options.get("seed")}
+    paths = {name: each and fspath(each) for name, each in (("state", state), ("save_state", save_state))}
+    found = report_of(
+        "monitor", {"files": [data], "time": time, "options": options, **call, **paths}, arguments.MonitorArguments
+    )
+    arguments.require_results(found)
+    return found

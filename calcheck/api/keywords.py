@@ -27,6 +27,12 @@ class DependenceKeywords(TypedDict, total=False):
     time: str | None
 
 
+class WeightKeywords(TypedDict, total=False):
+    """Keywords for sampling weights."""
+
+    weights: str | None
+
+
 class RecalibrationKeywords(TypedDict, total=False):
     """Keywords for a recalibration."""
 
@@ -50,3 +56,12 @@ class SearchKeywords(TypedDict, total=False):
     min_rows: int | None
     most: int
     depth: int | None
+    refit: bool
+
+
+class MonitorKeywords(TypedDict, total=False):
+    """Keywords for a monitored model."""
+
+    window: str | int | None
+    horizon: str | int | None
+    alarm_level: float

@@ -163,6 +163,5 @@ def recalibrate(
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
     (('uncertainties × 0.9923',), [0.985, 1.002])
     """
-    given = {"file": data, "metrics": metrics, "to": to}
-    found, _ = ask("recalibrate", given, options, RecalibrationArguments, method=method)
+    found, _ = ask("recalibrate", locals(), RecalibrationArguments)
     return Recalibration.from_answer(found)

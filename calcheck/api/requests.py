@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -20,75 +20,56 @@ from calcheck.options import Option
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Report, Skipped
 from calcheck.studies import STUDIES
-from calcheck.studies.base import Answer
+from calcheck.studies.base import Answer, Request
 from calcheck.typing import AnyArray
 
 
-class KeywordRequest:
+class KeywordRequest(Request):
     """What a call of a function asks of a study."""
 
     def __init__(
         self,
-        data: Mapping[str, Any],  # Predictions, files and metrics, by the names of the study
-        given: Mapping[str, Any],  # Options of the study, of the run, and of reading
-        keywords: type[Any],  # The keywords of the function that are no parameters of their own
-        own: Sequence[str] = (),
+        call: Mapping[str, Any],  # Parameters by name; those of its ``options`` are keywords
+        keywords: type[Any],  # The keywords that the function takes
     ) -> None:
-        self._data, self._given = data, given
+        self.given = {**call, "file": call.get("data")}
+        options = call["options"]
+        arguments.require_known(options, keywords)
+        self._options = {**options, **{name: each for name, each in call.items() if name not in arguments.OBJECTS}}
+        self._columns = {name: value for name, value in options.items() if name in ColumnArguments.__annotations__}
         self.rows: list[PointwiseResults] = []
-        arguments.require_known({name: value for name, value in given.items() if name not in own}, keywords)
-        self._columns = {name: value for name, value in given.items() if name in ColumnArguments.__annotations__}
         stated = {
             name: arguments.checked(arguments.DEPENDENCE[name], value, name)
-            for name, value in given.items()
+            for name, value in options.items()
             if name in arguments.DEPENDENCE
         }
-        run = arguments.make_run({name: value for name, value in given.items() if name in arguments.RUN})  # type: ignore[arg-type]
+        run = arguments.make_run({name: value for name, value in options.items() if name in arguments.RUN})  # type: ignore[arg-type]
         self._run = replace(run, dependence=RowDependence(**stated))
-
-    @property
-    def draws(self) -> bool:
-        """Whether curves are computed, for pictures."""
-        return self._data.get("plot") is not None
-
-    def data(self, name: str) -> Any:
-        """Return what was given for a name as it is."""
-        return self._data.get(name)
+        self._dependence = run_columns(self._run, call.get("time"))
 
     def options(self, owner: type[Any]) -> Any:
-        """Return the given options that a class declares."""
-        return arguments.options_from(owner, self._given)
+        return arguments.options_from(owner, self._options)
 
     def metric(self, named: Any) -> arguments.AnyMetric:
-        """Return a metric by its name or with options."""
         return arguments.named_metric(named)
 
     def metrics(self, default: Sequence[Any] | None = None) -> list[arguments.AnyMetric]:
-        """Return the given metrics, by default the named ones; or all, if none are named."""
         metrics = self.data("metrics")
         levels = levels_of(self._columns.get("level"))
         return [with_level(each, levels) for each in arguments.selected(default if metrics is None else metrics)]
-
-    def refined(self, metrics: Sequence[arguments.AnyMetric], _: str) -> list[arguments.AnyMetric]:
-        """Return metrics as they are: they come with their options."""
-        return list(metrics)
 
     def weighted(
         self,
         metrics: Sequence[arguments.AnyMetric],
         *,
         applicable: bool = False,
-        unweighted: Mapping[str, bool] = {},
-        **_: Any,
+        plots: bool = False,
     ) -> tuple[list[arguments.AnyMetric], list[Skipped]]:
-        """Return metrics with the given weights, and those without a weighted form, which are skipped if none is named.
-
-        ``unweighted`` are arguments that do not apply to weighted means, and whether they were given.
-        """
-        weights = arguments.checked(Option("weights", str, None), self._given.get("weights"), "weights")
+        weights = arguments.checked(Option("weights", str, None), self._options.get("weights"), "weights")
         if weights is None:
             return list(metrics), []
         stated = {name: getattr(self._run.dependence, name) is not None for name in arguments.DEPENDENCE}
+        unweighted = {"at": self.data("at") is not None, "pictures": bool(self.data("pictures")) and not plots}
         for name in (name for name, given in {**stated, **unweighted}.items() if given):
             msg = f"{name} does not apply to weighted means (weights): pass only one of them"
             raise OptionError(msg)
@@ -101,88 +82,62 @@ class KeywordRequest:
         data: Any,
         metrics: Sequence[arguments.AnyMetric] | None,
         *,
+        narrow: bool = False,
         also: Sequence[str] = (),
-        by: Any = (),
-        **settings: Any,
+        inputs: bool = False,
+        by: tuple[str, ...] = (),
     ) -> Source:
-        """Return the source of data, with the columns that metrics need and further ones."""
-        named = self._run.dependence.columns
+        also = (*also, *self._run.dependence.columns)
         source = arguments.open_source(
-            data, self._columns, metrics or (), (*also, *named), dependence=named, **settings
+            data, self._columns, metrics or (), also, dependence=self._dependence, narrow=narrow, inputs=inputs
         )
         return replace(source, by=by) if by and isinstance(source, FileSource) else source
 
-    def open_other(self, data: Any, first: Source, also: Sequence[str], *_: Any) -> Source:
-        """Return the source of other data, which are in the columns of the first source."""
+    def open_other(
+        self,
+        data: Any,
+        first: Source,
+        also: Sequence[str],
+        metrics: Sequence[arguments.AnyMetric] | None = None,  # noqa: ARG002 - the columns are those of the first
+    ) -> Source:
         return arguments.new_rows(data, first, tuple(also))
 
-    def open_inputs(self, data: Any, *sources: Source, **_: Any) -> Source:
-        """Return the source of evaluation points, in the columns of the first source."""
+    def open_inputs(self, data: Any, *sources: Source, narrow: bool = False) -> Source:  # noqa: ARG002 - arrays may be wide
         return arguments.evaluation_points(data, sources[0])
 
-    def open_samples(self, *data: Any, **_: Any) -> list[Source]:
-        """Return the sources of samples, which need no predictions."""
-        opened = [self.open(each, None) for each in data]
-        return [replace(each, contents="sample") if isinstance(each, FileSource) else each for each in opened]
-
-    def models(self, metrics: Sequence[arguments.AnyMetric], _: Any = None) -> dict[str, list[Model]]:
-        """Return the models of each data set by its name; that of a single one is empty."""
+    def models(self, metrics: Sequence[arguments.AnyMetric], require: Any = None) -> dict[str, list[Model]]:  # noqa: ARG002
         models = self.data("models")
         datasets = models if arguments.are_datasets(models) else {"": models}
         found = {}
         for dataset, each in datasets.items():
             with message_prefix(str(dataset)) if dataset else nullcontext():
-                found[str(dataset)] = arguments.named_models(each, metrics, self._columns, self._run.dependence.columns)
+                found[str(dataset)] = arguments.named_models(each, metrics, self._columns, self._dependence)
         return found
 
-    keeps_rows = True
-
     def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: Source) -> None:
-        """Keep the results of rows, for frames."""
         self.rows.append(PointwiseResults(name, columns, shown.row_numbers(), source))
-
-    def require_outputs(self, **_: Any) -> None:
-        """Do nothing: functions return what they find."""
 
     @contextmanager
     def run(self, source: Source | None = None) -> Iterator[Run]:
-        """Yield the settings of the run."""
         with source.error_names() if source is not None else nullcontext():
             yield self._run
 
-    def refuse(self, *_: Any) -> None:
-        """Do nothing: the keywords of a function are those that apply."""
-
-    def refuse_skipped(self, *_: Any) -> None:
-        """Do nothing: reports list skipped metrics."""
-
-    def judge(self) -> Callable[[Report], Report]:
-        """Return a function that leaves a report as it is: functions take no rules."""
-        return lambda report: report
-
-    def with_commands(self, report: Report, _: Any = ()) -> Report:
-        """Return a report as it is: it needs no commands."""
-        return report
-
-    def tell(self, text: str) -> None:
-        """Do nothing: functions return what they find."""
-
-    def require_results(self, report: Report, *_: Source, **__: Any) -> Report:
-        """Return a report that has results."""
+    def require_results(self, report: Report, *sources: Source, every: bool = False) -> Report:  # noqa: ARG002
         return arguments.require_results(report)
 
 
-def ask(
-    name: str, data: Mapping[str, Any], options: Mapping[str, Any], keywords: type[Any], **own: Any
-) -> tuple[Answer, KeywordRequest]:
-    """Return what a study finds; ``own`` are its options that are parameters of the function."""
-    request = KeywordRequest(data, {**options, **own}, keywords, tuple(own))
+def run_columns(run: Run, time: str | None) -> tuple[str, ...]:
+    """Return the columns of times and clusters, which have no other role."""
+    return tuple(dict.fromkeys((*run.dependence.columns, *([] if time is None else [time]))))
+
+
+def ask(name: str, call: Mapping[str, Any], keywords: type[Any]) -> tuple[Answer, KeywordRequest]:
+    """Return what a study finds for the parameters of a function; see :class:`KeywordRequest`."""
+    request = KeywordRequest(call, keywords)
     return STUDIES[name].answer(request), request
 
 
-def report_of(
-    name: str, data: Mapping[str, Any], options: Mapping[str, Any], keywords: type[Any], **own: Any
-) -> InteractiveReport:
+def report_of(name: str, call: Mapping[str, Any], keywords: type[Any]) -> InteractiveReport:
     """Return the report of a study, as notebooks show it; see :func:`ask`."""
-    study, (found, request) = STUDIES[name], ask(name, data, options, keywords, **own)
+    study, (found, request) = STUDIES[name], ask(name, call, keywords)
     return InteractiveReport.from_report(found.report, request.rows, build=study.document_of, draw=study.pictures_of)

@@ -25,6 +25,7 @@ from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.studies import STUDIES
+from calcheck.studies.base import Request
 from calcheck.studies.options import OVERWRITTEN, AnyReportOptions, RuleOptions
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ STDIN = "-"
 OPTION_NAME = "[a-z][a-z_-]*"
 
 
-class CommandRequest:
+class CommandRequest(Request):
     """What the command line asks of a study."""
 
     def __init__(self, study: Study, given: dict[str, Any]) -> None:
@@ -55,17 +56,7 @@ class CommandRequest:
         self._are_checked = False
         self._pointwise = common.Pointwise(given.get("pointwise"))
 
-    def data(self, name: str) -> Any:
-        """Return a given file, or the files."""
-        return self.given.get(name)
-
-    @property
-    def draws(self) -> bool:
-        """Whether curves are computed, for a picture or a page."""
-        return common.has_pictures(self.given)
-
     def options(self, owner: type[Any]) -> Any:
-        """Return the given options that a class declares."""
         return build(owner, self.given)
 
     def metric(self, named: str) -> Metric[Any]:
@@ -92,7 +83,6 @@ class CommandRequest:
         return common.select_metrics(named, self.given["settings"], self._reading.get(common.LEVEL))
 
     def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
-        """Return metrics, of which the named one has its given options."""
         declared = [each for group in self._study.groups if name in group.metrics for each in parameters_of([group])]
         own = parse_given(METRICS[name], {each.name: self.given.get(each.name) for each in declared})
         if own and all(metric.info.name != name for metric in metrics):
@@ -104,7 +94,6 @@ class CommandRequest:
     def weighted(
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
-        """Return metrics with the weights of ``--weights``, and those without a weighted form."""
         if applicable:
             return common.weigh_applicable(metrics, self.given, self.given.get("metrics"), plots=plots)
         return common.weigh(metrics, self.given, plots=plots), []
@@ -119,7 +108,6 @@ class CommandRequest:
         inputs: bool = False,
         by: tuple[str, ...] = (),
     ) -> FileSource:
-        """Return the source of a file, with the columns that metrics need (all for None) and further ones."""
         if metrics is None:
             source = common.file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
@@ -150,11 +138,10 @@ class CommandRequest:
         return self._opened[-1]
 
     def open_samples(self, *data: str, narrow: bool = False) -> list[FileSource]:
-        """Return the sources of files of samples."""
         if data == (STDIN, STDIN):
             msg = "only one file can be read from standard input: pass the other by its file name"
             raise OptionError(msg)
-        return [replace(self.open(file, None, narrow=narrow), contents="sample") for file in data]
+        return super().open_samples(*data, narrow=narrow)
 
     def models(
         self, metrics: Sequence[Metric[Any]], require: Callable[[FileSource], None] | None = None
@@ -177,15 +164,12 @@ class CommandRequest:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether the results of rows are written."""
         return self._pointwise.path is not None
 
-    def keep(self, _: str, shown: Predictions, columns: dict[str, AnyArray], __: Any) -> None:
-        """Keep the results of rows, to be written."""
+    def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: Any) -> None:  # noqa: ARG002
         self._pointwise.add(shown, columns)
 
     def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
-        """Raise if an output cannot be written, or would replace what is read: opened files, and further ones."""
         from calcheck.charts.drawing import require_image
         from calcheck.storage.atomic_write import require_suffix, require_writable
 
@@ -199,20 +183,17 @@ class CommandRequest:
 
     @contextmanager
     def run(self, source: FileSource | None = None) -> Iterator[Run]:
-        """Yield the settings of the run; raise before it if an output cannot be written."""
         if not self._are_checked:
             self.require_outputs()
         with common.run_context(self.given, source) as run:
             yield run
 
     def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
-        """Raise if an option was given that a class declares, and that does not apply to what is computed."""
         declared = (each for owner in owners for option in options_of(owner) for each in (option, option.off) if each)
         given = {each.field for each in declared if self.given.get(each.field) != each.default}
         refuse(given - {*allowed}, self.given, what, remedy)
 
     def require_results(self, report: Report, *sources: FileSource, every: bool = False) -> Report:
-        """Return a report; raise if a metric was skipped that was given, or any of ``every``; or all were."""
         if self.given.get("metrics") or every or not report.results:
             common.require_nothing_skipped(report, *sources)
         return report
@@ -235,19 +216,16 @@ class CommandRequest:
                 raise typer.Exit(code)
 
     def refuse_skipped(self, skipped: Sequence[Skipped], source: FileSource) -> None:
-        """Raise if a metric was skipped that was given."""
         if self.given.get("metrics"):
             common.refuse_skipped(skipped, source)
 
     def judge(self) -> Callable[[Report], Report]:
-        """Return a function that judges a report by the given rules."""
         from calcheck.cli.check import parse_rules, with_gates
 
         rules = self.options(RuleOptions)
         return partial(with_gates, rules=parse_rules(rules.fail_on, rules.warn_on))
 
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
-        """Return a report with the commands to run next."""
         if report.conclusion is None:
             return report
         if "files" in self.given:
@@ -257,7 +235,6 @@ class CommandRequest:
         return replace(report, conclusion=replace(report.conclusion, next=found))
 
     def tell(self, text: str) -> None:
-        """Write a line to standard error."""
         sys.stderr.write(f"{text}\n")
 
 

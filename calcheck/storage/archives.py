@@ -28,9 +28,9 @@ Arrays = Mapping[str, AnyArray]
 STATE, MONITOR_STATE, CHECKPOINT = "state", "monitor state", "checkpoint"
 
 
-def is_monitor_state(path: str) -> bool:
-    """Return whether a file is the state of a monitored model."""
-    return is_archive(path, MONITOR_STATE)
+def is_monitor_state(data: Any) -> bool:
+    """Return whether data are a file with the state of a monitored model."""
+    return isinstance(data, str) and is_archive(data, MONITOR_STATE)
 
 
 VERSION = 1  # Of the content of archives

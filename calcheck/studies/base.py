@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
+from calcheck.render import PAGE
 from calcheck.studies import STUDIES
 
 if TYPE_CHECKING:
@@ -65,14 +66,18 @@ def group(panel: str, *owners: type[Any]) -> Group:
 
 
 class Request(Protocol):
-    """What was asked of a study, on the command line or in Python."""
+    """What was asked of a study, on the command line or in Python; by default, there is nothing to check or to tell."""
+
+    given: Mapping[str, Any]
 
     def data(self, name: str) -> Any:
         """Return what was given for a name as it is: files, predictions, or metrics; None if nothing was given."""
+        return self.given.get(name)
 
     @property
     def draws(self) -> bool:
         """Whether curves are computed, for a picture or a page."""
+        return bool(self.data("plot")) or self.data("format") == PAGE
 
     def options(self, owner: type[OptionsT]) -> OptionsT:
         """Return the given options that a class declares."""
@@ -85,6 +90,8 @@ class Request(Protocol):
 
     def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
         """Return metrics, of which the named one has its given options."""
+        del name
+        return list(metrics)
 
     def weighted(
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
@@ -119,6 +126,8 @@ class Request(Protocol):
 
     def open_samples(self, *data: Any, narrow: bool = False) -> list[AnySource]:
         """Return the sources of samples, which need no predictions."""
+        opened = [self.open(each, None, narrow=narrow) for each in data]
+        return [replace(each, contents="sample") if hasattr(each, "contents") else each for each in opened]
 
     def models(
         self, metrics: Sequence[Metric[Any]], require: Callable[[AnySource], None] | None = None
@@ -128,33 +137,41 @@ class Request(Protocol):
     @property
     def keeps_rows(self) -> bool:
         """Whether the results of rows are kept."""
+        return True
 
     def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: AnySource) -> None:
         """Keep the results of rows: those of a metric, or of the study."""
 
     def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
         """Raise if an output cannot be written, or would replace what is read: opened files, and further ones."""
+        del reads
 
     def run(self, source: AnySource = None) -> AbstractContextManager[Run]:
         """Return the context of a computation, which may be about a source; outputs are checked before it."""
 
     def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
         """Raise if an option was given that a class declares, and that does not apply to what is computed."""
+        del owners, what, remedy, allowed
 
     def require_results(self, report: Report, *sources: AnySource, every: bool = False) -> Report:
         """Return a report; raise if it has no results, or a metric was skipped that was given, or any of ``every``."""
 
     def refuse_skipped(self, skipped: Sequence[Skipped], source: AnySource) -> None:
         """Raise if a metric was skipped that was given."""
+        del skipped, source
 
     def judge(self) -> Callable[[Report], Report]:
         """Return a function that judges a report by the given rules, which are read at once."""
+        return lambda report: report
 
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
         """Return a report with the commands to run next, of which some name the columns of groups."""
+        del columns
+        return report
 
     def tell(self, text: str) -> None:
         """Write a line to the user, beside the report."""
+        del text
 
 
 @dataclass(frozen=True)

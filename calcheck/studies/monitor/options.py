@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from calcheck.errors import OptionError
 from calcheck.io.times import Window
@@ -24,13 +24,13 @@ class MonitorOptions:
         " Required unless a state states it.",
         metavar="COLUMN",
     )
-    window: str | None = option(
+    window: str | int | None = option(
         None,
         "Windows of the metrics: a duration or period such as 7D, 12h, W or M, or a number of times. Default: a number"
         " of times that makes at most 20 windows.",
         metavar="LENGTH",
     )
-    horizon: str | None = option(
+    horizon: str | int | None = option(
         None,
         "Forecast horizon in steps of the times: a column of whole numbers, or one number for all rows. A forecast with"
         " horizon 3 is made before the last two times before its target are observed. Default: 1.",
@@ -38,12 +38,14 @@ class MonitorOptions:
     )
     level: float = option(0.05, "Probability of ever raising a false alarm. There is an alarm above 1 / LEVEL.")
 
+    keywords: ClassVar = {"level": "alarm_level"}  # In Python, ``level`` is that of intervals
+
     def __post_init__(self) -> None:
         if not 0 < self.level <= MAX_LEVEL:
             msg = f"--level must be above 0 and at most {MAX_LEVEL:g}, got {self.level:g}"
             raise OptionError(msg)
         if self.window is not None:
-            Window.parse(self.window)
+            Window.parse(str(self.window))
 
     def stored(self) -> dict[str, Any]:
         """Return what a state keeps: all but the level, which belongs to each report."""
@@ -52,7 +54,7 @@ class MonitorOptions:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns to read, besides targets and predictions."""
-        named = (self.time, None if self.constant_horizon else self.horizon)
+        named = (self.time, None if self.constant_horizon else str(self.horizon))
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
@@ -60,7 +62,8 @@ class MonitorOptions:
         """The horizon of all rows; None if a column states it."""
         if self.horizon is None:
             return 1
-        return int(self.horizon) if self.horizon.isdecimal() and int(self.horizon) > 0 else None
+        text = str(self.horizon)
+        return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ class Adder:
         return GroupSums(self._keys, counts, {name: np.stack(sums, axis=1) for name, sums in self._sums.items()})
 
 
-def kept_window(stated: str | None, steps: AnyArray) -> Window:
+def kept_window(stated: str | int | None, steps: AnyArray) -> Window:
     """Return the groups of times whose sums a state keeps: the windows, or by default groups of one or a few times.
 
     Default windows depend on the number of all times, which later rows change. Groups have a power of 2 of times, so
@@ -233,13 +233,13 @@ def kept_window(stated: str | None, steps: AnyArray) -> Window:
 
     Shapes: steps (s,).
     """
-    return Window(count=_times_per_group(len(steps))) if stated is None else Window.parse(stated)
+    return Window(count=_times_per_group(len(steps))) if stated is None else Window.parse(str(stated))
 
 
-def shown_window(stated: str | None, steps: AnyArray) -> Window:
+def shown_window(stated: str | int | None, steps: AnyArray) -> Window:
     """Return the windows of a report: by default whole groups of times, in at most 20 windows."""
     if stated is not None:
-        return Window.parse(stated)
+        return Window.parse(str(stated))
     per_group = _times_per_group(len(steps))
     return Window(count=-(-len(steps) // (DEFAULT_WINDOWS * per_group)) * per_group)
 

@@ -17,10 +17,11 @@ from calcheck.evaluation import data_warnings, run_settings
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import StatedShape, basis_of
+from calcheck.io.source import FileSource
 from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
-from calcheck.options import flag_of
+from calcheck.options import flag_of, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Conclusion, Finding, HorizonEvidence, Inference, Monitor, Report, Result, Skipped
 from calcheck.statistics.groups import Means
@@ -30,7 +31,7 @@ from calcheck.storage.atomic_write import exclusive
 from calcheck.studies.base import Request
 from calcheck.studies.monitor import state as monitor_state
 from calcheck.studies.monitor.e_process import MOST_STEPS, History, change_point, concatenate, summarize
-from calcheck.studies.monitor.options import MonitorOptions, WindowMetricOptions
+from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.typing import AnyArray, Values
 
 NO_TIME = "--time is required: the column of the target times"
@@ -47,20 +48,16 @@ ASSUMED_SHAPE = Message(
 )
 
 
-def window_metrics() -> list[Metric[Any]]:
-    """Return the metrics that are computed by window by default."""
-    return [METRICS[name]() for name in WINDOW_METRICS]
-
-
 def run(request: Request) -> Report:
     """Return the report of a monitored model after all files; save the state that the next run continues."""
-    options, save_to, files = request.options(MonitorOptions), request.data("save_state"), request.data("files")
+    options, save_to = request.options(MonitorOptions), request.data("save_state")
+    stored, files = request.data("state"), request.data("files")
     judged = request.judge()
     if save_to:
         require_archive_path(save_to, "--save-state")
-    request.require_outputs(reads=[file for file in files if file != save_to])
+    request.require_outputs(reads=[file for file in files if isinstance(file, str) and file != save_to])
     with exclusive(save_to) as require_unchanged:
-        state = _state(request, files, options)
+        state = _state(request, options, files, stored)
         with request.run() as run:
             report = judged(monitor_report(state, level=options.level, run=run))
         if save_to:
@@ -69,14 +66,15 @@ def run(request: Request) -> Report:
     return report if is_monitor_state(files[-1]) else request.with_commands(report)
 
 
-def _state(request: Request, files: Sequence[str], options: MonitorOptions) -> monitor_state.MonitorState:
-    """Return the state after all files: predictions, and states of earlier runs."""
-    state: monitor_state.MonitorState | None = None
+def _state(
+    request: Request, options: MonitorOptions, files: Sequence[Any], stored: str | None
+) -> monitor_state.MonitorState:
+    """Return the state after all files: predictions, and states of earlier runs, of which one may be named as such."""
+    state = None if stored is None else _earlier(request, options, stored)
     for file in files:
         if is_monitor_state(file):
-            stored = monitor_state.read_monitor_state(file)
-            _require_same(request, stored, file, options)
-            state = stored if state is None else monitor_state.join_states([state, stored])
+            earlier = _earlier(request, options, file)
+            state = earlier if state is None else monitor_state.join_states([state, earlier])
         else:
             state = _observed(request, file, state, options)
     if state is None:  # pragma: no cover - Typer requires a file
@@ -85,13 +83,14 @@ def _state(request: Request, files: Sequence[str], options: MonitorOptions) -> m
 
 
 def _observed(
-    request: Request, file: str, state: monitor_state.MonitorState | None, options: MonitorOptions
+    request: Request, file: Any, state: monitor_state.MonitorState | None, options: MonitorOptions
 ) -> monitor_state.MonitorState:
-    """Return the state after the rows of a file of predictions."""
+    """Return the state after the rows of predictions."""
     if state is not None:
         options = replace(options, **state.options.stored())
     metrics = list(state.metrics) if state is not None else request.metrics(WINDOW_METRICS)
-    source = replace(request.open(file, metrics, also=options.columns), repeated=True)
+    source = request.open(file, metrics, also=options.columns)
+    source = replace(source, repeated=True) if isinstance(source, FileSource) else source  # keys, over time
     if options.time is None:
         raise OptionError(NO_TIME)
     with request.run(source) as run:
@@ -101,19 +100,28 @@ def _observed(
     return found
 
 
-def _require_same(request: Request, state: monitor_state.MonitorState, file: str, options: MonitorOptions) -> None:
-    """Raise if an option contradicts a state."""
-    names = request.options(WindowMetricOptions).metrics
+def _earlier(request: Request, options: MonitorOptions, file: str) -> monitor_state.MonitorState:
+    """Return the state in a file; raise if an option contradicts it."""
+    state = monitor_state.read_monitor_state(file)
+    given = request.data("metrics") or ()
+    metrics = request.metrics() if given else []
+    named, known = (",".join(each.info.name for each in every) for every in (metrics, state.metrics))
     stored = {
         **{name: (value, state.options.stored()[name]) for name, value in options.stored().items()},
-        "metrics": (names and ",".join(names), ",".join(metric.info.name for metric in state.metrics)),
+        "metrics": (named or None, known),
         "seed": (request.data("seed"), state.seed),
     }
-    for name, (wanted, known) in stored.items():
-        if wanted not in (None, known):
-            has = "none" if known is None else known
-            msg = f"{flag_of(name)} {wanted} contradicts {file}, which has {has}: omit {flag_of(name)}"
+    for metric, its in zip(given, state.metrics, strict=False):
+        for option in options_of(type(metric)) if isinstance(metric, Metric) else ():  # None depends on the rows
+            values = getattr(metric, option.field), getattr(its, option.field, None)
+            stored[f"{metric.info.name}: {option.field}"] = values
+    for name, (wanted, has) in stored.items():
+        if wanted not in (None, has):
+            called = name if ":" in name else flag_of(name)
+            shown = "none" if has is None else has
+            msg = f"{called} {wanted} contradicts {file}, which has {shown}: omit {called}"
             raise OptionError(msg)
+    return state
 
 
 def observe(

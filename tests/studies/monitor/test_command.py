@@ -463,15 +463,15 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
     assert_allclose(found.monitor.log_e_value, whole.monitor.log_e_value, rtol=1e-12)
     assert found.to_frame()["value"].tolist() == pytest.approx(whole.to_frame()["value"].tolist())
     assert len(whole.pictures()) == 1
-    with pytest.raises(package.OptionError, match="window '1D' contradicts the state, which has '7D'"):
+    with pytest.raises(package.OptionError, match=r"window 1D contradicts .*model\.state, which has 7D: omit window"):
         package.monitor(late, state=state, window="1D")
     for options, message in (
-        ({"horizon": 3}, "horizon '3' contradicts the state, which has none: omit horizon"),
-        ({"seed": 5}, "seed 5 contradicts the state, which has 0: omit seed"),
-        ({"metrics": "zms"}, "metrics 'zms' contradicts the state, which has 'pit-bias, .*: omit metrics"),
+        ({"horizon": 3}, "horizon 3 contradicts .*, which has none: omit horizon"),
+        ({"seed": 5}, "seed 5 contradicts .*, which has 0: omit seed"),
+        ({"metrics": "zms"}, "metrics zms contradicts .*, which has pit-bias,.*: omit metrics"),
         (
             {"metrics": ["pit-bias", "pit-dispersion", package.metric("coverage", level=0.5)]},
-            "coverage: level 0.5 contradicts the state, which has 0.9: omit coverage: level",
+            "coverage: level 0.5 contradicts .*, which has 0.9: omit coverage: level",
         ),
         ({"windw": "1D"}, r"there is no argument 'windw' .* Did you mean 'window'\?"),
     ):
