@@ -1,4 +1,7 @@
-"""Write the reference guides from the program: `python -m tests.reference`, or `--check` that they are up to date."""
+"""Write the reference guides from the program: `python -m tests.reference`, or `--check` that they are up to date.
+
+`--function NAME` prints the function for Python of a study, to be put into `calcheck/api/functions.py`.
+"""
 
 import dataclasses
 import inspect
@@ -9,6 +12,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
+import calcheck
+from calcheck.api import arguments
+from calcheck.api.arguments import OBJECTS
 from calcheck.cli.app import OLD_NAMES, PANELS, SUMMARIES, make_program
 from calcheck.core.metric_info import REMEDIES
 from calcheck.distributions import CONVENTIONS
@@ -16,6 +22,7 @@ from calcheck.errors import Code
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io import names as naming_schemes
+from calcheck.io.arguments import ColumnArguments
 from calcheck.io.columns import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
 from calcheck.io.infer import EMBEDDING, KEYS
@@ -30,6 +37,7 @@ from calcheck.report import Report, Result
 from calcheck.storage.schema import diff_schema, map_schema, report_schema
 from calcheck.storage.writers import WRITERS
 from calcheck.streaming.metric_accumulators import accumulator_of
+from calcheck.studies import STUDIES
 from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.studies.options import RefitOptions, WeightOptions
 from calcheck.studies.recalibrate.options import RecalibrationOptions
@@ -48,6 +56,16 @@ KEYWORDS_OF = {
 """Options that the functions for Python take as keywords."""
 POSITIONAL = {"RecalibrationKeywords": ("method",), "MonitorKeywords": ("time",)}
 """Those of them that have a position in the function."""
+OTHERWISE = {
+    "compare": {"names", "by_folder", "positions", "discretise"},  # Names and data sets are keys of models
+    "monitor": {"fail_on", "warn_on", "exit_zero"},  # Rules are conditions in Python
+    "recalibrate": {"corrected", "save_map", "map"},  # Methods of the result
+    "reject": {"refit", "step", "max_percent", "cluster", "block", "time"},  # Of prune, or refused without it
+    "sweep": {"names", "two_samples", "grid"},
+}
+"""Options of studies that their functions for Python do not have, or with another default."""
+NO_OPTIONS = {*OBJECTS, "state", "save_state"}
+"""Parameters of these functions that are no options: objects and paths."""
 OPTION_HEAD = ("option", "value", "meaning", "default")
 GENERATED = "It is generated from the program."
 WIDTH = 120  # Maximum length of a line of text
@@ -136,12 +154,16 @@ def outdated():
     return [path for path, text in written().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
-def main(arguments):
+def main(given):
     """Write the files, or with `--check` only name those that are not up to date."""
-    paths = outdated()
-    if "--check" in arguments:
+    if given[:1] == ["--function"]:
+        sys.stdout.write(function_text(STUDIES[given[1]]))
+        return 0
+    paths, wrong = outdated(), mismatches()
+    sys.stdout.writelines(f"{line}\n" for line in wrong)
+    if "--check" in given:
         sys.stdout.writelines(f"{path.name} is not up to date: run python -m tests.reference\n" for path in paths)
-        return bool(paths)
+        return bool(paths or wrong)
     texts = written()
     GUIDES.mkdir(exist_ok=True)
     for path in paths:
@@ -168,6 +190,88 @@ def _keywords():
         listed = {keyword: option for keyword, option in declared.items() if keyword not in POSITIONAL.get(name, ())}
         head += [f"    {keyword}: {_python_type(option.hint)}" for keyword, option in listed.items()]
     return "\n".join([*head, ""])
+
+
+def mismatches():
+    """Return how the function for Python of each study differs from the declaration of the study, in lines of text."""
+    studies = [study for name, study in STUDIES.items() if name in calcheck.__all__]
+    return [line for study in studies for line in signature_mismatches(study, getattr(calcheck, study.name))]
+
+
+def signature_mismatches(study, function):
+    """Yield how a function differs from the declaration of a study: its keywords, their types and their defaults."""
+    declared, found = _declared_keywords(study), _keywords_of(function)
+    for name in (declared.keys() | found.keys()) - OTHERWISE.get(study.name, set()) - NO_OPTIONS:
+        if name not in found:
+            yield f"{study.name}: calcheck.{study.name} has no keyword {name}: {' = '.join(declared[name])}"
+        elif name in declared and found[name] not in (declared[name], declared[name][:1]):
+            yield f"{study.name}: {name} is {' = '.join(found[name])} in Python, declared {' = '.join(declared[name])}"
+        elif name not in declared and name not in _by_keyword(RunOptions):
+            yield f"{study.name}: the study does not declare {name} of calcheck.{study.name}"
+
+
+def _declared_keywords(study):
+    """Return the types and defaults, as code, of the options of a study, but for those of files, columns and output."""
+    owners = [
+        (group, owner) for group in study.groups if group.panel not in ("Columns", "Output") for owner in group.owners
+    ]
+    return {
+        keyword: (_python_type(option.hint), repr(option.default))
+        for group, owner in owners
+        for keyword, option in _by_keyword(owner).items()
+        if group.has(option.field)
+    }
+
+
+def _keywords_of(function):
+    """Return the types, as code, of the parameters and keywords of a function, with the defaults of parameters."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            keywords = getattr(arguments, re.search(r"(\w+)\]", parameter.annotation)[1])
+            found |= {each: (_code(hint.__forward_arg__),) for each, hint in keywords.__annotations__.items()}
+        else:
+            found[name] = _code(parameter.annotation), repr(parameter.default)
+    return {name: each for name, each in found.items() if name not in ColumnArguments.__annotations__}
+
+
+def _code(annotation):
+    """Return an annotation as it is written here."""
+    return str(annotation).replace("'", '"')
+
+
+OBJECT_TYPES = {"metrics": "arguments.Metrics | None", "metric": "str | arguments.AnyMetric"}
+DESCRIBED = {"metrics": "str, Metric, or sequence of these, optional", "metric": "str or Metric"}
+
+
+def function_text(study):
+    """Return the function for Python of a study as code, from its declaration."""
+    declared, folder = _declared_keywords(study), f"calcheck.studies.{STUDIES.folders[study.name]}."
+    owners = [owner for group in study.groups for owner in group.owners if owner.__module__.startswith(folder)]
+    own = {name: option for owner in owners for name, option in _by_keyword(owner).items() if name in declared}
+    kind = "Weighted" if "weights" in declared else "Dependent" if "cluster" in declared else ""
+    parameters, described = [], []
+    for each in study.arguments:
+        name = {"file": "data", "files": "models"}.get(each.name, each.name)
+        parameters.append(f"{name}: arguments.Data{' = None' if name == 'data' else ''}")
+        text = "Predictions with targets, as for :func:`evaluate`." if name == "data" else each.text
+        described += [f"{name} : path, DataFrame, table, Source or Predictions", f"    {text}"]
+    parameters += ["*"] if own else []
+    for name, option in own.items():
+        type_, default = declared[name]
+        type_ = OBJECT_TYPES.get(name, "arguments.Data" if name in OBJECTS else type_)
+        parameters.append(f"{name}: {type_} = {default}")
+        described += [f"{name} : {DESCRIBED.get(name, type_)}", *textwrap.wrap(option.help, WIDTH - 4, **INDENT)]
+    head = [*(f"    {each}," for each in parameters), f"    **options: Unpack[arguments.{kind}Options],"]
+    text = [study.help, "", "Parameters", "----------", *described, "**options", f"    {OF_RUN}"]
+    text += ["", "Returns", "-------", "InteractiveReport", "    The report of the study."]
+    body = ['"""' + text[0], *text[1:], '"""', f'return report_of("{study.name}", locals(), arguments.{kind}Options)']
+    start = ["", "", "@keyword_messages()", f"def {study.name}(", *head, ") -> InteractiveReport:"]
+    return "\n".join([*start, *(f"    {line}".rstrip() for line in body), ""])
+
+
+INDENT = {"initial_indent": "    ", "subsequent_indent": "    "}
+OF_RUN = "Keywords of the run and of reading, as for :func:`evaluate`."
 
 
 def _by_keyword(owner):

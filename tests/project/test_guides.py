@@ -1,14 +1,18 @@
 """The guides are complete, have working links, and agree with the program."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+import calcheck
+from calcheck.api import functions
 from calcheck.cli.guide import GROUPS, first_sentence, group_of, read_guides
 from calcheck.io.names import QUANTILE_NAMES, SAMPLE
 from calcheck.io.tables import READERS
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.storage.schema import SCHEMAS
+from calcheck.studies import STUDIES
 from tests import reference
 
 README = reference.GUIDES.parents[1] / "README.md"
@@ -133,3 +137,24 @@ def test_tables_of_the_reference_have_as_many_cells_as_columns():
             cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
             assert not width or not cells or cells == width, line
             width = cells
+
+
+def test_a_function_that_differs_from_the_declaration_of_its_study_is_reported():
+    study, complete = STUDIES["recalibrate"], calcheck.recalibrate
+    assert list(reference.signature_mismatches(study, complete)) == []
+
+    written = vars(functions).copy()
+    fewer = 'def fewer(*, method: str = "scale", **options: Unpack[arguments.Options]): ...'
+    exec(f"from __future__ import annotations\n{fewer}", written)  # noqa: S102
+    found = list(reference.signature_mismatches(study, written["fewer"]))
+    assert "recalibrate: calcheck.recalibrate has no keyword folds: int = 5" in found
+    assert "recalibrate: method is str = 'scale' in Python, declared str = 'auto'" in found
+    found = list(reference.signature_mismatches(replace(study, groups=study.groups[1:]), complete))
+    assert "recalibrate: the study does not declare folds of calcheck.recalibrate" in found
+
+
+@pytest.mark.parametrize("name", ["validity", "prune"])
+def test_the_function_of_a_study_is_written_from_its_declaration(name):
+    written = vars(functions).copy()
+    exec(f"from __future__ import annotations\n{reference.function_text(STUDIES[name])}", written)  # noqa: S102
+    assert list(reference.signature_mismatches(STUDIES[name], written[name])) == []
