@@ -225,14 +225,14 @@ def _declared_keywords(study):
 
 def _keywords_of(function):
     """Return the types, as code, of the parameters and keywords of a function, with the defaults of parameters."""
-    found = {}
+    own, keywords = {}, {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
-            keywords = getattr(arguments, re.search(r"(\w+)\]", parameter.annotation)[1])
-            found |= {each: (_code(hint.__forward_arg__),) for each, hint in keywords.__annotations__.items()}
+            declared = getattr(arguments, re.search(r"(\w+)\]", parameter.annotation)[1]).__annotations__
+            keywords = {name: (_code(hint.__forward_arg__),) for name, hint in declared.items()}
         else:
-            found[name] = _code(parameter.annotation), repr(parameter.default)
-    return {name: each for name, each in found.items() if name not in ColumnArguments.__annotations__}
+            own[name] = _code(parameter.annotation), repr(parameter.default)
+    return {name: each for name, each in keywords.items() if name not in ColumnArguments.__annotations__} | own
 
 
 def _code(annotation):
