@@ -27,7 +27,7 @@ from calcheck.inference.null_distribution import (
     simulate_dependent_null,
     simulate_null,
 )
-from calcheck.inference.p_values import pointwise_p_values
+from calcheck.inference.verdicts import pointwise_p_values
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of

@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from itertools import chain
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError, with_suggestion
 
@@ -214,6 +214,18 @@ def require_count_option(name: str, value: int, most: int | None = None) -> None
 
 LEVEL_TOLERANCE = 1e-9  # Levels within this distance are equal
 MAX_LEVELS = 1_000  # Maximum number of quantile levels in a list
+
+
+class NotNegative:
+    """A dataclass of options, of which some must be at least 0."""
+
+    not_negative: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.not_negative:
+            if (getattr(self, name) or 0) < 0:
+                msg = f"{flag_of(name)} must be >= 0, got {getattr(self, name)}"
+                raise OptionError(msg)
 
 
 def require_levels_option(name: str, levels: tuple[float, ...], *, closed: bool = False) -> None:

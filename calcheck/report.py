@@ -95,6 +95,11 @@ def rejects(p: float, confidence: float) -> bool:
     return p <= (1 - confidence) * (1 + TIED)
 
 
+def cannot_reject(replicates: int, alternative: Alternative, confidence: float) -> bool:
+    """Return whether the smallest possible p-value of ``replicates`` replicates is above 1 - confidence."""
+    return not rejects((2 if alternative == "two-sided" else 1) / (replicates + 1), confidence)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MetricValue:
     """The value of a metric, and what is needed to read it.

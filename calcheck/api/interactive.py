@@ -26,8 +26,7 @@ from calcheck.render.pictures import metric_pictures
 from calcheck.render.report_document import report_document
 from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
-from calcheck.studies.page.document import ModelReport, page_of
-from calcheck.studies.page.models import EvaluatedRows, model_report
+from calcheck.studies.page.document import EvaluatedRows, ModelReport, model_report, page_of
 
 if TYPE_CHECKING:
     import pandas as pd

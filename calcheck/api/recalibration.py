@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from calcheck.recalibration.methods import RecalibrationMap
-    from calcheck.studies.base import Answer
+    from calcheck.studies import Answer
 
 
 class Recalibration(InteractiveReport):

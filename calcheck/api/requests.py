@@ -19,8 +19,7 @@ from calcheck.models.comparison import Model
 from calcheck.options import Option
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Report, Skipped
-from calcheck.studies import STUDIES
-from calcheck.studies.base import Answer, Request
+from calcheck.studies import STUDIES, Answer, Request
 from calcheck.typing import AnyArray
 
 

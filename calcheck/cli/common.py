@@ -17,7 +17,7 @@ from calcheck.execution import run as runs
 from calcheck.execution.run import Run
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
-from calcheck.options import flag_of
+from calcheck.options import flag_of, options_of
 from calcheck.render import PAGE
 from calcheck.studies import options as study_options
 
@@ -145,16 +145,19 @@ def require_deliverable(
     summary: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
-    from calcheck.storage.atomic_write import require_suffix, require_writable
-
     if pointwise:
+        from calcheck.storage.atomic_write import require_suffix
+
         require_suffix(pointwise)
     if plot:
         from calcheck.charts.drawing import require_image
 
         require_image(plot)
-    outputs = (report.output, pointwise, plot, summary)
-    require_writable([path for path in outputs if path and path not in STDOUT], inputs)
+    written = [path for path in (report.output, pointwise, plot, summary) if path and path not in STDOUT]
+    if written:
+        from calcheck.storage.atomic_write import require_writable
+
+        require_writable(written, inputs)
 
 
 def draw(picture: Picture, path: str) -> None:
@@ -335,6 +338,37 @@ def make_run(given: dict[str, Any]) -> Run:
 
     options: runs.RunOptions = build(runs.RunOptions, given)
     return Run(**options.settings(), dependence=row_dependence(given))
+
+
+OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", "cluster", "block", "time", "weights")
+"""Options that need all rows in memory."""
+
+
+def streaming_requested(given: dict[str, Any]) -> bool:
+    """Return whether an option of the command requests streaming."""
+    return any(given.get(option.field) for option in options_of(study_options.StateOptions))
+
+
+def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> str:
+    """Return why the file is streamed: its rows exceed the memory limit, and a metric can be streamed; else "".
+
+    The decision uses only the file's metadata and the options.
+    """
+    if any(given.get(name) for name in OF_ROWS):
+        return ""
+    needed, memory = source.narrow_bytes(), make_run(given).memory
+    if needed is None or needed <= memory or not _any_streamable(metrics):
+        return ""
+    return (
+        f"rows are processed in batches: targets and predictions need {needed / runs.GIB:.2g} GiB, and the --memory"
+        f" limit is {memory / runs.GIB:.2g} GiB"
+    )
+
+
+def _any_streamable(metrics: Sequence[Metric[Any]]) -> bool:
+    from calcheck.streaming.metric_accumulators import accumulator_of
+
+    return any(accumulator_of(metric) is not None for metric in metrics)
 
 
 def require_outputs(

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
-    from calcheck.studies.page.document import ModelReport
-    from calcheck.studies.page.models import EvaluatedRows
+    from calcheck.studies.page.document import EvaluatedRows, ModelReport
 
 PAGE_NAME = "report.html"
 OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
@@ -156,8 +155,7 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
 def _answer_merged(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
     """Merge saved states, write the report of all their rows, and return it with the outcomes of rules."""
     from calcheck.cli.study_commands import model_names
-    from calcheck.studies.page.document import ModelReport
-    from calcheck.studies.page.models import IN_BATCHES
+    from calcheck.studies.page.document import IN_BATCHES, ModelReport
 
     report = required.judged(streaming.merge_states(files, given, [*CHECKED, *PAGED]), None, common.make_run(given))
     names = build(study_options.PageOptions, given).names or model_names(files, None)
@@ -270,9 +268,7 @@ def _evaluated(
     from calcheck.conclusion import conclude
 
     rows = _rows_of_page() if plan.paged else None
-    reason = (
-        "" if streaming.streaming_requested(given) else streaming.streaming_reason(source, plan.metrics, given) or None
-    )
+    reason = "" if common.streaming_requested(given) else common.streaming_reason(source, plan.metrics, given) or None
     if reason is None:
         sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
         report = _evaluate_in_memory(source, given, plan, sinks)
@@ -291,7 +287,7 @@ def _evaluated(
 
 
 def _rows_of_page() -> EvaluatedRows:
-    from calcheck.studies.page.models import EvaluatedRows
+    from calcheck.studies.page.document import EvaluatedRows
 
     return EvaluatedRows()
 
@@ -324,7 +320,7 @@ def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, s
 
 def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, given: dict[str, Any]) -> ModelReport:
     """Return what the page shows of a model."""
-    from calcheck.studies.page.models import model_report
+    from calcheck.studies.page.document import model_report
 
     options = build(study_options.PageOptions, given)
     with source.error_names():

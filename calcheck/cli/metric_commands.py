@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli import common
-from calcheck.cli.streaming import StateOptions, stream_metric, streaming_reason, streaming_requested
-from calcheck.cli.study_commands import CommandRequest, command_of, refuse
-from calcheck.cli.typer_bridge import Command, build, parameters_of
+from calcheck.cli.streaming import stream_metric
+from calcheck.cli.study_commands import CommandRequest, refuse
+from calcheck.cli.typer_bridge import Command, build, command_of, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.options import options_of
-from calcheck.studies import options
-from calcheck.studies.base import Answer, Argument, Group, Study, group
+from calcheck.studies import Answer, Argument, Group, Study, group, options
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -48,7 +47,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
         group("Output", options.PointwiseOptions, options.WorstBestOptions): info.pointwise,
         options.PLOT: info.conditional or issubclass(metric, HasCurves),
         group("Output", options.PlotByOptions): metric.curves_along_columns,
-        group("Streaming", StateOptions): True,
+        group("Streaming", options.StateOptions): True,
         options.SEED: True,
         options.ENGINE: info.uses_kernels,
     }
@@ -86,7 +85,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
     (metric,) = common.weigh([metric], given)
-    if streaming_requested(given):
+    if common.streaming_requested(given):
         stream_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
@@ -100,7 +99,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     also = () if elsewhere else plot_by
     source = common.open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
     _require_polynomial(metric, source)
-    if reason := streaming_reason(source, [metric], given):
+    if reason := common.streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
     require_grid(places.grid, at=places.at is not None)

@@ -12,7 +12,7 @@ from calcheck.cli import common
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, option, options_of
-from calcheck.studies.options import OVERWRITTEN, ReportOptions
+from calcheck.studies.options import OVERWRITTEN, ReportOptions, StateOptions
 
 if TYPE_CHECKING:
     from calcheck.execution.dask import Cluster
@@ -25,49 +25,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StateOptions:
-    """Options for streaming, where memory does not grow with the number of rows and states can be merged."""
-
-    save_state: str | None = option(
-        None,
-        "Read the rows in batches, and save the accumulated state to a file, which calcheck evaluate combines with "
-        "other states.",
-        metavar="FILE",
-        by_hand=OVERWRITTEN,
-    )
-    settings_from: str | None = option(
-        None,
-        "Use the settings of a saved state, so that the two can be merged: its metrics, options, bin edges and "
-        "landmarks.",
-        metavar="STATE",
-    )
-    dask: str | None = option(
-        None,
-        "Process the batches on a Dask cluster: tcp://host:8786, or local:N for N processes on this machine. Requires "
-        "distributed, the extra dask.",
-        metavar="ADDRESS",
-    )
-    checkpoint: str | None = option(
-        None,
-        "Save the progress of this run to a file, which is removed when the run completes.",
-        metavar="FILE",
-        by_hand=OVERWRITTEN,
-    )
-    resume: bool = option(default=False, text="Continue an interrupted run from its --checkpoint file, if that exists.")
-
-    def __post_init__(self) -> None:
-        if self.resume and self.checkpoint is None:
-            msg = "--resume needs the checkpoint file of the interrupted run: also pass --checkpoint FILE"
-            raise OptionError(msg)
-        if self.checkpoint is not None and self.dask is not None:
-            msg = (
-                "--checkpoint and --dask cannot be combined: a checkpoint is for a single machine, and a cluster"
-                " continues when a worker fails. Omit one of them"
-            )
-            raise OptionError(msg)
-
-
-@dataclass(frozen=True)
 class MergeOptions:
     """Options for the output of merged states."""
 
@@ -75,40 +32,8 @@ class MergeOptions:
 
 
 STATES = [*parameters(StateOptions, "Streaming")]
-DEPENDENCE = ("cluster", "block", "time")
-OF_ROWS = ("pointwise", "worst", "best", "at", "grid", "subsample", "plot", *DEPENDENCE, "weights")
-"""Options that need all rows in memory."""
 OF_REPORTS = ("fail_on", "warn_on", "exit_zero", "brief", "summary", "names")
 """Options that need a report only, which merged states have, too."""
-
-
-def streaming_requested(given: dict[str, Any]) -> bool:
-    """Return whether an option of the command requests streaming."""
-    return any(given.get(option.field) for option in options_of(StateOptions))
-
-
-def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> str:
-    """Return why the file is streamed: its rows exceed the memory limit, and a metric can be streamed; else "".
-
-    The decision uses only the file's metadata and the options.
-    """
-    from calcheck.execution.run import GIB
-
-    if any(given.get(name) for name in OF_ROWS):
-        return ""
-    needed, memory = source.narrow_bytes(), common.make_run(given).memory
-    if needed is None or needed <= memory or not _any_streamable(metrics):
-        return ""
-    return (
-        f"rows are processed in batches: targets and predictions need {needed / GIB:.2g} GiB, and the --memory limit is"
-        f" {memory / GIB:.2g} GiB"
-    )
-
-
-def _any_streamable(metrics: Sequence[Metric[Any]]) -> bool:
-    from calcheck.streaming.metric_accumulators import accumulator_of
-
-    return any(accumulator_of(metric) is not None for metric in metrics)
 
 
 def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason: str = "") -> None:
@@ -136,7 +61,7 @@ def _summed(
     from calcheck.streaming.state import accumulate, report_from_state, write_state
 
     options = build(StateOptions, given)
-    for name in OF_ROWS:
+    for name in common.OF_ROWS:
         if given.get(name):
             msg = f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it"
             raise OptionError(msg)

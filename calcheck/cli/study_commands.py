@@ -19,13 +19,12 @@ import typer
 from calcheck.cli import common
 from calcheck.cli.app import metric_name
 from calcheck.cli.next_commands import monitor_commands, slice_commands
-from calcheck.cli.typer_bridge import Command, argument, build, make_command, parameters_of, parse_given
+from calcheck.cli.typer_bridge import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.columns import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, is_excluded, options_of
-from calcheck.studies import STUDIES
-from calcheck.studies.base import Request
+from calcheck.studies import STUDIES, Request
 from calcheck.studies.options import OVERWRITTEN, AnyReportOptions, RuleOptions
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from calcheck.models.comparison import Model
     from calcheck.predictions import Predictions
     from calcheck.report import Report, Skipped
-    from calcheck.studies.base import Answer, Study
+    from calcheck.studies import Answer, Study
     from calcheck.typing import AnyArray
 
 STDIN = "-"
@@ -241,20 +240,6 @@ class CommandRequest(Request):
 def study_command(study: Study) -> Command:
     """Return the command of a study."""
     return command_of(study, partial(run_study, study))
-
-
-def command_of(study: Study, run: Callable[..., None]) -> Command:
-    """Return a command with the arguments and options of a study, which calls a function with what was given."""
-    arguments = [
-        argument(each.name, each.metavar, each.text, *([each.hint | None, None] if each.optional else [each.hint]))
-        for each in study.arguments
-    ]
-
-    def command(**given: Any) -> None:
-        run(**given)
-
-    command.__doc__ = study.help
-    return make_command(study.name, command, [*arguments, *parameters_of(study.groups)], example=study.example)
 
 
 def run_study(study: Study, **given: Any) -> None:

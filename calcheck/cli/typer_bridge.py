@@ -21,7 +21,7 @@ from calcheck.render import FORMATS, formats_of
 
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
-    from calcheck.studies.base import Group
+    from calcheck.studies import Group, Study
 
 
 LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
@@ -285,6 +285,20 @@ def _fitted(option: Option, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def command_of(study: Study, run: Callable[..., None]) -> Command:
+    """Return a command with the arguments and options of a study, which calls a function with what was given."""
+    arguments = [
+        argument(each.name, each.metavar, each.text, *([each.hint | None, None] if each.optional else [each.hint]))
+        for each in study.arguments
+    ]
+
+    def command(**given: Any) -> None:
+        run(**given)
+
+    command.__doc__ = study.help
+    return make_command(study.name, command, [*arguments, *parameters_of(study.groups)], example=study.example)
+
+
 def variable(command: str, option: Option) -> str:
     """Return the environment variable that sets an option of a command."""
     return f"{PREFIX}_{command}_{option.name}".replace("-", "_").upper()
@@ -315,7 +329,8 @@ def _run(function: Callable[..., None], context: typer.Context, **given: Any) ->
     settings = context.obj
     settings.warn_of_unknown_variables()
     with settings.with_provenance():
-        limit_waiting(given.get("timeout"))
+        if (timeout := given.get("timeout")) is not None:
+            limit_waiting(timeout)
         function(**given, settings=settings)
 
 

@@ -15,8 +15,7 @@ from calcheck.embeddings.laplace import SharedLaplace
 from calcheck.embeddings.permutations import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOLERANCE, low_rank_kernel
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOutputs, feature_details, residual_warnings
 from calcheck.errors import Message
-from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run, one_blas_thread
 from calcheck.kernels.functions import Kernel, Scaling
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 from calcheck.typing import Floats, Values

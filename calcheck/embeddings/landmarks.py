@@ -15,8 +15,7 @@ from calcheck.embeddings.distance import few_dof, kish
 from calcheck.embeddings.rbf import FeatureError
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
-from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import Limits, RandomStream, Run, hash_key
+from calcheck.execution.run import Limits, RandomStream, Run, hash_key, reduce_batches
 from calcheck.kernels import LandmarkSampling
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
 from calcheck.linalg.gram import first_sufficient

@@ -30,8 +30,7 @@ from calcheck.embeddings.rbf import OutputFeatures
 from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
-from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import Run, replicate_seed
+from calcheck.execution.run import Run, one_blas_thread, replicate_seed
 from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel, Scaling
 from calcheck.linalg.gram import RESIDUAL_TOLERANCE, Nystroem, eigenvectors, leading
 from calcheck.predictions import Predictions, batch_row_keys

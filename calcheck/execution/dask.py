@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.reduce import reduce_locally
+from calcheck.execution.run import reduce_locally
 
 if TYPE_CHECKING:
     from calcheck.execution.run import SumT

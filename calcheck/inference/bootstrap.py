@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import NumericalError
-from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import RandomStream, Run
+from calcheck.execution.run import RandomStream, Run, one_blas_thread
 from calcheck.inference.metric_protocol import HasFixedLevels, HasNullStatistic, InferableMetric, RowResults, implements
 from calcheck.statistics.groups import Averages, Groups, Means, MeanTerm
 

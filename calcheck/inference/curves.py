@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calcheck.inference.p_values import cannot_reject
 from calcheck.linalg.gram import principal_components
 from calcheck.predictions import Predictions
-from calcheck.report import TIED, Alternative, Curve, CurveName
+from calcheck.report import TIED, Alternative, Curve, CurveName, cannot_reject
 from calcheck.statistics.binning import NUMBERS, sort_keys
 from calcheck.statistics.curves import CurveBins, bins_along, bins_along_values, cells_along, curve_of, plain
 from calcheck.typing import Values

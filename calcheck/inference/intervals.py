@@ -255,9 +255,9 @@ MODERATE_SHIFT = 0.5  # Maximum |a w| for ABC limits of clusters, at the normal 
 PERCENTILE_RESAMPLES, MIN_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # For percentile intervals: no verdicts
 FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
 MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
-NO_BOOTSTRAP = Message.of_absence("no-interval", "the bootstrap was turned off (--no-bootstrap)")
+NO_BOOTSTRAP = Message("no-interval", "no interval: the bootstrap was turned off (--no-bootstrap)")
 INDEPENDENT = "it is exact for independent rows only"
-SINGLE_ROW = Message.of_absence("no-interval", "a single row cannot be resampled")
+SINGLE_ROW = Message("no-interval", "no interval: a single row cannot be resampled")
 BIASED = Message(
     "interval-shows-spread",
     "resampling adds noise, so the interval does not contain the value: it shows the spread only and is not used for"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from io import BufferedIOBase
+from itertools import product
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-MAGIC |= {b"BZh%d" % level + block: "bz2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")}
+MAGIC |= dict.fromkeys(map(b"BZh%d%b".__mod__, product(range(1, 10), (b"1AY&SY", b"\x17rE8P\x90"))), "bz2")
 COMPRESSED_CHUNK = 1 << 20  # Bytes read or decompressed at a time
 
 

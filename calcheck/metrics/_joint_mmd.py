@@ -230,7 +230,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         """Return the metric of all replicates, which share the sums over pairs of inputs."""
         import numpy as np
 
-        from calcheck.execution.reduce import one_blas_thread
+        from calcheck.execution.run import one_blas_thread
         from calcheck.mmd.joint import blocks
 
         data_sets = self.data_sets(simulation, fit.settings.features.gamma, fit.settings.predictive, run)
@@ -388,7 +388,7 @@ class OfSamples:
         import numpy as np
 
         from calcheck.embeddings.permutations import NO_OVERLAP, permutation_warnings
-        from calcheck.execution.reduce import one_blas_thread
+        from calcheck.execution.run import one_blas_thread
 
         groups = self._groups(fit, simulation.rows)
         details = {"labels": groups.description, "exchangeable": groups.exchangeable}

@@ -229,7 +229,7 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
     def evaluate(self, fit: FidFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         import numpy as np
 
-        from calcheck.execution.reduce import one_blas_thread
+        from calcheck.execution.run import one_blas_thread
         from calcheck.mmd.frechet import covariances_within_rows, covariances_within_targets, frechet
         from calcheck.mmd.joint import repeated_targets
 

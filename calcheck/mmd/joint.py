@@ -14,8 +14,7 @@ from calcheck.distributions.special import normal_kernel_mean
 from calcheck.embeddings.laplace import PairForm, SharedLaplace
 from calcheck.embeddings.laplace_embeddings import LaplaceEmbeddings, PairEmbeddings, laplace_embeddings
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDraw, TargetFeatures, TargetKernel
-from calcheck.execution.reduce import one_blas_thread
-from calcheck.execution.run import Progress, Run
+from calcheck.execution.run import Progress, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
 from calcheck.kernels.functions import Laplace

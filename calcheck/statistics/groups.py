@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from calcheck.execution.reduce import map_ahead
+from calcheck.execution.run import map_ahead
 from calcheck.typing import Indices, Mask, Values
 
 PART = 1 << 16  # Values per block, which fit in the processor cache

@@ -22,7 +22,7 @@ from calcheck.io.arrow_arrays import key_text, pc, replace_in_text
 from calcheck.io.columns import ERROR, POINTS, STDS, TARGETS
 from calcheck.io.names import PACKED, SAMPLE, SIDED, level_name, level_of
 from calcheck.io.rows import MODELS
-from calcheck.io.text_files import table_of
+from calcheck.io.tables import table_of
 from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
 from calcheck.typing import AnyArray

@@ -12,8 +12,7 @@ from typing import Self
 import numpy as np
 
 from calcheck.errors import DataError, Message, ValuesError
-from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import Run
+from calcheck.execution.run import Run, reduce_batches
 from calcheck.predictions import Predictions, Source
 from calcheck.statistics.groups import Groups, Means, MeanTerm
 from calcheck.typing import AnyArray, Values

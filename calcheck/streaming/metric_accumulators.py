@@ -15,8 +15,7 @@ from calcheck.embeddings.landmarks import LandmarkOptions
 from calcheck.embeddings.nystroem import RowSums
 from calcheck.embeddings.nystroem_streaming import SAMPLE_ROWS, RowSample, SampleRows, StreamedLandmarks
 from calcheck.errors import Message
-from calcheck.execution.reduce import reduce_batches
-from calcheck.execution.run import RandomStream, Run, hash_key
+from calcheck.execution.run import RandomStream, Run, hash_key, reduce_batches
 from calcheck.inference import intervals, metric_protocol
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.inference.bootstrap import check_replicates

@@ -1,16 +1,247 @@
-"""What people do with metrics: one folder for each study, and an entry here."""
+"""What people do with metrics: what a study is, what it asks of its caller, and the registry of all studies.
+
+Each study has a folder, and an entry in the registry.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
+
+from calcheck.render import PAGE
 
 if TYPE_CHECKING:
-    from calcheck.studies.base import Study
+    from calcheck.charts.picture import Picture
+    from calcheck.execution.run import Run
+    from calcheck.metrics.base import Metric
+    from calcheck.models.comparison import Model
+    from calcheck.predictions import Predictions
+    from calcheck.render.document import Document
+    from calcheck.report import Report, Skipped
+    from calcheck.typing import AnyArray
+
+OptionsT = TypeVar("OptionsT")
+AnySource: TypeAlias = Any
+"""A source of predictions or None; on the command line, that of a file."""
 
 
-class Registry(Mapping[str, "Study"]):
+@dataclass(frozen=True)
+class Argument:
+    """A positional parameter: a file, or several, that a study reads."""
+
+    name: str
+    metavar: str
+    text: str
+    hint: Any = str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options in one panel of the help."""
+
+    panel: str
+    owners: tuple[type[Any], ...] = ()  # The dataclasses that declare the options
+    metrics: tuple[str, ...] = ()  # Metrics whose options these are
+    only: frozenset[str] = frozenset()  # The options that the study has; by default all
+    omitted: frozenset[str] = frozenset()  # Options that it does not have
+
+    def keep(self, *names: str) -> Self:
+        """Return the group with these options only."""
+        return replace(self, only=frozenset(names))
+
+    def omit(self, *names: str) -> Self:
+        """Return the group without these options."""
+        return replace(self, omitted=frozenset(names))
+
+    def has(self, name: str) -> bool:
+        """Return whether an option of the classes is one of the study."""
+        return name not in self.omitted and (not self.only or name in self.only)
+
+
+def group(panel: str, *owners: type[Any]) -> Group:
+    """Return the options of classes as a group."""
+    return Group(panel, owners)
+
+
+class Request(Protocol):
+    """What was asked of a study, on the command line or in Python; by default, there is nothing to check or to tell."""
+
+    given: Mapping[str, Any]
+
+    def data(self, name: str) -> Any:
+        """Return what was given for a name as it is: files, predictions, or metrics; None if nothing was given."""
+        return self.given.get(name)
+
+    @property
+    def draws(self) -> bool:
+        """Whether curves are computed, for a picture or a page."""
+        return bool(self.data("plot")) or self.data("format") == PAGE
+
+    def options(self, owner: type[OptionsT]) -> OptionsT:
+        """Return the given options that a class declares."""
+
+    def metric(self, named: Any) -> Metric[Any]:
+        """Return a metric with its given options."""
+
+    def metrics(self, default: Sequence[Any] | None = None) -> list[Metric[Any]]:
+        """Return the given metrics, else the default ones; or all, if there are none either."""
+
+    def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
+        """Return metrics, of which the named one has its given options."""
+        del name
+        return list(metrics)
+
+    def weighted(
+        self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
+    ) -> tuple[list[Metric[Any]], list[Skipped]]:
+        """Return metrics with the given weights, and those without a weighted form.
+
+        These are errors unless only ``applicable`` metrics were asked for; pictures are errors without ``plots``.
+        """
+
+    def open(
+        self,
+        data: Any,
+        metrics: Sequence[Metric[Any]] | None,
+        *,
+        narrow: bool = False,
+        also: Sequence[str] = (),
+        inputs: bool = False,
+        by: tuple[str, ...] = (),
+    ) -> AnySource:
+        """Return the source of data, with the columns that metrics need (all for None) and further ones."""
+
+    def open_other(
+        self, data: Any, first: AnySource, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
+    ) -> AnySource:
+        """Return the source of other rows.
+
+        They are in the columns of the first source; with metrics, a file has its own, and its targets may be absent.
+        """
+
+    def open_inputs(self, data: Any, *sources: AnySource, narrow: bool = False) -> AnySource:
+        """Return the source of evaluation points, in the columns of the first source."""
+
+    def open_samples(self, *data: Any, narrow: bool = False) -> list[AnySource]:
+        """Return the sources of samples, which need no predictions."""
+        opened = [self.open(each, None, narrow=narrow) for each in data]
+        return [replace(each, contents="sample") if hasattr(each, "contents") else each for each in opened]
+
+    def models(
+        self, metrics: Sequence[Metric[Any]], require: Callable[[AnySource], None] | None = None
+    ) -> dict[str, list[Model]]:
+        """Return the models of each data set by its name, which is empty for a single one; ``require`` checks files."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the results of rows are kept."""
+        return True
+
+    def keep(self, name: str, shown: Predictions, columns: dict[str, AnyArray], source: AnySource) -> None:
+        """Keep the results of rows: those of a metric, or of the study."""
+
+    def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
+        """Raise if an output cannot be written, or would replace what is read: opened files, and further ones."""
+        del reads
+
+    def run(self, source: AnySource = None) -> AbstractContextManager[Run]:
+        """Return the context of a computation, which may be about a source; outputs are checked before it."""
+
+    def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
+        """Raise if an option was given that a class declares, and that does not apply to what is computed."""
+        del owners, what, remedy, allowed
+
+    def require_results(self, report: Report, *sources: AnySource, every: bool = False) -> Report:
+        """Return a report; raise if it has no results, or a metric was skipped that was given, or any of ``every``."""
+
+    def refuse_skipped(self, skipped: Sequence[Skipped], source: AnySource) -> None:
+        """Raise if a metric was skipped that was given."""
+        del skipped, source
+
+    def judge(self) -> Callable[[Report], Report]:
+        """Return a function that judges a report by the given rules, which are read at once."""
+        return lambda report: report
+
+    def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
+        """Return a report with the commands to run next, of which some name the columns of groups."""
+        del columns
+        return report
+
+    def tell(self, text: str) -> None:
+        """Write a line to the user, beside the report."""
+        del text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a study found: its report, and what its picture needs besides."""
+
+    report: Any  # None if there is nothing to report
+    found: tuple[Any, ...] = ()
+    source: AnySource = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another study, in place of the one that was asked for."""
+
+    study: str
+    what: str  # What it computes, for messages about options that it does not have
+
+
+@dataclass(frozen=True)
+class Study:
+    """The declaration of a study: its command, its function for Python and its settings follow from it."""
+
+    name: str
+    help: str  # What it does: one sentence, and further paragraphs
+    # Function of a request, which returns a report or an answer: `study.run` is `run` in `study.py` of the folder
+    run: str
+    groups: tuple[Group, ...]  # Options, in the order of the help
+    example: str
+    document: str = ""  # Function that returns the document of a report; by default a table of results
+    # Function that returns the picture of a report, or None if it has none; by default one of each metric
+    picture: str = ""
+    arguments: tuple[Argument, ...] = ()
+    # By option: the study that takes place if it is given
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+
+    def function(self, path: str) -> Callable[..., Any]:
+        """Return a function of the study's folder, which is imported."""
+        module, _, name = path.partition(".")
+        found: Callable[..., Any] = getattr(
+            import_module(f"calcheck.studies.{STUDIES.folders[self.name]}.{module}"), name
+        )
+        return found
+
+    def answer(self, request: Request) -> Answer:
+        """Return what the study finds."""
+        found = self.function(self.run)(request)
+        return found if isinstance(found, Answer) else Answer(found)
+
+    def document_of(self, report: Report) -> Document:
+        """Return the document of a report of this study."""
+        from calcheck.render.report_document import report_document
+
+        document: Document = (self.function(self.document) if self.document else report_document)(report)
+        return document
+
+    def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
+        """Return the pictures of a report of this study."""
+        from calcheck.render.pictures import metric_pictures
+        from calcheck.report import Report
+
+        if self.picture:
+            drawn = self.function(self.picture)(report, *found)
+            return () if drawn is None else (drawn,)
+        return metric_pictures(report) if isinstance(report, Report) else ()
+
+
+class Registry(Mapping[str, Study]):
     """Studies by name, each imported when it is first used: ``reject`` is ``REJECT`` in `options.py` of its folder."""
 
     def __init__(self, folders: Mapping[str, str]) -> None:

@@ -9,9 +9,9 @@ from calcheck.errors import OptionError
 from calcheck.execution import run
 from calcheck.io.columns import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
-from calcheck.options import flag_of, option
+from calcheck.options import NotNegative, flag_of, option
 from calcheck.render import format_names
-from calcheck.studies.base import Argument, group
+from calcheck.studies import Argument, group
 
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
@@ -219,7 +219,7 @@ class RuleMetricOptions:
 
 
 @dataclass(frozen=True)
-class AgainstOptions:
+class AgainstOptions(NotNegative):
     """Options for the comparison with a baseline."""
 
     against: str | None = option(
@@ -246,6 +246,7 @@ class AgainstOptions:
         default=False, text="Allow any value inside the stored interval, instead of --rtol and --atol."
     )
 
+    not_negative: ClassVar = ("rtol", "atol")
     exclusive: ClassVar = ((frozenset({"rtol", "atol"}), frozenset({"within_interval"})),)
 
     def __post_init__(self) -> None:
@@ -264,10 +265,7 @@ class AgainstOptions:
         if self.within_interval and len(given) > 1:
             msg = f"{given[0]} and --within-interval contradict each other: pass only one of them"
             raise OptionError(msg)
-        for name in ("rtol", "atol"):
-            if (getattr(self, name) or 0) < 0:
-                msg = f"{flag_of(name)} must be >= 0, got {getattr(self, name)}"
-                raise OptionError(msg)
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -308,7 +306,7 @@ class PointwiseOptions:
 
 
 @dataclass(frozen=True)
-class WorstBestOptions:
+class WorstBestOptions(NotNegative):
     """Options that list rows with extreme values."""
 
     worst: int = option(
@@ -318,11 +316,7 @@ class WorstBestOptions:
     )
     best: int = option(0, "Number of rows with the smallest values to list.")
 
-    def __post_init__(self) -> None:
-        for name in ("worst", "best"):
-            if getattr(self, name) < 0:
-                msg = f"--{name} must be >= 0, got {getattr(self, name)}"
-                raise OptionError(msg)
+    not_negative: ClassVar = ("worst", "best")
 
 
 @dataclass(frozen=True)
@@ -384,3 +378,46 @@ SEED = group("Computation", run.SeedOptions)
 ENGINE = group("Computation", run.EngineOptions)
 SAMPLES = COLUMNS.keep("target", "embedding", "inputs", "id", "model", "filter", "nan_policy", "input_format")
 """Options about the columns of samples, which have no predictions."""
+
+
+@dataclass(frozen=True)
+class StateOptions:
+    """Options for streaming, where memory does not grow with the number of rows and states can be merged."""
+
+    save_state: str | None = option(
+        None,
+        "Read the rows in batches, and save the accumulated state to a file, which calcheck evaluate combines with "
+        "other states.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
+    )
+    settings_from: str | None = option(
+        None,
+        "Use the settings of a saved state, so that the two can be merged: its metrics, options, bin edges and "
+        "landmarks.",
+        metavar="STATE",
+    )
+    dask: str | None = option(
+        None,
+        "Process the batches on a Dask cluster: tcp://host:8786, or local:N for N processes on this machine. Requires "
+        "distributed, the extra dask.",
+        metavar="ADDRESS",
+    )
+    checkpoint: str | None = option(
+        None,
+        "Save the progress of this run to a file, which is removed when the run completes.",
+        metavar="FILE",
+        by_hand=OVERWRITTEN,
+    )
+    resume: bool = option(default=False, text="Continue an interrupted run from its --checkpoint file, if that exists.")
+
+    def __post_init__(self) -> None:
+        if self.resume and self.checkpoint is None:
+            msg = "--resume needs the checkpoint file of the interrupted run: also pass --checkpoint FILE"
+            raise OptionError(msg)
+        if self.checkpoint is not None and self.dask is not None:
+            msg = (
+                "--checkpoint and --dask cannot be combined: a checkpoint is for a single machine, and a cluster"
+                " continues when a worker fails. Omit one of them"
+            )
+            raise OptionError(msg)

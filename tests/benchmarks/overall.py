@@ -22,8 +22,7 @@ from calcheck import evaluation
 from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.curves import extreme_rank_p_values
-from calcheck.inference.p_values import step_down_p_values
-from calcheck.inference.verdicts import CommonStatistics, common_statistics, extremes
+from calcheck.inference.verdicts import CommonStatistics, common_statistics, extremes, step_down_p_values
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import RIGHT, WRONG, gaussian, rows_of, student_t

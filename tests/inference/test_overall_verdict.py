@@ -10,13 +10,13 @@ import calcheck
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import Basis, NullDistribution
-from calcheck.inference.p_values import step_down_p_values
 from calcheck.inference.verdicts import (
     CommonStatistics,
     adjusted_p_values,
     common_statistics,
     extremes,
     overall_verdict,
+    step_down_p_values,
 )
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from calcheck.errors import DataError, NumericalError
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import replicate_value
-from calcheck.inference.p_values import relative_to_limits, step_down_p_values
-from calcheck.inference.verdicts import adjusted_by_family, with_adjusted
+from calcheck.inference.verdicts import adjusted_by_family, relative_to_limits, step_down_p_values, with_adjusted
 from calcheck.metrics import METRICS
 from calcheck.report import Inference
 from tests.helpers.simulations import band, sets

@@ -15,8 +15,7 @@ from calcheck.embeddings.landmarks import flops, sample_rows, weighted_leverage_
 from calcheck.embeddings.ridge import approximation_reason
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.reduce import prefetch
-from calcheck.execution.run import Limits, Run
+from calcheck.execution.run import Limits, Run, prefetch
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.models.comparison import Model

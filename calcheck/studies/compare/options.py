@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from calcheck.options import option
 from calcheck.render import format_names
-from calcheck.studies import options
-from calcheck.studies.base import Argument, Group, Study, Variant, group
+from calcheck.studies import Argument, Group, Study, Variant, group, options
 
 POSITIONS = (
     "The files are a series, the undisturbed one first, at these positions, such as the strength of a disturbance: show"

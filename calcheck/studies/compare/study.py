@@ -19,7 +19,7 @@ from calcheck.predictions import Source
 from calcheck.render.cells import skip_reasons
 from calcheck.report import Report, Result, Skipped
 from calcheck.storage.report_json import read_report
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.compare.options import ComparisonOptions, TrendOptions
 
 CCE = "cce"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from calcheck.errors import OptionError
 from calcheck.io.times import Window
 from calcheck.options import option
-from calcheck.studies.base import Argument, Study, group
+from calcheck.studies import Argument, Study, group
 from calcheck.studies.options import COLUMNS, ENGINE, OVERWRITTEN, PLOT, REFERENCE, SEED, GateReportOptions, RuleOptions
 
 MAX_LEVEL = 0.5

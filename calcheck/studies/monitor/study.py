@@ -28,7 +28,7 @@ from calcheck.statistics.groups import Means
 from calcheck.statistics.pit import direction_of
 from calcheck.storage.archives import is_monitor_state, require_archive_path
 from calcheck.storage.atomic_write import exclusive
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.monitor import state as monitor_state
 from calcheck.studies.monitor.e_process import MOST_STEPS, History, change_point, concatenate, summarize
 from calcheck.studies.monitor.options import MonitorOptions

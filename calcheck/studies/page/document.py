@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,16 +12,22 @@ from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT
 from calcheck.core.text import percent
+from calcheck.errors import DataError
+from calcheck.evaluation import ranked_rows
+from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric, inapplicable_reason
+from calcheck.metrics.coverage import Coverage
+from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
-from calcheck.regions.maps import ColumnGroups, GroupSums, Quantity, RegionMap, bins_outside, quantities
 from calcheck.render import page
 from calcheck.render.cells import ABSENT, notes, number, reasons
 from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
 from calcheck.render.pictures import metric_picture
 from calcheck.render.report_document import answer, extreme_rows, gates_table, legend_lines, listed, overview
 from calcheck.report import Report, Result
-from calcheck.statistics.curves import RowIntervals
+from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
 from calcheck.typing import Values
 
@@ -32,14 +39,14 @@ UNKNOWN = Cell(ABSENT, "none")
 DIGITS = 7  # Significant digits of sums in the data of a map
 
 
-def _cells(quantity: Quantity, group: int) -> tuple[Cell, Cell, Cell]:
+def _cells(quantity: maps.Quantity, group: int) -> tuple[Cell, Cell, Cell]:
     """Return the value of a group, its limits, and the judgement."""
     limits, fault = quantity.limits_of(group), quantity.fault(group)
     judged = UNKNOWN if fault is None else Cell(fault, "fail") if fault else INSIDE
     return Cell(number(quantity.values[group])), Cell(" to ".join(map(number, limits)) or ABSENT), judged
 
 
-def linked_map(found: RegionMap) -> page.LinkedMap:
+def linked_map(found: maps.RegionMap) -> page.LinkedMap:
     """Return the block of a map, of which regions can be selected in a browser."""
     total = found.limited.total()
     return page.LinkedMap(
@@ -50,9 +57,9 @@ def linked_map(found: RegionMap) -> page.LinkedMap:
     )
 
 
-def group_table(groups: ColumnGroups) -> Table:
+def group_table(groups: maps.ColumnGroups) -> Table:
     """Return the table about groups: their coverage and mean squared z-score, with the limits of right models."""
-    found = quantities(groups.sums, groups.confidence)
+    found = maps.quantities(groups.sums, groups.confidence)
     limits = f"{percent(groups.confidence)} of {PERFECT}"
     heads = [(Column(each.name, "right"), Column(limits, "right"), Column("")) for each in found]
     columns = (Column(groups.column), Column("rows", "right"), *(column for head in heads for column in head))
@@ -63,7 +70,7 @@ def group_table(groups: ColumnGroups) -> Table:
     return Table(columns, rows, sortable=True)
 
 
-def _region_table(total: GroupSums, confidence: float) -> Table:
+def _region_table(total: maps.GroupSums, confidence: float) -> Table:
     """Return the table about one region, here about all rows."""
     columns = (
         Column(""),
@@ -72,8 +79,8 @@ def _region_table(total: GroupSums, confidence: float) -> Table:
         Column(""),
     )
     rows = [(*row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
-    rows += [(Cell(each.name), *_cells(each, 0)) for each in quantities(total, confidence)]
-    outside = bins_outside(total, confidence)
+    rows += [(Cell(each.name), *_cells(each, 0)) for each in maps.quantities(total, confidence)]
+    outside = maps.bins_outside(total, confidence)
     if outside is not None:
         count = int(outside[0])
         verdict = Cell("wrong shape", "fail") if count else INSIDE
@@ -81,7 +88,7 @@ def _region_table(total: GroupSums, confidence: float) -> Table:
     return Table(columns, tuple(rows))
 
 
-def _data(found: RegionMap) -> dict[str, Any]:
+def _data(found: maps.RegionMap) -> dict[str, Any]:
     """Return what the script of the page needs to describe any region: the sums over the rows of each cell."""
     sums, confidence = found.limited, found.confidence
     cells: dict[str, Any] = {"x": found.x_bin.tolist(), "y": found.y_bin.tolist(), "n": sums.n.tolist()}
@@ -99,7 +106,7 @@ def _data(found: RegionMap) -> dict[str, Any]:
         "y": _map_axis(found.y),
         "cells": cells | _rounded({"deviation": found.sums.deviations()[0]}),
         "quantities": [
-            {"key": each.key, "below": each.below, "above": each.above} for each in quantities(sums, confidence)
+            {"key": each.key, "below": each.below, "above": each.above} for each in maps.quantities(sums, confidence)
         ],
         "confidence": confidence,
         "normal_quantile": float(ndtri((1 + confidence) / 2)),
@@ -149,9 +156,9 @@ class ModelReport:
 
     name: str  # Name of the model
     report: Report
-    map: RegionMap | None = None  # Map of two variables
+    map: maps.RegionMap | None = None  # Map of two variables
     no_map: str = ""  # Why there is no map, and no groups
-    groups: tuple[ColumnGroups, ...] = ()  # Groups by columns of categories
+    groups: tuple[maps.ColumnGroups, ...] = ()  # Groups by columns of categories
     predictions: RowIntervals | None = None  # Intervals of some rows
     worst: Sequence[dict[str, Any]] = ()  # Rows with the largest errors for their uncertainties
     recalibration: tuple[page.PageBlock, ...] = ()  # A correction that was fitted to other rows, with its report
@@ -311,3 +318,82 @@ def _definitions(models: Sequence[ModelReport]) -> page.Folded:
 
 def _options(result: Result) -> str:
     return ", ".join(f"{name} {value}" for name, value in result.options.items() if value is not None)
+
+
+NO_WEIGHTS = "means are weighted by sampling weights, and the map and the groups of a page count rows"
+IN_BATCHES = "the rows are processed in batches"
+BY_SIZE = ("zms", "interval-score")  # metrics whose results of rows are sizes of errors for their uncertainties
+WORST = 20  # number of rows in the list of the worst
+
+
+def model_report(
+    name: str,
+    report: Report,
+    evaluated: EvaluatedRows,
+    run: Run,
+    *,
+    inputs: Sequence[str] = (),
+    plot_by: Sequence[str] = (),
+    used: Collection[str] = (),
+) -> ModelReport:
+    """Return what a page shows of a model."""
+    rows = evaluated.shown
+    if rows is None:
+        return ModelReport(name, report, no_map=IN_BATCHES)
+    if reason := inapplicable_reason(Coverage, rows):
+        return ModelReport(name, report, no_map=f"coverage {reason}")
+    if is_weighted(report):
+        return ModelReport(name, report, no_map=NO_WEIGHTS, worst=evaluated.worst(run))
+    x, y = maps.named_variables(rows, plot_by) if plot_by else maps.default_variables(rows, inputs)
+    independent = not report.has_dependent_rows
+    level = next((each.options["level"] for each in report.results if each.metric == "coverage"), None)
+    return ModelReport(
+        name,
+        report,
+        map=maps.make_map(rows, x, y, run, level=level, independent=independent),
+        groups=maps.column_groups(rows, run, without=used, level=level, independent=independent),
+        predictions=row_intervals(rows, Coverage(level).level_of(rows.predictive), inputs=inputs, size=FEW_ROWS),
+        worst=evaluated.worst(run),
+    )
+
+
+def is_weighted(report: Report) -> bool:
+    """Return whether the means of a report are weighted."""
+    return any(message.code == "weighted" for result in report.results for message in result.warnings)
+
+
+class EvaluatedRows:
+    """The rows that metrics used, and those with the largest errors, as they are evaluated."""
+
+    def __init__(self) -> None:
+        self.shown: Predictions | None = None
+        self._worst: dict[str, list[dict[str, Any]]] = {}
+
+    def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
+        """Take the results of one metric."""
+        self.add(metric.info.name, shown, rows)
+
+    def add(self, name: str, shown: Predictions, rows: RowResults) -> None:
+        """Add the results of the metric of a name."""
+        self.shown = shown
+        if name in BY_SIZE:
+            self._worst[name] = ranked_rows(rows, shown, -WORST)
+
+    def worst(self, run: Run) -> list[dict[str, Any]]:
+        """Return the rows with the largest squared z-scores; of intervals, with the largest interval scores."""
+        for name in BY_SIZE:
+            if name not in self._worst and self.shown is not None:
+                self._worst[name] = _worst_by(METRICS[name](), self.shown, run)
+            if self._worst[name]:
+                return self._worst[name]
+        return []
+
+
+def _worst_by(metric: Metric[Any], rows: Predictions, run: Run) -> list[dict[str, Any]]:
+    """Return the rows with the largest values of a metric that was not evaluated; none if it does not apply."""
+    if inapplicable_reason(type(metric), rows):
+        return []
+    with suppress(DataError):  # Some distributions have no moments
+        metric, source = metric.with_defaults(rows), InMemory(rows)
+        return ranked_rows(metric.evaluate(metric.fit(source, run), source, run), rows, -WORST)
+    return []

@@ -10,7 +10,7 @@ from calcheck.options import option
 from calcheck.recalibration.choice import Score
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
-from calcheck.studies.base import Study, group
+from calcheck.studies import Study, group
 from calcheck.studies.options import COLUMNS, ENGINE, FILE, INFERENCE, OVERWRITTEN, PLOT, SEED, PrintedReportOptions
 
 MIN_FOLDS, MOST_FOLDS = 2, 100

@@ -20,7 +20,7 @@ from calcheck.recalibration.features import require_single_target
 from calcheck.report import Inference, Report, Result, Skipped
 from calcheck.storage.report_json import read_map, write_map
 from calcheck.storage.writers import suffix_of, write_canonical
-from calcheck.studies.base import Answer, Request
+from calcheck.studies import Answer, Request
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
 
 BEFORE, AFTER = "before", "after"

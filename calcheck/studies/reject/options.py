@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calcheck.options import option
-from calcheck.studies.base import Group, Study, Variant, group
+from calcheck.studies import Group, Study, Variant, group
 from calcheck.studies.options import COLUMNS, DEPENDENCE, ENGINE, FILE, INFERENCE, PLOT, REPORT, SEED
 
 

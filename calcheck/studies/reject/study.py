@@ -19,7 +19,7 @@ from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, check_replicates
 from calcheck.inference.curves import curve_limits
 from calcheck.inference.intervals import FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, SINGLE_ROW, few_rows, percentile
 from calcheck.inference.metric_protocol import InferableMetric, RowResults
-from calcheck.inference.p_values import p_value
+from calcheck.inference.verdicts import p_value
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
@@ -27,7 +27,7 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
 from calcheck.statistics.moments import spreads
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.reject.options import PruneOptions, RejectOptions
 from calcheck.typing import AnyArray, Indices, Values
 

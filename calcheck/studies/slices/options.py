@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from calcheck.errors import OptionError
 from calcheck.options import option
-from calcheck.studies import options
-from calcheck.studies.base import Study, group
+from calcheck.studies import Study, group, options
 
 MOST_BINS, MOST_CLUSTERS, MOST_DEPTH = 32, 50, 5
 

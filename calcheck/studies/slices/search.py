@@ -20,7 +20,6 @@ from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis, IntervalInference
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.p_values import cannot_reject
 from calcheck.inference.verdicts import without_verdict
 from calcheck.io.source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
@@ -29,7 +28,7 @@ from calcheck.regions import partition
 from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
-from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, rejects
+from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, cannot_reject, rejects
 from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
 from calcheck.studies.slices.options import SearchOptions
 from calcheck.typing import Indices, Mask, Values

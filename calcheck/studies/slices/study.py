@@ -12,7 +12,7 @@ from calcheck.metrics.base import Metric
 from calcheck.predictions import Predictions, Source
 from calcheck.regions.partition import Cut
 from calcheck.report import Report
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.options import RefitOptions, WeightOptions
 from calcheck.studies.slices.groups import GROUP_METRICS, by_groups, file_columns
 from calcheck.studies.slices.options import SearchOptions, SliceOptions

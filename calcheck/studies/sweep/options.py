@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import option, require_count_option
-from calcheck.studies.base import Argument, Group, Study, group
+from calcheck.studies import Argument, Group, Study, group
 from calcheck.studies.options import COLUMNS, ENGINE, PLOT, REPORT, SEED
 
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size

@@ -31,7 +31,7 @@ from calcheck.models.two_samples import GRID, PooledSamples, metric_of_samples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.options import SAMPLES
 from calcheck.studies.sweep.options import SweepOptions
 from calcheck.studies.sweep.picture import require_few_panels

@@ -8,7 +8,7 @@ from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.mmd import Mmd
 from calcheck.options import option
-from calcheck.studies.base import Argument, Study, group
+from calcheck.studies import Argument, Study, group
 from calcheck.studies.options import ENGINE, PLOT, POINTWISE, REPORT, SAMPLES, SEED, SIGNIFICANCE
 
 

@@ -12,7 +12,7 @@ from calcheck.metrics.mmd import Mmd
 from calcheck.models.two_samples import two_samples
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Report
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.two_samples.options import GridOptions, PermutationOptions
 
 

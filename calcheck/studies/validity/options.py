@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calcheck.options import option
-from calcheck.studies.base import Argument, Study, group
+from calcheck.studies import Argument, Study, group
 from calcheck.studies.options import COLUMNS, PLOT, REPORT, SEED
 
 

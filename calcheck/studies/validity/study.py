@@ -20,7 +20,7 @@ from calcheck.metrics.base import Metric
 from calcheck.options import require_count_option
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Input, Report, Result
-from calcheck.studies.base import Request
+from calcheck.studies import Request
 from calcheck.studies.validity.options import ValidityOptions
 from calcheck.typing import Mask, Values
 
