@@ -170,10 +170,14 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
 
 
 def are_states(files: Sequence[str]) -> bool:
-    """Return whether the first of several files, or a single one, is a saved state."""
+    """Return whether files are saved states; raise if the first is none, but another is."""
     from calcheck.storage.archives import STATE, is_archive
 
-    return is_archive(files[0], STATE)
+    states = [file for file in files if is_archive(file, STATE)]
+    if states and files[0] not in states:
+        msg = f"{states[0]} is a saved state, and {files[0]} is not: pass only saved states, or only predictions"
+        raise OptionError(msg)
+    return bool(states)
 
 
 def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> Report:

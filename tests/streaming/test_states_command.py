@@ -130,6 +130,7 @@ def test_states_that_cannot_be_merged_are_refused(calcheck, states, days, tmp_pa
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
     assert "is not a calcheck state" in calcheck("merge", days[0][0]).refused()
     assert "there is no file" in calcheck("merge", tmp_path / "no.state").refused()
+    assert "is a saved state, and" in calcheck("evaluate", days[0][0], states[0]).refused()
 
 
 def test_a_state_that_another_process_writes_is_not_replaced(calcheck, states, days, tmp_path, monkeypatch):
