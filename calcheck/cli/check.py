@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.app import metric_name
-from calcheck.cli.common import LEVEL, make_run, open_source, require_nothing_skipped, select_metrics, weigh
+from calcheck.cli.common import LEVEL, STDIN, make_run, open_source, require_nothing_skipped, select_metrics, weigh
 from calcheck.cli.typer_bridge import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 RTOL = 0.05
-STDIN = "-"
 ROUNDING = 1e-6  # relative difference of a value that was computed again, possibly on another machine
 SUBSAMPLED = "--subsample draws other rows"
 
@@ -289,7 +288,7 @@ ALARM = "monitor.verdict == 'fail'"
 
 def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str]:
     """Return the files if they are states of monitored models; none if they are predictions."""
-    from calcheck.io.files import STDIN, File, kind_of, resolve
+    from calcheck.io.files import File, kind_of, resolve
     from calcheck.storage.archives import is_monitor_state
 
     states = [file for file in files if is_monitor_state(file)]

@@ -98,6 +98,7 @@ def progress_bar(*, delay: float = PATIENCE_SECONDS) -> Iterator[Callable[[str, 
         display.close()
 
 
+STDIN = "-"
 STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
@@ -211,8 +212,7 @@ def deliver_text(text: str, output: study_options.AnyReportOptions | study_optio
         sys.stdout.write(text)
 
 
-FILE_TEXT = "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input."
-FILE = argument("file", "FILE", FILE_TEXT)
+FILE = argument("file", "FILE", study_options.FILE_TEXT)
 INPUTS = ("embedding", "inputs")
 LEVEL = "level"  # Of the intervals in a file, and of metrics
 COLUMNS = [*parameters(ColumnOptions, "Columns"), *parameters(study_options.InputOptions, "Columns")]

@@ -426,7 +426,7 @@ PAGED = _declare(
 evaluate_command = make_command(
     "evaluate",
     _evaluate,
-    _declare("FILE", f"{common.FILE_TEXT} {MERGED_TEXT}", (), common.REPORT),
+    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), common.REPORT),
     example="calcheck evaluate preds.parquet",
 )
 check_command = make_command(

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from calcheck.studies import Answer, Study
     from calcheck.typing import AnyArray
 
-STDIN = "-"
 OPTION_NAME = "[a-z][a-z_-]*"
 
 
@@ -137,7 +136,7 @@ class CommandRequest(Request):
         return self._opened[-1]
 
     def open_samples(self, *data: str, narrow: bool = False) -> list[FileSource]:
-        if data == (STDIN, STDIN):
+        if data == (common.STDIN, common.STDIN):
             msg = "only one file can be read from standard input: pass the other by its file name"
             raise OptionError(msg)
         return super().open_samples(*data, narrow=narrow)
@@ -350,7 +349,7 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     A file that is read with different options has them in its names.
     """
     plain = [split_options(file)[0] for file in files]
-    if plain.count(STDIN) > 1:
+    if plain.count(common.STDIN) > 1:
         msg = "only one file can be read from standard input: pass the others by their file names"
         raise OptionError(msg)
     if names is not None:
@@ -358,7 +357,7 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
             msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
             raise OptionError(msg)
         return list(names)
-    paths = [PurePath("stdin" if file == STDIN else file) for file in plain]
+    paths = [PurePath("stdin" if file == common.STDIN else file) for file in plain]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
         if len(set(candidates)) == len(candidates):
