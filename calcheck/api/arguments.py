@@ -17,7 +17,6 @@ from calcheck.api.keywords import (
     WeightKeywords,
 )
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
-from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io import read
 from calcheck.io.arguments import ColumnArguments
 from calcheck.io.arrays import TableInMemory, is_table, matrix_of
@@ -36,12 +35,6 @@ Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any
 """What calcheck.read takes, what it returns, or Predictions."""
 
-
-RUN = {option.field: option for option in options_of(RunOptions)}
-"""Keywords for a run."""
-
-DEPENDENCE = {option.field: option for option in options_of(RowDependence)}
-"""Keywords that state which rows depend on each other."""
 
 OBJECTS = frozenset({"data", "models", "metrics", "metric", "cce", "vary", "new", "to", "at"})
 """Parameters that are objects in Python where the command line has names and files."""
@@ -165,19 +158,6 @@ def require_known(options: Mapping[str, Any], declared: type[Any]) -> None:
     if unknown := [name for name in options if name not in known]:
         msg = with_suggestion(f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})", unknown[0], known)
         raise OptionError(msg)
-
-
-def make_run(options: Options) -> Run:
-    """Return the settings of a run."""
-    require_known(options, Options)
-    given = {name: _setting(name, value) for name, value in options.items() if name in RUN}
-    return Run(**RunOptions(**given).settings())
-
-
-def _setting(name: str, value: Any) -> Any:
-    """Return a setting of a run, with its type checked."""
-    is_device = name == "device" and value is not None
-    return checked(RUN[name], str(value) if is_device else value, name)
 
 
 def checked_count(name: str, value: Any) -> int:

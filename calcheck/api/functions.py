@@ -481,10 +481,9 @@ def monitor(
     >>> found.verdict, found.e_value > 20, found.alarm_time, found.direction
     ('fail', True, '98', 'too-narrow')
     """
-    call = {"metrics": None if metrics is None else arguments.listed(metrics), "seed": options.get("seed")}
-    paths = {name: each and fspath(each) for name, each in (("state", state), ("save_state", save_state))}
-    found = report_of(
-        "monitor", {"files": [data], "time": time, "options": options, **call, **paths}, arguments.MonitorArguments
-    )
+    metrics = None if metrics is None else arguments.listed(metrics)
+    state, save_state = (each and fspath(each) for each in (state, save_state))
+    call = locals() | {"files": [data], "seed": options.get("seed")}
+    found = report_of("monitor", call, arguments.MonitorArguments)
     arguments.require_results(found)
     return found

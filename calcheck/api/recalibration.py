@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from calcheck.api.arguments import Data, Metrics, RecalibrationArguments
 from calcheck.api.interactive import InteractiveReport
-from calcheck.api.requests import ask
+from calcheck.api.requests import KeywordRequest
 from calcheck.errors import keyword_messages
 from calcheck.io import read
 from calcheck.io.source import FileSource
@@ -16,6 +16,7 @@ from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO
 from calcheck.storage.report_json import write_map
 from calcheck.storage.writers import canonical_columns
+from calcheck.studies import STUDIES
 from calcheck.studies.recalibrate.document import recalibration_document
 
 if TYPE_CHECKING:
@@ -163,5 +164,5 @@ def recalibrate(
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
     (('uncertainties × 0.9923',), [0.985, 1.002])
     """
-    found, _ = ask("recalibrate", locals(), RecalibrationArguments)
-    return Recalibration.from_answer(found)
+    request = KeywordRequest(locals(), RecalibrationArguments)
+    return Recalibration.from_answer(STUDIES["recalibrate"].answer(request))

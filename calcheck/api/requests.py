@@ -10,16 +10,16 @@ from typing import Any
 from calcheck.api import arguments
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.errors import OptionError, message_prefix
-from calcheck.execution.run import RowDependence, Run
+from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io.arguments import ColumnArguments, levels_of
 from calcheck.io.source import FileSource
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
 from calcheck.models.comparison import Model
-from calcheck.options import Option
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Report, Skipped
-from calcheck.studies import STUDIES, Answer, Request
+from calcheck.studies import STUDIES, Request
+from calcheck.studies.options import WeightOptions
 from calcheck.typing import AnyArray
 
 
@@ -37,14 +37,11 @@ class KeywordRequest(Request):
         self._options = {**options, **{name: each for name, each in call.items() if name not in arguments.OBJECTS}}
         self._columns = {name: value for name, value in options.items() if name in ColumnArguments.__annotations__}
         self.rows: list[PointwiseResults] = []
-        stated = {
-            name: arguments.checked(arguments.DEPENDENCE[name], value, name)
-            for name, value in options.items()
-            if name in arguments.DEPENDENCE
-        }
-        run = arguments.make_run({name: value for name, value in options.items() if name in arguments.RUN})  # type: ignore[arg-type]
-        self._run = replace(run, dependence=RowDependence(**stated))
-        self._dependence = run_columns(self._run, call.get("time"))
+        device = {} if options.get("device") is None else {"device": str(options["device"])}
+        settings = arguments.options_from(RunOptions, {**options, **device}).settings()
+        self._run = Run(**settings, dependence=arguments.options_from(RowDependence, options))
+        times = () if call.get("time") is None else (call["time"],)
+        self._dependence = (*self._run.dependence.columns, *times)  # Columns without another role
 
     def options(self, owner: type[Any]) -> Any:
         return arguments.options_from(owner, self._options)
@@ -58,16 +55,12 @@ class KeywordRequest(Request):
         return [with_level(each, levels) for each in arguments.selected(default if metrics is None else metrics)]
 
     def weighted(
-        self,
-        metrics: Sequence[arguments.AnyMetric],
-        *,
-        applicable: bool = False,
-        plots: bool = False,
+        self, metrics: Sequence[arguments.AnyMetric], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[arguments.AnyMetric], list[Skipped]]:
-        weights = arguments.checked(Option("weights", str, None), self._options.get("weights"), "weights")
+        weights = self.options(WeightOptions).weights
         if weights is None:
             return list(metrics), []
-        stated = {name: getattr(self._run.dependence, name) is not None for name in arguments.DEPENDENCE}
+        stated = {name: value is not None for name, value in vars(self._run.dependence).items()}
         unweighted = {"at": self.data("at") is not None, "pictures": bool(self.data("pictures")) and not plots}
         for name in (name for name, given in {**stated, **unweighted}.items() if given):
             msg = f"{name} does not apply to weighted means (weights): pass only one of them"
@@ -81,14 +74,13 @@ class KeywordRequest(Request):
         data: Any,
         metrics: Sequence[arguments.AnyMetric] | None,
         *,
-        narrow: bool = False,
         also: Sequence[str] = (),
-        inputs: bool = False,
         by: tuple[str, ...] = (),
+        **settings: Any,
     ) -> Source:
         also = (*also, *self._run.dependence.columns)
         source = arguments.open_source(
-            data, self._columns, metrics or (), also, dependence=self._dependence, narrow=narrow, inputs=inputs
+            data, self._columns, metrics or (), also, dependence=self._dependence, **settings
         )
         return replace(source, by=by) if by and isinstance(source, FileSource) else source
 
@@ -125,18 +117,8 @@ class KeywordRequest(Request):
         return arguments.require_results(report)
 
 
-def run_columns(run: Run, time: str | None) -> tuple[str, ...]:
-    """Return the columns of times and clusters, which have no other role."""
-    return tuple(dict.fromkeys((*run.dependence.columns, *([] if time is None else [time]))))
-
-
-def ask(name: str, call: Mapping[str, Any], keywords: type[Any]) -> tuple[Answer, KeywordRequest]:
-    """Return what a study finds for the parameters of a function; see :class:`KeywordRequest`."""
-    request = KeywordRequest(call, keywords)
-    return STUDIES[name].answer(request), request
-
-
 def report_of(name: str, call: Mapping[str, Any], keywords: type[Any]) -> InteractiveReport:
-    """Return the report of a study, as notebooks show it; see :func:`ask`."""
-    study, (found, request) = STUDIES[name], ask(name, call, keywords)
-    return InteractiveReport.from_report(found.report, request.rows, build=study.document_of, draw=study.pictures_of)
+    """Return the report of a study, as notebooks show it; see :class:`KeywordRequest`."""
+    study, request = STUDIES[name], KeywordRequest(call, keywords)
+    report = study.answer(request).report
+    return InteractiveReport.from_report(report, request.rows, build=study.document_of, draw=study.pictures_of)

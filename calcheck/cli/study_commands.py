@@ -103,15 +103,14 @@ class CommandRequest(Request):
         *,
         narrow: bool = False,
         also: Sequence[str] = (),
-        inputs: bool = False,
-        by: tuple[str, ...] = (),
+        **settings: Any,
     ) -> FileSource:
         if metrics is None:
             source = common.file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
-            source = common.open_source(data, self._reading, metrics, narrow=narrow, also=also, by=by, inputs=inputs)
+            source = common.open_source(data, self._reading, metrics, narrow=narrow, also=also, **settings)
         self._opened.append(source)
-        return self._opened[-1]
+        return source
 
     def open_other(
         self, data: str, first: Any, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
