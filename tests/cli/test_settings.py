@@ -208,7 +208,7 @@ def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds,
         (
             "EVALUATE_FORMAT",
             "xml",
-            "CALCHECK_EVALUATE_FORMAT takes one of table, json, jsonl, csv, markdown, latex, html, page, got 'xml'",
+            "CALCHECK_EVALUATE_FORMAT takes one of table, json, jsonl, csv, markdown, latex, page, html, got 'xml'",
         ),
         ("EVALUATE_NO_BOOTSTRAP", "maybe", "CALCHECK_EVALUATE_NO_BOOTSTRAP takes true or false, got 'maybe'"),
         ("EVALUATE_CONFIDENCE", "2", "got 2: did you mean 0.02? (--confidence is set by CALCHECK_EVALUATE_CONFIDENCE)"),

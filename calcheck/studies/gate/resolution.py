@@ -212,8 +212,8 @@ def texts_of(operand: rules.Operand) -> tuple[str, ...] | None:
 
     Examples
     --------
-    >>> texts_of(Name(("zms", "reference_kind"))), texts_of(Name(("zms", "unit"))), texts_of(Name(("zms", "low")))
-    (('exact', 'simulated'), (), None)
+    >>> [texts_of(rules.Name(("zms", field))) for field in ("reference_kind", "unit", "low")]
+    [('exact', 'simulated'), (), None]
     """
     if not isinstance(operand, rules.Name) or len(operand.path) == 1:
         return None
