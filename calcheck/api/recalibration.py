@@ -42,7 +42,7 @@ class Recalibration(InteractiveReport):
     def from_answer(cls, answer: Answer) -> Self:
         """Return the result of a study, with the source to whose rows the correction was fitted."""
         own = cls.from_report(answer.report, build=recalibration_document)
-        object.__setattr__(own, "map", *answer.found)
+        object.__setattr__(own, "map", *answer.extras)
         object.__setattr__(own, "_source", answer.source)
         return own
 

@@ -31,7 +31,7 @@ class KeywordRequest(Request):
         call: Mapping[str, Any],  # Parameters by name; those of its ``options`` are keywords
         keywords: type[Any],  # The keywords that the function takes
     ) -> None:
-        self.given = {**call, "file": call.get("data")}
+        self.parameters = {**call, "file": call.get("data")}
         options = call["options"]
         arguments.require_known(options, keywords)
         self._options = {**options, **{name: each for name, each in call.items() if name not in arguments.OBJECTS}}

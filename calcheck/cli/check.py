@@ -411,7 +411,7 @@ class Requirements:
         metrics = select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
         return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
 
-    def judged(self, report: Report, source: FileSource | None, run: Run) -> Report:
+    def judge(self, report: Report, source: FileSource | None, run: Run) -> Report:
         """Return the report of a source, or of saved states, with the outcomes."""
         from calcheck.studies.gate.evaluate import verdict_gates
 

@@ -157,7 +157,7 @@ def _answer_merged(files: Sequence[str], given: dict[str, Any], required: check.
     from calcheck.cli.study_commands import model_names
     from calcheck.studies.page.document import IN_BATCHES, ModelReport
 
-    report = required.judged(streaming.merge_states(files, given, [*CHECKED, *PAGED]), None, common.make_run(given))
+    report = required.judge(streaming.merge_states(files, given, [*CHECKED, *PAGED]), None, common.make_run(given))
     names = build(study_options.PageOptions, given).names or model_names(files, None)
     _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
     return [report]
@@ -282,7 +282,7 @@ def _evaluated(
     with common.run_context(given, source) as run:
         if plan.slices is not None:
             report = plan.slices.added(report, source, run)
-        report = plan.required.judged(report, source, run)
+        report = plan.required.judge(report, source, run)
     return report, _model(name, report, source, rows, given) if rows else None
 
 

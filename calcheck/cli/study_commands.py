@@ -44,7 +44,7 @@ class CommandRequest(Request):
     """What the command line asks of a study."""
 
     def __init__(self, study: Study, given: dict[str, Any]) -> None:
-        self._study, self.given = study, given
+        self._study, self.parameters = study, given
         hidden = [name for group in study.groups if group.owners for name in group.omitted]
         self._reading = {**given, **dict.fromkeys(hidden)}
         declared = [option for group in study.groups for owner in group.owners for option in options_of(owner)]
@@ -55,7 +55,7 @@ class CommandRequest(Request):
         self._pointwise = common.Pointwise(given.get("pointwise"))
 
     def options(self, owner: type[Any]) -> Any:
-        return build(owner, self.given)
+        return build(owner, self.parameters)
 
     def metric(self, named: str) -> Metric[Any]:
         """Return a metric with its given options; raise if an option of another metric was given."""
@@ -63,26 +63,26 @@ class CommandRequest(Request):
         metric = TWO_SAMPLE_METRICS[name] if name in TWO_SAMPLE_METRICS else METRICS.named(name, "--metric: ")
         fields = {option.field for option in options_of(metric)}
         for option in (each for group in self._study.groups if group.metrics for each in parameters_of([group])):
-            if option.name not in fields and is_given(self.given, option.name):
+            if option.name not in fields and is_given(self.parameters, option.name):
                 msg = f"{name} has no option {flag_of(option.name)}: calcheck {name} --help lists its options"
                 raise OptionError(msg)
-        own = parse_given(metric, self.given)
+        own = parse_given(metric, self.parameters)
         return metric(**own) if name in TWO_SAMPLE_METRICS else self._metric(name, own)
 
     def _metric(self, name: str, own: dict[str, Any]) -> Metric[Any]:
-        metric: Metric[Any] = self.given["settings"].metric(name, own)
+        metric: Metric[Any] = self.parameters["settings"].metric(name, own)
         return metric
 
     def metrics(self, default: Sequence[Any] | None = None) -> list[Metric[Any]]:
         """Return the metrics of ``--metrics``, else the default ones; or all, if there are none either."""
-        named = self.given.get("metrics") or default
+        named = self.parameters.get("metrics") or default
         if named and not isinstance(named[0], str):
             return list(named)
-        return common.select_metrics(named, self.given["settings"], self._reading.get(common.LEVEL))
+        return common.select_metrics(named, self.parameters["settings"], self._reading.get(common.LEVEL))
 
     def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
         declared = [each for group in self._study.groups if name in group.metrics for each in parameters_of([group])]
-        own = parse_given(METRICS[name], {each.name: self.given.get(each.name) for each in declared})
+        own = parse_given(METRICS[name], {each.name: self.parameters.get(each.name) for each in declared})
         if own and all(metric.info.name != name for metric in metrics):
             flag = flag_of(next(iter(own)))
             msg = f"{flag} is an option of {name}, which is not among the metrics: add it to --metrics, or omit {flag}"
@@ -93,8 +93,8 @@ class CommandRequest(Request):
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
         if applicable:
-            return common.weigh_applicable(metrics, self.given, self.given.get("metrics"), plots=plots)
-        return common.weigh(metrics, self.given, plots=plots), []
+            return common.weigh_applicable(metrics, self.parameters, self.parameters.get("metrics"), plots=plots)
+        return common.weigh(metrics, self.parameters, plots=plots), []
 
     def open(
         self,
@@ -146,9 +146,9 @@ class CommandRequest(Request):
         """Return the models of each data set: one for each file, which ``require`` checks."""
         from calcheck.models.comparison import Model
 
-        files = self.given["files"]
-        folders = files_by_folder(files) if self.given.get("by_folder") else {"": files}
-        names = {folder: model_names(group, self.given.get("names")) for folder, group in folders.items()}
+        files = self.parameters["files"]
+        folders = files_by_folder(files) if self.parameters.get("by_folder") else {"": files}
+        names = {folder: model_names(group, self.parameters.get("names")) for folder, group in folders.items()}
         sources = {folder: open_models(group, self._reading, metrics) for folder, group in folders.items()}
         for source in chain.from_iterable(sources.values()):
             self._opened.append(source)
@@ -182,16 +182,16 @@ class CommandRequest(Request):
     def run(self, source: FileSource | None = None) -> Iterator[Run]:
         if not self._are_checked:
             self.require_outputs()
-        with common.run_context(self.given, source) as run:
+        with common.run_context(self.parameters, source) as run:
             yield run
 
     def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
         declared = (each for owner in owners for option in options_of(owner) for each in (option, option.off) if each)
-        given = {each.field for each in declared if self.given.get(each.field) != each.default}
-        refuse(given - {*allowed}, self.given, what, remedy)
+        given = {each.field for each in declared if self.parameters.get(each.field) != each.default}
+        refuse(given - {*allowed}, self.parameters, what, remedy)
 
     def require_results(self, report: Report, *sources: FileSource, every: bool = False) -> Report:
-        if self.given.get("metrics") or every or not report.results:
+        if self.parameters.get("metrics") or every or not report.results:
             common.require_nothing_skipped(report, *sources)
         return report
 
@@ -200,20 +200,20 @@ class CommandRequest(Request):
         if answer.report is None:
             return
         self._pointwise.write()
-        if plot := self.given.get("plot"):
-            for picture in self._study.pictures_of(answer.report, *answer.found):
+        if plot := self.parameters.get("plot"):
+            for picture in self._study.pictures_of(answer.report, *answer.extras):
                 common.draw(picture, plot)
-        pictures = partial(self._study.pictures_of, answer.report, *answer.found)
-        common.deliver(answer.report, build(AnyReportOptions, self.given), self._study.document_of, pictures)
+        pictures = partial(self._study.pictures_of, answer.report, *answer.extras)
+        common.deliver(answer.report, build(AnyReportOptions, self.parameters), self._study.document_of, pictures)
         if getattr(answer.report, "gates", ()):
             from calcheck.cli.check import exit_code
 
             code = exit_code([answer.report])
-            if code and not self.given["exit_zero"]:
+            if code and not self.parameters["exit_zero"]:
                 raise typer.Exit(code)
 
     def refuse_skipped(self, skipped: Sequence[Skipped], source: FileSource) -> None:
-        if self.given.get("metrics"):
+        if self.parameters.get("metrics"):
             common.refuse_skipped(skipped, source)
 
     def judge(self) -> Callable[[Report], Report]:
@@ -225,10 +225,10 @@ class CommandRequest(Request):
     def with_commands(self, report: Report, columns: Sequence[str] = ()) -> Report:
         if report.conclusion is None:
             return report
-        if "files" in self.given:
-            found = monitor_commands(report, self.given["files"][-1], self.given)
+        if "files" in self.parameters:
+            found = monitor_commands(report, self.parameters["files"][-1], self.parameters)
         else:
-            found = slice_commands(report, self.given["file"], self.given, columns)
+            found = slice_commands(report, self.parameters["file"], self.parameters, columns)
         return replace(report, conclusion=replace(report.conclusion, next=found))
 
     def tell(self, text: str) -> None:

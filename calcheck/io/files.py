@@ -94,7 +94,7 @@ class File:
     # Sizes of batches and partitions, and of what stays in memory
     limits: ReadLimits = field(default_factory=ReadLimits, repr=False)
     # Whether its bytes stay in memory if they are few; not those of one of many files, or of a part of a file
-    kept: bool = field(default=True, compare=False, repr=False)
+    in_memory: bool = field(default=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name == STDIN:
@@ -142,7 +142,7 @@ class File:
             return None
         path = Path(self.name)
         if path.is_file():
-            return path.read_bytes() if self.kept and path.stat().st_size <= KEPT_BYTES else None
+            return path.read_bytes() if self.in_memory and path.stat().st_size <= KEPT_BYTES else None
         with path.open("rb") as stream:
             return read_pipe(self.display_name, stream)
 
@@ -343,7 +343,7 @@ class Files:
         return replace(self, members=members)
 
 
-def resolve(name: str, input_format: str | None = None, *, kept: bool = True) -> AnyFile:
+def resolve(name: str, input_format: str | None = None, *, in_memory: bool = True) -> AnyFile:
     """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
     Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
@@ -357,7 +357,7 @@ def resolve(name: str, input_format: str | None = None, *, kept: bool = True) ->
     kind = kind_of(name) if not is_uri(name) or WILD_IN_URIS.search(name) is None else "nothing"
     wild = WILD_IN_URIS if is_uri(name) else WILD
     if kind == "file" or (kind == "nothing" and wild.search(name) is None):
-        return File(name, input_format, kept=kept)
+        return File(name, input_format, in_memory=in_memory)
     found = _in_folder(name) if kind == "folder" else _matching(name, wild)
     seen = {path: place for path, place in found.items() if not any(map(_is_hidden, PurePosixPath(path).parts))}
     known = {path: place for path, place in seen.items() if input_format or suffix_of(path) in SUFFIXES}
@@ -376,7 +376,7 @@ def resolve(name: str, input_format: str | None = None, *, kept: bool = True) ->
 def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFile:
     """Return the files of several paths, patterns or folders as one table, in their order."""
     members: list[PartitionFile] = []
-    for found in (resolve(name, input_format, kept=False) for name in names):
+    for found in (resolve(name, input_format, in_memory=False) for name in names):
         members += found.members if isinstance(found, Files) else [PartitionFile(cast("File", found))]
     paths = [member.file.name for member in members]
     if repeated := [path for path in dict.fromkeys(paths) if paths.count(path) > 1]:
@@ -388,7 +388,7 @@ def resolve_all(names: Sequence[str], input_format: str | None = None) -> AnyFil
 
 def _file(place: StoreObject | str, input_format: str | None) -> File:
     if isinstance(place, str):
-        return File(place, input_format, kept=False)
+        return File(place, input_format, in_memory=False)
     return File(place.name, input_format, place=place)
 
 

@@ -117,7 +117,7 @@ def _of_one(file: File, table: Table) -> Iterator[tuple[File, int]]:
         return
     place = 0
     for groups in _runs(table, file.limits):
-        yield replace(file, groups=groups, kept=False), place
+        yield replace(file, groups=groups, in_memory=False), place
         place += sum(rows for rows, _ in map(table.group, groups))
 
 

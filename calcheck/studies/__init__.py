@@ -70,11 +70,11 @@ def group(panel: str, *owners: type[Any]) -> Group:
 class Request(Protocol):
     """What was asked of a study, on the command line or in Python; by default, there is nothing to check or to tell."""
 
-    given: Mapping[str, Any]
+    parameters: Mapping[str, Any]
 
     def data(self, name: str) -> Any:
         """Return what was given for a name as it is: files, predictions, or metrics; None if nothing was given."""
-        return self.given.get(name)
+        return self.parameters.get(name)
 
     @property
     def draws(self) -> bool:
@@ -181,7 +181,7 @@ class Answer:
     """What a study found: its report, and what its picture needs besides."""
 
     report: Any  # None if there is nothing to report
-    found: tuple[Any, ...] = ()
+    extras: tuple[Any, ...] = ()
     source: AnySource = None
 
 
