@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from calcheck import evaluation
 from calcheck.api import arguments
+from calcheck.api.arguments import AnyMetric, Data, Metrics, MonitorArguments, Options, SearchArguments, WeightedOptions
 from calcheck.api.interactive import InteractiveReport
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
@@ -24,17 +25,17 @@ from calcheck.studies.two_samples.study import run as compare_two_samples
 
 @keyword_messages()
 def evaluate(  # noqa: PLR0913 - independent parts of a report
-    data: arguments.Data = None,
-    metrics: arguments.Metrics | None = None,
+    data: Data = None,
+    metrics: Metrics | None = None,
     *,
-    at: arguments.Data = None,
+    at: Data = None,
     subsample: int | None = None,
     worst: int = 0,
     best: int = 0,
     pointwise: bool = True,
     pictures: bool = False,
     plot_by: Sequence[str] = (),
-    **options: Unpack[arguments.WeightedOptions],
+    **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return a report of metrics on predictions.
 
@@ -96,7 +97,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    request = KeywordRequest(locals(), arguments.WeightedOptions)
+    request = KeywordRequest(locals(), WeightedOptions)
     chosen, without = request.weighted(request.metrics(), applicable=True)
     if at is not None:
         arguments.require_conditional(chosen)
@@ -106,7 +107,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)
 
-    def keep(metric: arguments.AnyMetric, shown: Predictions, results: RowResults) -> None:
+    def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
         request.keep(metric.info.name, shown, results.columns, points or source)
 
     with request.run(source) as run:
@@ -126,11 +127,11 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
 @keyword_messages()
 def compare(
-    models: Mapping[str, arguments.Data] | Mapping[str, Mapping[str, arguments.Data]],
-    metrics: arguments.Metrics | None = None,
+    models: Mapping[str, Data] | Mapping[str, Mapping[str, Data]],
+    metrics: Metrics | None = None,
     *,
     permutations: int | None = None,
-    **options: Unpack[arguments.WeightedOptions],
+    **options: Unpack[WeightedOptions],
 ) -> InteractiveReport:
     """Return metrics of several models on the same rows, and the differences from the first model.
 
@@ -174,18 +175,18 @@ def compare(
     2  linear    gp   0.45
     """
     permutations = None if permutations is None else arguments.checked_count("permutations", permutations)
-    return report_of("compare", locals(), arguments.WeightedOptions)
+    return report_of("compare", locals(), WeightedOptions)
 
 
 @keyword_messages()
 def compare_samples(
-    first: arguments.Data,
-    second: arguments.Data,
-    metric: str | arguments.AnyMetric = "mcmd",
+    first: Data,
+    second: Data,
+    metric: str | AnyMetric = "mcmd",
     *,
     grid: int | None = None,
-    at: arguments.Data = None,
-    **options: Unpack[arguments.Options],
+    at: Data = None,
+    **options: Unpack[Options],
 ) -> InteractiveReport:
     """Return a distance between two samples of inputs and targets, whose inputs may differ.
 
@@ -234,19 +235,19 @@ def compare_samples(
     if grid is not None and not compared.info.conditional:
         msg = f"grid sets evaluation points, which {compared.info.name} does not have. Omit it"
         raise OptionError(msg)
-    request = KeywordRequest({"a": first, "b": second, "at": at, "grid": grid, "options": options}, arguments.Options)
+    request = KeywordRequest({"a": first, "b": second, "at": at, "grid": grid, "options": options}, Options)
     return InteractiveReport.from_report(compare_two_samples(request, compared), request.rows)
 
 
 @keyword_messages()
 def sweep(
-    data: arguments.Data | Mapping[str, arguments.Data],
-    metric: str | arguments.AnyMetric,
+    data: Data | Mapping[str, Data],
+    metric: str | AnyMetric,
     vary: Mapping[str, str | Sequence[Any]],
     *,
     all_combinations: bool = False,
     subsets: int = REPEATS,
-    **options: Unpack[arguments.Options],
+    **options: Unpack[Options],
 ) -> InteractiveReport:
     """Return a metric, and the ranking of models by it, as its settings and the number of rows change.
 
@@ -291,21 +292,21 @@ def sweep(
     """
     arguments.require_varied(vary)
     models = data if isinstance(data, Mapping) else {"model": data}
-    return report_of("sweep", locals(), arguments.Options)
+    return report_of("sweep", locals(), Options)
 
 
 @keyword_messages()
 def reject(
-    data: arguments.Data = None,
-    metrics: arguments.Metrics = ERROR_METRICS,
+    data: Data = None,
+    metrics: Metrics = ERROR_METRICS,
     *,
     criteria: str | Sequence[str] | None = None,
-    cce: arguments.AnyMetric | None = None,
-    new: arguments.Data = None,
+    cce: AnyMetric | None = None,
+    new: Data = None,
     step: float = 10.0,
     max_percent: float = 90.0,
     coverage: float | None = None,
-    **options: Unpack[arguments.Options],
+    **options: Unpack[Options],
 ) -> InteractiveReport:
     """Return the error of the retained predictions as those with the largest values of criteria are rejected.
 
@@ -352,16 +353,16 @@ def reject(
     if cce is not None and not isinstance(cce, METRICS[CCE]):
         msg = f'cce is calcheck.metric("cce", …), got {cce!r}'
         raise OptionError(msg)
-    return report_of("reject", locals(), arguments.Options)
+    return report_of("reject", locals(), Options)
 
 
 @keyword_messages()
 def slices(
-    data: arguments.Data = None,
+    data: Data = None,
     by: str | Sequence[str] | None = None,
     *,
-    metrics: arguments.Metrics | None = None,
-    **options: Unpack[arguments.SearchArguments],
+    metrics: Metrics | None = None,
+    **options: Unpack[SearchArguments],
 ) -> InteractiveReport:
     """Return where the uncertainties are wrong: metrics by groups of the rows, or regions that a search finds.
 
@@ -423,18 +424,18 @@ def slices(
     >>> report.settings["regions"], report.results[0].slice["group"], report.results[0].verdict
     (1479, 'bmi<=-0.007 and bp<=-0.005', 'fail')
     """
-    return report_of("slices", locals(), arguments.SearchArguments)
+    return report_of("slices", locals(), SearchArguments)
 
 
 @keyword_messages()
 def monitor(
-    data: arguments.Data,
+    data: Data,
     time: str | None = None,
     *,
-    metrics: arguments.Metrics | None = None,
+    metrics: Metrics | None = None,
     state: str | PathLike[str] | None = None,
     save_state: str | PathLike[str] | None = None,
-    **options: Unpack[arguments.MonitorArguments],
+    **options: Unpack[MonitorArguments],
 ) -> InteractiveReport:
     """Return whether a model is still calibrated, by an e-value that may be looked at as often as you like.
 
@@ -484,6 +485,6 @@ def monitor(
     metrics = None if metrics is None else arguments.listed(metrics)
     state, save_state = (each and fspath(each) for each in (state, save_state))
     call = locals() | {"files": [data], "seed": options.get("seed")}
-    found = report_of("monitor", call, arguments.MonitorArguments)
+    found = report_of("monitor", call, MonitorArguments)
     arguments.require_results(found)
     return found
