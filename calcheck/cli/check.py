@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from calcheck.studies.gate.baseline import Allowed
 
 
-RTOL = 0.05
 ROUNDING = 1e-6  # relative difference of a value that was computed again, possibly on another machine
 SUBSAMPLED = "--subsample draws other rows"
 
@@ -188,8 +187,7 @@ def _allowed(options: AgainstOptions) -> Allowed:
 
     if options.within_interval:
         return StoredInterval()
-    rtol = options.rtol if options.rtol is not None else RTOL if options.atol is None else 0.0
-    return Tolerance(rtol=rtol, atol=options.atol or 0.0)
+    return Tolerance.of(options.rtol, options.atol)
 
 
 Rules = list[tuple[Rule, Level]]

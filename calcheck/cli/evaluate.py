@@ -89,6 +89,11 @@ def _report(files: list[str], **given: Any) -> None:
     reports = _answer(files, given, _stated_rules(given))
     if given["output"] and given["output"] not in common.STDOUT:
         sys.stderr.write(f"wrote {given['output']}\n")
+        for report in reports:
+            outcomes = {"violated": report.violated("fail"), "not judged": report.unjudged("fail")}
+            sys.stderr.writelines(
+                f"{word} {each.rule}: {each.message}\n" for word in outcomes for each in outcomes[word]
+            )
     _end(reports, given)
 
 
@@ -186,18 +191,12 @@ def _require_groups_only(files: Sequence[str], given: dict[str, Any]) -> None:
 
 def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     """Return what is computed of each file."""
-    named, settings, levels = (
-        build(study_options.MetricSelectionOptions, given).metrics,
-        given["settings"],
-        given[common.LEVEL],
-    )
+    settings, levels = given["settings"], given[common.LEVEL]
+    named = build(study_options.MetricSelectionOptions, given).metrics
     brief = build(study_options.BriefOptions, given).brief
     paged = build(study_options.ReportOptions, given).format == PAGE and not brief
-    slices = (
-        required.slices(build(study_options.GroupOptions, given).by, named, settings, levels)
-        if required.checked
-        else None
-    )
+    by = build(study_options.GroupOptions, given).by
+    slices = required.slices(by, named, settings, levels) if required.checked else None
     slices = slices and slices.weighed(given)
     chosen = required.metrics(() if slices else named, settings, levels)
     strict = not required.take_all(named)
@@ -210,10 +209,8 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
 
 def _curves(named: Sequence[Metric[Any]] | None, given: dict[str, Any], *, paged: bool) -> frozenset[str]:
     """Return the metrics of which curves are drawn, in a picture or on a page."""
-    plotted, paged = (
-        bool(build(study_options.PlotOptions, given).plot),
-        paged and not build(study_options.WeightOptions, given).weights,
-    )
+    plotted = bool(build(study_options.PlotOptions, given).plot)
+    paged = paged and not build(study_options.WeightOptions, given).weights
     if not plotted and not paged:
         return frozenset()
     from calcheck.studies.page.document import DRAWN
@@ -240,7 +237,8 @@ def _require_outputs(
     files: Sequence[str], sources: Sequence[FileSource], given: dict[str, Any], required: check.Requirements
 ) -> common.Pointwise:
     """Return where results of rows go; raise, before computing, if the outputs cannot be written."""
-    output, summary = build(study_options.ReportOptions, given), build(study_options.SummaryOptions, given).summary
+    output = build(study_options.ReportOptions, given)
+    summary = build(study_options.SummaryOptions, given).summary
     if len(files) > 1:
         if output.format != PAGE and FORMATS[output.format].separator is None:
             several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
@@ -251,10 +249,8 @@ def _require_outputs(
                 msg = f"{flag_of(name)} is for one model: pass one FILE, got {len(files)}"
                 raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()] if sources else files
-    pointwise, plot = (
-        build(study_options.PointwiseOptions, given).pointwise,
-        build(study_options.PlotOptions, given).plot,
-    )
+    pointwise = build(study_options.PointwiseOptions, given).pointwise
+    plot = build(study_options.PlotOptions, given).plot
     common.require_deliverable(
         output, [*reads, *required.base.reads()], pointwise=pointwise, plot=plot, summary=summary
     )
@@ -353,7 +349,8 @@ def _deliver(
     document: Callable[[Report], Document] | None = None,
 ) -> None:
     """Append the reports to the summary file, and print them, or write them or their page."""
-    output, brief = build(study_options.ReportOptions, given), build(study_options.BriefOptions, given).brief
+    output = build(study_options.ReportOptions, given)
+    brief = build(study_options.BriefOptions, given).brief
     document = document or partial(report_document, brief=brief)
 
     def text(name: str) -> str:

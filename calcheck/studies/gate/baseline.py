@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from calcheck.dependence.clusters import Clusters
 from calcheck.execution.run import Run
@@ -14,6 +14,7 @@ from calcheck.models.comparison import Evaluated, Model, evaluate_models, shared
 from calcheck.report import Gate, Inference, Report, Result, loss
 from calcheck.studies.gate.resolution import format_value, format_values
 
+RTOL = 0.05  # Default relative tolerance of a stored value
 WORSE = {
     "smaller": "larger by",
     "larger": "smaller by",
@@ -100,6 +101,12 @@ class Tolerance:
 
     rtol: float
     atol: float
+
+    @classmethod
+    def of(cls, rtol: float | None, atol: float | None) -> Self:
+        """Return the tolerance of two options; without an absolute one, the relative one is 0.05 by default."""
+        default = RTOL if atol is None else 0.0
+        return cls(default if rtol is None else rtol, atol or 0.0)
 
     def room(self, value: float) -> float:
         """Return the allowed change of a stored value."""
