@@ -187,7 +187,7 @@ def _allowed(options: AgainstOptions) -> Allowed:
 
     if options.within_interval:
         return StoredInterval()
-    return Tolerance.of(options.rtol, options.atol)
+    return Tolerance.from_options(options.rtol, options.atol)
 
 
 Rules = list[tuple[Rule, Level]]

@@ -103,7 +103,7 @@ class Tolerance:
     atol: float
 
     @classmethod
-    def of(cls, rtol: float | None, atol: float | None) -> Self:
+    def from_options(cls, rtol: float | None, atol: float | None) -> Self:
         """Return the tolerance of two options; without an absolute one, the relative one is 0.05 by default."""
         default = RTOL if atol is None else 0.0
         return cls(default if rtol is None else rtol, atol or 0.0)
