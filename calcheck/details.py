@@ -431,7 +431,7 @@ class Solver(TypedDict, total=False):
     landmarks: Annotated[int, "Number of landmarks."]
     landmark_sampling: Annotated[str, "How landmarks are sampled."]
     error: Annotated[float, "Estimated error of the value."]
-    tolerance: Annotated[float, "Relative error that stops the search for landmarks."]
+    landmark_error: Annotated[float, "Relative error that stops the search for landmarks."]
     bias_correction: Annotated[float, "Correction that is added to the mean."]
     mean_rows: Annotated[int, "Number of rows in the mean."]
     validation_rows: Annotated[int, "Number of rows on which the error is estimated."]

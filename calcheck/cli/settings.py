@@ -27,6 +27,8 @@ Table = dict[str, tuple[Any, str]]
 
 OWN, SHARED, TABLE = "calcheck.toml", "pyproject.toml", "tool.calcheck"
 GATES = "gates"
+RENAMED = {"tolerance": "landmark-error"}
+"""Options of metrics that had another name, by that name."""
 LARGEST_BYTES = 1 << 20
 
 
@@ -323,7 +325,9 @@ def _takes(option: Option, value: Any) -> bool:
 
 
 def _similar(name: str, known: Sequence[str]) -> str:
-    """Return a suggestion of a similar name, else all names."""
+    """Return the name that an option has now, a suggestion of a similar name, or else all names."""
+    if (now := RENAMED.get(name)) in known:
+        return f" Its name is {now!r} now."
     if question := suggestion(name, known):
         return f" {question}"
     return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."

@@ -40,7 +40,7 @@ class LandmarkOptions:
     @classmethod
     def from_metric(cls, chosen: Any) -> LandmarkOptions:
         """Return the options from the fields of a metric."""
-        return cls(chosen.landmarks, chosen.landmark_sampling, chosen.tolerance, chosen.max_flops)
+        return cls(chosen.landmarks, chosen.landmark_sampling, chosen.landmark_error, chosen.max_flops)
 
     def is_accurate(self, measured: nystroem.NystroemNorms) -> bool:
         """Return whether the error of the mean is below the tolerance, or too small to change the verdict."""
@@ -360,7 +360,7 @@ def nystroem_details(
             "landmarks": count,
             "landmark_sampling": options.by,
             "error": float(measured.errors[0]),
-            "tolerance": options.tolerance,
+            "landmark_error": options.tolerance,
             "bias_correction": float(measured.corrections[0]),
             "mean_rows": len(landmarks.evaluated),
             "validation_rows": len(landmarks.validation),
@@ -383,8 +383,8 @@ def nystroem_warnings(
     message = f"approximation with {len(landmarks.landmarks):,} landmarks: the error may be {error:.2g}{share}"
     if not options.is_accurate(measured):
         message += (
-            f", which is above --tolerance {options.tolerance:g}. Pass more --landmarks, or a larger --max-flops or"
-            " --memory. The verdict is still valid"
+            f", which is above --landmark-error {options.tolerance:g}. Pass more --landmarks, or a larger --max-flops"
+            " or --memory. The verdict is still valid"
         )
     if correction > options.tolerance * value:
         message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"

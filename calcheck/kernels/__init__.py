@@ -62,15 +62,15 @@ class SolverOptions(KernelOptions):
         "auto chooses by the number of rows and the memory.",
     )
     landmarks: int | None = option(
-        None, "Number of landmarks; implies nystroem. Default: increased until --tolerance is met."
+        None, "Number of landmarks; implies nystroem. Default: increased until --landmark-error is met."
     )
     landmark_sampling: LandmarkSampling = option("uniform", "Landmark sampling: uniform or ridge leverage scores.")
-    tolerance: float = option(0.01, "Target relative error of the mean with nystroem.")
+    landmark_error: float = option(0.01, "Target relative error of the mean with nystroem.")
     max_flops: float = option(2e13, "Maximum multiply-adds per pass with nystroem.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tolerance", "max_flops"):
+        for name in ("landmark_error", "max_flops"):
             require_positive_option(name, getattr(self, name))
         if self.landmarks is None:
             return

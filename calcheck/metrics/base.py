@@ -80,10 +80,12 @@ class Metric(ABC, Generic[FitT]):
             The names are not those of the options, or a value is invalid.
         """
         name, declared = cls.info.name, options_of(cls)
-        if differing := {option.name for option in declared} ^ set(options):
+        known = {option.name for option in declared}
+        if differing := sorted(set(options) - known) or sorted(known - set(options)):
+            where = "in the file only" if differing[0] in options else "not in the file"
             msg = (
-                f"the options of {name} differ in this version of calcheck: {min(differing)!r} is not in both. Create"
-                " the file again with this version"
+                f"the options of {name} differ in this version of calcheck: {differing[0]!r} is {where}. Create the"
+                " file again with this version"
             )
             raise OptionError(msg)
         return cls(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 FITTED_OPTIONS = (
     *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
-    *("landmarks", "landmark_sampling", "tolerance", "max_flops", "exact_only"),
+    *("landmarks", "landmark_sampling", "landmark_error", "max_flops", "exact_only"),
 )
 """Options that the kernel matrix or the landmarks depend on."""
 SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."

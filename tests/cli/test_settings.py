@@ -243,6 +243,10 @@ def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
         ("quux = 1", "quux in calcheck.toml is not an option. Available: "),
         ("[cce]\nlamda = 1", "lamda in [cce] of calcheck.toml is not an option. Did you mean 'lambda'?"),
         ("[zms]\nlambda = 1", "lambda in [zms] of calcheck.toml is not an option. Available: target, "),
+        (
+            "[cce]\ntolerance = 0.01",
+            "tolerance in [cce] of calcheck.toml is not an option. Its name is 'landmark-error' now.",
+        ),
         ("[metrics]\nseed = 1", "seed in [metrics] of calcheck.toml is not an option. None are available."),
         (
             "[evaluat]\nseed = 1",

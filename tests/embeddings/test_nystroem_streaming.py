@@ -195,8 +195,8 @@ def test_the_number_of_landmarks_depends_on_the_tolerance():
         report = report_from_state(accumulate(Batches(rows()), [metric], run), run)
         return report.results[0].details["solver"]["landmarks"]
 
-    assert count(tolerance=1e-3) > count(tolerance=10.0) == 32
-    assert count(tolerance=1e-3, max_flops=1e3) == 32
+    assert count(landmark_error=1e-3) > count(landmark_error=10.0) == 32
+    assert count(landmark_error=1e-3, max_flops=1e3) == 32
 
 
 @pytest.mark.parametrize("size", [100, 500, 1500])

@@ -180,39 +180,42 @@ def counts(options=None, **about):
 
 
 def test_a_smaller_tolerance_requires_more_landmarks():
-    found = [counts({"tolerance": tolerance}) for tolerance in (0.5, 0.1, 0.001)]
+    found = [counts({"landmark_error": tolerance}) for tolerance in (0.5, 0.1, 0.001)]
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
     assert max(found[1][1], found[2][1]) < found[0][1]
-    assert "above --tolerance" not in str(texts(result(rows_of(), landmarks=None, tolerance=0.5).warnings))
+    assert "above --landmark-error" not in str(texts(result(rows_of(), landmarks=None, landmark_error=0.5).warnings))
 
 
 def test_an_error_too_small_to_change_the_verdict_is_sufficient():
     """With replicates, an error of a tenth of the width of the reference is sufficient."""
-    rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
+    rows, hard = (
+        rows_of(predictive=RIGHT),
+        {"landmark_error": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"},
+    )
     alone = solver_of(rows, landmarks=None, **hard)
     compared = solver_of(rows, small(replicates=39), landmarks=None, **hard)
     assert alone["landmarks"] == 150
     assert compared["landmarks"] <= alone["landmarks"]
     assert not any(
-        "above --tolerance" in text
+        "above --landmark-error" in text
         for text in texts(result(rows, small(replicates=39), landmarks=100, **hard).warnings)
     )
 
 
 def test_reaching_the_maximum_of_flops_gives_a_warning():
-    found = result(rows_of(), small(replicates=19), landmarks=None, tolerance=1e-5, max_flops=1e6)
+    found = result(rows_of(), small(replicates=19), landmarks=None, landmark_error=1e-5, max_flops=1e6)
     assert found.details["solver"]["landmarks"] == 8
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
     share = f"{100 * error / found.value:.2g} % of the value"
     start = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
     (warning,) = [text for text in texts(found.warnings) if text.startswith(start)]
-    assert " above --tolerance 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
+    assert " above --landmark-error 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
     correction = found.details["solver"]["bias_correction"]
     assert warning.endswith(f"A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles")
     assert found.details["solver"]["flops"] < 1e8
-    assert result(rows_of(), landmarks=None, tolerance=1e-5, max_flops=1e12).details["solver"]["landmarks"] == 150
+    assert result(rows_of(), landmarks=None, landmark_error=1e-5, max_flops=1e12).details["solver"]["landmarks"] == 150
 
 
 def test_flops_and_memory_limit_the_number_of_landmarks():
@@ -283,7 +286,13 @@ def test_options_that_need_an_exact_solver_are_refused(options, named):
 
 @pytest.mark.parametrize(
     "options",
-    [{"landmarks": 0}, {"tolerance": 0.0}, {"tolerance": -1.0}, {"max_flops": 0.0}, {"max_flops": float("inf")}],
+    [
+        {"landmarks": 0},
+        {"landmark_error": 0.0},
+        {"landmark_error": -1.0},
+        {"max_flops": 0.0},
+        {"max_flops": float("inf")},
+    ],
 )
 def test_options_are_checked(options):
     with pytest.raises(OptionError, match="--" + next(iter(options)).replace("_", "-")):

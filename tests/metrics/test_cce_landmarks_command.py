@@ -82,11 +82,11 @@ def test_landmarks_can_be_requested(calcheck, wrong):
 
 @pytest.mark.usefixtures("many_rows")
 def test_a_limit_of_flops_is_reported_and_the_verdict_remains(calcheck, wrong):
-    ended = calcheck("cce", wrong, *QUICK, "--tolerance", "1e-6", "--max-flops", "1", "--format", "json")
+    ended = calcheck("cce", wrong, *QUICK, "--landmark-error", "1e-6", "--max-flops", "1", "--format", "json")
     (found,) = results(ended)
     assert found["details"]["solver"]["landmarks"] == 16
     assert found["verdict"] == "fail"
-    assert any("above --tolerance 1e-06. Pass more --landmarks" in warning for warning in texts(found["warnings"]))
+    assert any("above --landmark-error 1e-06. Pass more --landmarks" in warning for warning in texts(found["warnings"]))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_limit_of_flops_is_reported_and_the_verdict_remains(calcheck, wrong):
             ("--solver", "nystroem", "--landmark-sampling", "size"),
             "--landmark-sampling takes one of uniform, leverage, got 'size'",
         ),
-        (("--tolerance", "0"), "--tolerance must be a positive number, got 0"),
+        (("--landmark-error", "0"), "--landmark-error must be a positive number, got 0"),
         (("--max-flops", "-1"), "--max-flops must be a positive number, got -1"),
         (("--solver", "nystrom"), "--solver takes one of auto, cholesky, cg, nystroem, got 'nystrom'"),
     ],
@@ -176,5 +176,5 @@ def test_a_kernel_that_overflows_is_refused_in_one_line(calcheck, tmp_path):
 
 def test_help_explains_landmarks(calcheck):
     output = " ".join(calcheck("cce", "--help").out.replace("│", " ").split())
-    assert "Number of landmarks; implies nystroem. Default: increased until --tolerance is met." in output
+    assert "Number of landmarks; implies nystroem. Default: increased until --landmark-error is met." in output
     assert "Default: 2e+13." in output

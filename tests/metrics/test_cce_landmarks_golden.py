@@ -203,7 +203,7 @@ def test_the_estimated_error_covers_the_true_error():
         rows = study_case(*case)
         options = {"kernel_x": None, "gamma_x": None, "normalize": None}
         exact = result(rows, run, **{**options, "solver": "cholesky", "lambda_": ridge}).value
-        found = result(rows, run, **options, lambda_=ridge, tolerance=0.05)
+        found = result(rows, run, **options, lambda_=ridge, landmark_error=0.05)
         solver = found.details["solver"]
         true.append(abs(found.value - exact))
         uncorrected.append(abs(found.value - solver["bias_correction"] - exact))
