@@ -243,6 +243,25 @@ class CoverageDetails(Details, AtLimits, total=False):
     at_other_levels: Annotated[list[OtherLevel], "Coverage at other levels."]
 
 
+class FactorAtLevel(TypedDict):
+    """Factor by which intervals at a level would have to be wider."""
+
+    level: Annotated[float, "Level of the intervals."]
+    factor: Annotated[float | None, "Factor by which they would have to be wider; null if no factor suffices."]
+    low: Annotated[float, "Lower limit of the factor."]
+    high: Annotated[float | None, "Upper limit of the factor; null if there is none."]
+    ranks: Annotated[list[int], "Ranks of the limits; 0 or more than the rows if there is no such limit."]
+
+
+class WidthFactorDetails(Details, total=False):
+    """Details of width-factor."""
+
+    factors: Annotated[list[FactorAtLevel], "Factors at 50, 90 and 99 %, as far as they are known, and at the level."]
+    conformal_factor: Annotated[
+        float | None, "Factor of split conformal prediction, with its guarantee; null if the rows are too few."
+    ]
+
+
 class LevelPoint(TypedDict):
     """Point of a quantile reliability diagram."""
 

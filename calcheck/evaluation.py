@@ -98,7 +98,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
         if run.needs_curves(metric.info.name) and metric.info.conditional and computed.rows.columns:
             computed.bands = _curves_at_inputs(computed, shown, run)
-        computed.rows = _kept(computed.rows, run)
+        computed.rows = _kept(computed, run)
         found.append((computed, extremes))
     simulated = [each for each, _ in found if _is_simulated(each, referred)]
     _simulate(simulated, simulation, clusters, run)
@@ -379,11 +379,10 @@ def fitted_metric(
         )
 
 
-def _kept(rows: metric_protocol.RowResults, run: Run) -> metric_protocol.RowResults:
-    """Return row results without per-row arrays, which can take gigabytes, unless the bootstrap needs them."""
-    return (
-        replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 and not run.dependence.is_stated else rows
-    )
+def _kept(computed: metric_protocol.FittedMetric[Metric[Any]], run: Run) -> metric_protocol.RowResults:
+    """Return row results without per-row arrays, which can take gigabytes, unless an interval needs them."""
+    needed = run.resamples != 0 or run.dependence.is_stated or isinstance(computed.metric, metric_protocol.HasLimits)
+    return computed.rows if needed else replace(computed.rows, columns={}, terms={}, fixed={})
 
 
 def _extremes(

@@ -13,7 +13,9 @@ SCHEMA_VERSION = 2
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Alternative = Literal["greater", "less", "two-sided", "none"]
 Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
-IntervalKind = Literal["bca", "abc", "percentile", "clopper-pearson", "normal", "random orders"]
+IntervalKind = Literal[
+    "bca", "abc", "percentile", "clopper-pearson", "normal", "random orders", "order-statistics", "t"
+]
 ReferenceKind = Literal["exact", "simulated"]
 Direction = Literal[
     "too-narrow",
@@ -195,8 +197,9 @@ class Inference:
     low, high : float or None
         Limits of the confidence interval, in the unit of the value.
     interval : str or None
-        Method of the interval: ``"bca"``, ``"abc"``, ``"percentile"``, ``"clopper-pearson"``, ``"normal"``, or
-        ``"random orders"``.
+        Method of the interval: ``"bca"``, ``"abc"``, ``"percentile"``, ``"clopper-pearson"``, ``"normal"``,
+        ``"random orders"``, ``"order-statistics"`` or ``"t"``. The limits of the last two are one-sided: each is wrong
+        with a probability of 1 - confidence.
     reference, reference_low, reference_high : float or None
         Score of a perfect model on the same data, and its limits.
     reference_kind : str or None

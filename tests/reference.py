@@ -86,6 +86,7 @@ ORIENTATIONS = {
 INTERVALS = {
     "bca": "bias-corrected and accelerated (BCa) bootstrap",
     "percentile": "percentile bootstrap",
+    "one-sided": "two one-sided limits in closed form",
     "own": "exact (Clopper-Pearson)",
     "none": "none",
 }

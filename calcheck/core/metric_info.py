@@ -9,7 +9,7 @@ from calcheck.details import Details, FieldTree, field_tree
 from calcheck.report import Alternative, Direction, Orientation, Result
 
 Need = Literal["y", "predictive", "x"]
-IntervalMethod = Literal["bca", "percentile", "own", "none"]
+IntervalMethod = Literal["bca", "percentile", "one-sided", "own", "none"]
 Part = Literal["distribution", "point", "interval", "coverage"]
 """Parts of predictions: all of the distribution, the mean or median, intervals, or the coverage of intervals."""
 
@@ -24,6 +24,8 @@ REMEDIES: dict[Need, str] = {
     "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
     "x": "inputs to condition on (--embedding or --inputs)",
 }
+FUNCTIONS_OF_MEANS: tuple[IntervalMethod, ...] = ("bca", "percentile", "one-sided")
+"""Interval methods of metrics that are functions of means over rows."""
 BINS = 10  # Default number of bins with equal counts
 SHARED_FIT = "all rows share one fit, so resampling rows does not give a valid interval"
 """Why the metrics of kernel regressions have no interval."""
@@ -40,6 +42,7 @@ ABSENT_BY_ALTERNATIVE: dict[Alternative, tuple[str, ...]] = {
 ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
     "bca": (),
     "percentile": ("zeta_mc_error",),
+    "one-sided": ("zeta", "zeta_mc_error"),
     "own": ("zeta_mc_error",),
     "none": ("low", "high", "interval", "zeta_mc_error"),
 }
@@ -58,7 +61,8 @@ class MetricInfo:
     orientation: Orientation
     source: str  # Publication and equation
     interpretation: str  # How to read a value: its range and its optimum
-    # Interval method: bootstrap (percentile if resampling is biased), the metric's own method, or none
+    # Interval method: bootstrap (percentile if resampling is biased), the metric's own method (one-sided if it is a
+    # function of means with two one-sided limits in closed form), or none
     interval: IntervalMethod = "bca"
     no_interval: str = ""  # Reason why there is no interval; empty if there is one
     # Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the

@@ -11,7 +11,14 @@ import numpy as np
 
 from calcheck.errors import Message
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates, resampled_statistic, statistic_of
-from calcheck.inference.metric_protocol import FittedMetric, InferableMetric, IntervalInference, RowResults
+from calcheck.inference.metric_protocol import (
+    FittedMetric,
+    HasLimits,
+    InferableMetric,
+    IntervalInference,
+    RowResults,
+    implements,
+)
 from calcheck.inference.verdicts import is_undecided, with_zeta, with_zeta_verdict, zeta
 from calcheck.statistics.groups import Means
 from calcheck.typing import Values
@@ -276,7 +283,12 @@ def infer(found: Sequence[Computed], run: Run, clusters: Clusters | None = None)
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
     replace the bootstrap.
     """
-    inferred = {place: _without_bootstrap(each, run, clusters) for place, each in enumerate(found)}
+    inferred = {
+        place: each.metric.limits(each.rows, run, clusters)
+        if implements(each.metric, HasLimits)
+        else _without_bootstrap(each, run, clusters)
+        for place, each in enumerate(found)
+    }
     resampled = {place: found[place] for place, each in inferred.items() if each is None}
     of_means = {place: each for place, each in resampled.items() if each.metric.info.interval == "bca"}
     others = {place: each for place, each in resampled.items() if place not in of_means}

@@ -17,6 +17,7 @@ from calcheck.report import Inference
 
 if TYPE_CHECKING:
     from calcheck.core.metric_info import MetricInfo
+    from calcheck.dependence.clusters import Clusters
     from calcheck.errors import Message
     from calcheck.execution.run import Run
     from calcheck.inference.curves import CurveBands
@@ -96,6 +97,15 @@ class CurveData(Generic[FitT]):
     source: Source  # The data, or a replicate
     run: Run  # The columns along which curves show rows
     rows: RowResults | None = None  # The result of `evaluate`; absent for replicates whose quick statistic is used
+
+
+@runtime_checkable
+class HasLimits(Protocol):
+    """A metric with two one-sided limits in closed form, also for weights, and for rows that depend on each other."""
+
+    def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
+        """Return the interval, and the p-value and verdict of the test of its reference that needs no replicates."""
+        ...
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calcheck.core.memory import cached
+from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom, hash_order
@@ -279,8 +280,7 @@ NOT_MEANS = "rows depend on each other, and the metric has a null distribution f
 
 def dependence_reason(metric: metric_protocol.InferableMetric) -> str:
     """Return why a metric has no p-value if rows depend on each other; "" if it has one."""
-    is_function = metric.info.interval in ("bca", "percentile")
-    return metric.info.independent_rows or ("" if is_function else NOT_MEANS)
+    return metric.info.independent_rows or ("" if metric.info.interval in FUNCTIONS_OF_MEANS else NOT_MEANS)
 
 
 def simulate_dependent_null(

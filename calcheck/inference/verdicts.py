@@ -63,7 +63,7 @@ def basis_of(
         return metric_protocol.Basis("p")
     if not stated.shape:
         return metric_protocol.Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
-    exact = rows.inference is not None and rows.inference.verdict != "none"
+    exact = metric.info.interval == "one-sided" or (rows.inference is not None and rows.inference.verdict != "none")
     reason = NO_PERMUTATIONS if metric.info.permutes_samples else otherwise
     return metric_protocol.Basis("interval" if metric.info.distribution_free or exact else "none", reason)
 

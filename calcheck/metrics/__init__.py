@@ -68,20 +68,21 @@ METRICS = Registry(
         **dict.fromkeys(("pit", *PIT_COMPONENTS, "pit-independence"), "pit"),
         "tail": "tail",
         **dict.fromkeys(("coverage", "stratified-coverage"), "coverage"),  # of intervals, and by bins
+        "width-factor": "width_factor",
         **dict.fromkeys(("ence", "uce"), "spread"),
         "cce": "cce",  # conditional calibration
         **dict.fromkeys(("jmmd", "ammd"), "jmmd"),
         **dict.fromkeys(("cmmd", "fid"), "cmmd"),
         **dict.fromkeys(("nll", "crps", "interval-score", "wis", "pinball"), "scores"),  # proper scores
         **dict.fromkeys(DECOMPOSITIONS, "decompositions"),  # of proper scores
-        **dict.fromkeys(("mae", "rmse", "bias"), "accuracy"),
+        **dict.fromkeys(("mae", "rmse", "bias", "standardized-bias"), "accuracy"),
         "confidence-curve": "confidence_curve",
         **dict.fromkeys(("sharpness", "width", "cv"), "sharpness"),  # properties of the predictions
     }
 )
 """All metrics by name, in the order of reports."""
 
-BY_NAME = (*PIT_COMPONENTS, "pit-independence", "tail", *DECOMPOSITIONS)
+BY_NAME = (*PIT_COMPONENTS, "pit-independence", "tail", "width-factor", *DECOMPOSITIONS, "standardized-bias")
 DEFAULT_METRICS = Registry({name: module for name, module in METRICS.modules.items() if name not in BY_NAME})
 """The metrics that are computed if none is named: all but parts, of the PIT, of its tails, and of scores; and but those
 that need rows in the order of time."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import HasNullStatistic, HasQuickStatistic
-from calcheck.metrics.base import Metric, RowMetric
+from calcheck.metrics.base import FIXED, WEIGHT, Metric, RowMetric
 from calcheck.report import Skipped
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
-WEIGHT = "weight"  # Name of the term of the weights
 ROUNDING = 1e-6  # Relative tolerance for weights, because files may be in single precision
-FIXED = "fixed "  # Prefix of the names of what is no mean
 NO_WEIGHTED_FORM = "has no weighted form, as it is no function of means over rows: omit --weights"
 
 
@@ -53,7 +52,7 @@ class WeightedMetric(Metric[Any]):
 
 def has_weighted_form(metric: Metric[Any]) -> bool:
     """Return whether a metric is a function of means over rows."""
-    return metric.info.interval in ("bca", "percentile")
+    return metric.info.interval in FUNCTIONS_OF_MEANS
 
 
 def weighted(metric: Metric[Any], column: str) -> Metric[Any]:

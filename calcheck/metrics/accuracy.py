@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.inference.metric_protocol import RowResults
-from calcheck.metrics.base import LocalMetric, MeanMetric
+from calcheck.errors import Message
+from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
 
 if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.execution.run import Run
     from calcheck.predictions import Predictions
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
@@ -139,3 +142,79 @@ class Bias(MeanMetric):
         from calcheck.statistics.moments import errors
 
         return RowResults({"error": errors(rows)})
+
+
+@dataclass(frozen=True)
+class StandardizedBias(MeanMetric):
+    r"""Mean error in predicted standard deviations: the average of the z-scores.
+
+    .. math:: \frac1n \sum_i z_i, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
+
+    For files of quantiles, z is the mean normal score of the levels between which the target is, relative to that of a
+    model that is one standard deviation too low. For m draws per row, :math:`\sigma_i` is the standard deviation of the
+    draws and the target together, so that the mean is exactly 0 if these are exchangeable.
+
+    Value
+    -----
+    Dimensionless, any sign; 0 is ideal, positive if targets are above the predictions on average.
+
+    Notes
+    -----
+    A mean over rows; unbiased. The interval consists of two one-sided limits by Student's t, each of which is wrong
+    with a probability of 1 - confidence; with the default, 90 % of intervals contain the expected value. If rows depend
+    on each other, its standard error is that between clusters. Time O(n).
+
+    References
+    ----------
+    Pernot (2024), arXiv 2402.10043.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="standardized-bias",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="zero",
+        above="predictions-too-low",
+        below="predictions-too-high",
+        source="Pernot (arXiv 2402.10043)",
+        interpretation="0 is ideal; at 0.2, targets are on average 0.2 predicted standard deviations too high.",
+        interval="one-sided",
+        distribution_free=True,
+        exempt_laws={"spread": "a wrong spread makes a mean of errors smaller or larger"},
+    )
+    column: ClassVar[str] = "z"
+
+    def interpolates(self, levels: Values) -> bool:  # noqa: ARG002 - only the stated levels count
+        return False
+
+    def compute(self, rows: Predictions) -> RowResults:
+        from calcheck.statistics.moments import standardized_errors
+        from calcheck.statistics.pit import stated_normal_scores
+
+        levels = rows.distributions().quantile_levels
+        z = standardized_errors(rows) if levels is None else stated_normal_scores(rows, levels)
+        return RowResults({"z": z, "z2": z**2}, reference=0.0)
+
+    def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
+        """Return the limits by Student's t, and its test."""
+        from calcheck.inference.order_statistics import WeightedMean, weighted_mean
+        from calcheck.report import rejects
+
+        if rows.n == 1:
+            return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
+        if rows.columns:
+            weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
+            found = weighted_mean(rows.columns["z"], weights, clusters)
+        else:
+            mean, square = (float(rows.fixed[name]) for name in ("z", "z2"))  # sums of a state
+            found = WeightedMean(mean, (max(square - mean**2, 0.0) / (rows.n - 1)) ** 0.5, rows.n - 1)
+        low, high = found.limits(1 - run.confidence)
+        p_value = found.p_value(0.0)
+        return IntervalInference(
+            low=low,
+            high=high,
+            interval="t",
+            p_value=p_value,
+            verdict="fail" if rejects(p_value, run.confidence) else "pass",
+        )

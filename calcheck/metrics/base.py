@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FitT = TypeVar("FitT")
 NOTHING_INFERRED = Inference()
 LEVEL = 0.9  # Default level of intervals
+WEIGHT = "weight"  # Name of the term of the weights of a weighted metric
+FIXED = "fixed "  # Beginning of the names of what is no mean in a weighted metric
 DIGITS = 12  # Digits of differences of quantile levels
 
 

@@ -220,6 +220,19 @@ def z_scores(rows: Predictions) -> Values:
     return z
 
 
+def standardized_errors(rows: Predictions) -> Values:
+    """Return errors whose mean is 0 for a right model, in predicted standard deviations, (n,).
+
+    The standard deviation of draws is that of the draws and the target together: their m + 1 errors sum to 0.
+    """
+    m = rows.distributions().n_draws
+    if m is None:
+        return z_scores(rows)
+    error = errors(rows)
+    squares = spreads(rows.distributions()) ** 2 * (m - 1) + error**2 * m / (m + 1)
+    return np.asarray(np.divide(error, np.sqrt(squares / m), out=np.zeros_like(error), where=squares > 0))
+
+
 def reference_rce(rows: Predictions) -> float:
     """Return the relative calibration error of a perfect model: 0, or 1 - sqrt(1 + 1/m) with m draws per row.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from calcheck.core.memory import cached
 from calcheck.details import AtLimits
@@ -57,6 +58,29 @@ def _stated_limits(left: Values, right: Values, levels: Values) -> tuple[Values,
     is_low, is_high = (np.abs(edges[at] - limit) <= TIED for at, limit in ((low, left), (high, right)))
     tied = is_low & is_high
     return np.where(tied, middles[low], edges[low]), np.where(tied, middles[high + 1], edges[high])
+
+
+def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
+    """Return the mean normal score between the stated levels on both sides of each target, (n,), mean 0 if right.
+
+    They are divided by their squares' mean for a right model, the slope at which a small shift, in standard deviations
+    of normal distributions, changes their mean.
+
+    Shapes: levels (q,).
+    """
+    left, right = _stated_limits(*pit(rows), levels)
+    return _mean_scores(left, right) / _mean_square(np.concatenate([[0.0], levels, [1.0]]))
+
+
+def _mean_scores(left: Values, right: Values) -> Values:
+    """Return the mean of the normal quantile function between two levels each."""
+    density = [np.exp(-(ndtri(each) ** 2) / 2) / np.sqrt(2 * np.pi) for each in (left, right)]
+    return np.asarray((density[0] - density[1]) / (right - left))
+
+
+def _mean_square(edges: Values) -> float:
+    """Return the mean square of the scores between neighboring levels, weighted by the gaps between these."""
+    return float(np.sum(_mean_scores(edges[:-1], edges[1:]) ** 2 * np.diff(edges)))
 
 
 FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster

@@ -139,6 +139,7 @@ LESS_POWER = {
     "mae",
     "rmse",
     "bias",
+    "standardized-bias",
     "confidence-curve",
 }  # if only the spread is wrong
 

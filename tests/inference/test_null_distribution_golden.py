@@ -391,6 +391,8 @@ def test_replicates_are_evaluated_like_data(family):
             np.array([values[result.metric] for values in loop]),
             METRICS[result.metric].info.alternative,
         )
+        if result.metric == "width-factor" and family in ("samples", "poisson"):
+            continue  # what draws have in common, and random numbers of counts, are those of the data
         assert_allclose(result.p_value, by_counting(replicates, result.value, sided), rtol=1e-12, err_msg=result.metric)
         if result.reference_kind == "simulated":
             assert_allclose(result.reference, replicates.mean(), rtol=1e-10)
@@ -412,7 +414,9 @@ def test_quantiles_give_verdicts_only_for_metrics_of_their_levels():
     judged, others = results[: len(METRICS_OF_QUANTILES)], results[len(METRICS_OF_QUANTILES) :]
     assert all(each.verdict in ("pass", "fail") and each.p_value is not None for each in judged)
     for each in others:
-        if each.metric in ("coverage", "stratified-coverage") and each.options["level"] == 0.9:
+        if each.metric == "standardized-bias":
+            continue
+        if each.metric in ("coverage", "stratified-coverage", "width-factor") and each.options["level"] == 0.9:
             continue
         assert (each.verdict, each.p_value, each.reference) == ("none", None, None)
         assert any("depends on interpolation" in warning for warning in texts(each.warnings))

@@ -48,6 +48,7 @@ OF_MOMENTS = {
     "uce",
     "rmse",
     "bias",
+    "standardized-bias",
     "mean-miscalibration",
     "confidence-curve",
     "sharpness",

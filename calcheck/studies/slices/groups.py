@@ -20,8 +20,8 @@ from calcheck.inference.bootstrap import EQUAL, null_statistic_of
 from calcheck.inference.intervals import infer
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
 from calcheck.metrics import METRICS
-from calcheck.metrics._weights import WEIGHT, effective_count
-from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason
+from calcheck.metrics._weights import effective_count
+from calcheck.metrics.base import WEIGHT, Metric, RowMetric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions.clusters import EMBEDDING
 from calcheck.regions.partition import (

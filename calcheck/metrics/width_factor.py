@@ -1,0 +1,326 @@
+"""By how much prediction intervals would have to be wider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from calcheck.core.metric_info import MetricInfo
+from calcheck.details import FactorAtLevel, WidthFactorDetails
+from calcheck.errors import AT_QUANTILES, Message
+from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
+from calcheck.options import LEVEL_TOLERANCE
+
+if TYPE_CHECKING:
+    from calcheck.dependence.clusters import Clusters
+    from calcheck.distributions import Predictive
+    from calcheck.execution.run import Run
+    from calcheck.inference.order_statistics import WeightedOrder
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means, TieGroups
+    from calcheck.typing import Values
+
+LEVELS = (0.5, 0.9, 0.99)
+"""Levels at which the factors show the shape of the distributions."""
+MEMBER = "member "  # Beginning of the names of columns in which a draw plays the target
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """What the data and its replicates have in common."""
+
+    uniform: Values | None  # (n,), the random numbers between the limits of the PIT of counts
+    expected: float  # The quantile of the ratios of exchangeable draws; 1 for other distributions
+
+
+@dataclass(frozen=True)
+class WidthFactor(LevelOption, OrderedMetric):
+    r"""Factor by which prediction intervals would have to be wider to have the stated coverage.
+
+    .. math:: f_p = r_{(\lceil np \rceil)}, \qquad
+              r_i = \frac{y_i - m_i}{u_i - m_i} \text{ for } y_i > m_i, \text{ else } \frac{m_i - y_i}{m_i - l_i}
+
+    with the limits l and u of the interval at level p, and its middle m: the predicted median, or the middle of a
+    stated interval. Intervals that are f times as wide on both sides of m contain a share #{r <= f} / n of the targets.
+
+    For counts, r is \|z\| / z_p, with the normal scores z of the randomized PIT and the normal quantile z_p. For m
+    draws per row, r is the size of the z-score, and :math:`f_p = \sqrt{q^2 (1 + 1/m) - 1/m}`, where q is the quantile
+    of r, divided by its mean over all m + 1 roles: those of the target, and of each draw as the target.
+
+    Value
+    -----
+    Dimensionless, >= 0; 1 is ideal. Above 1, intervals are too narrow. ``details`` have the factors at 50, 90 and 99 %,
+    and the factor of split conformal prediction, which is the :math:`\lceil (n + 1) p \rceil`-th r.
+
+    Notes
+    -----
+    The interval consists of two one-sided limits, each of which is wrong with a probability of 1 - confidence: with the
+    default, 90 % of intervals contain the factor, and it agrees with a test of equivalence. The limits are order
+    statistics, exact for independent rows of any distribution, and cautious if rows differ. Weights, clusters and
+    series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
+    on the side that favors the model. For files of quantiles and of intervals, the p-value is that of the number of
+    targets inside. Draws resolve levels up to (m - 1) / (m + 1) in a row; at higher ones, it is the factor of z-scores
+    over all rows. Time O(n log n); replicates O(n).
+
+    References
+    ----------
+    Thompson (1936), "On confidence ranges for the median". Hoeffding (1956). Woodruff (1952). Lei et al. (2018).
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="width-factor",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="reference",
+        above="too-narrow",
+        below="too-wide",
+        source="order statistics (Thompson 1936)",
+        interpretation="1 is ideal; at 1.2, intervals would have to be 20 % wider.",
+        interval="one-sided",
+        uses="coverage",
+        details=WidthFactorDetails,
+    )
+
+    def interpolates(self, levels: Values) -> bool:
+        return not has_interval(levels, self.level_of(None))
+
+    def fit(self, source: Source, run: Run) -> Standard:  # type: ignore[override] # noqa: ARG002 - not random
+        """Return the random numbers of counts, and the quantile that exchangeable draws have."""
+        from calcheck.statistics.width import uniforms
+
+        rows = source.predictions()
+        return Standard(uniforms(rows), self._expected(self._members(rows)))
+
+    def refit(self, fit: Standard, source: Source, run: Run) -> Standard:  # noqa: ARG002 - replicates share it
+        """Return the same, which does not depend on which of exchangeable values is the target."""
+        return fit
+
+    def evaluate(self, fit: Standard, source: Source, run: Run) -> RowResults:  # type: ignore[override]
+        rows = source.predictions()
+        found = self.from_sort_keys(self._sort_keys(rows, fit.uniform))
+        if run.dependence.is_stated:
+            return found
+        return replace(found, details=self._details(rows, found, fit, 1 - run.confidence))
+
+    def sort_keys(self, rows: Predictions) -> dict[str, Values]:
+        from calcheck.statistics.width import uniforms
+
+        return self._sort_keys(rows, uniforms(rows))
+
+    def _sort_keys(self, rows: Predictions, uniform: Values | None) -> dict[str, Values]:
+        """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
+        import numpy as np
+
+        from calcheck.statistics.pit import inside, states_limits
+        from calcheck.statistics.width import width_ratios
+
+        level, predictive = self.level_of(rows.predictive), rows.distributions()
+        keys = {"ratio": width_ratios(rows, level, uniform)}
+        if states_limits(predictive):
+            keys |= inside(rows, level)
+        if members := self._members(rows):
+            keys |= members | {"draws": np.full(len(rows), float(predictive.n_draws or 0))}
+        return keys
+
+    def _members(self, rows: Predictions) -> dict[str, Values]:
+        """Return the ratios of draws that play the target, by name."""
+        from calcheck.statistics.width import role_ratios
+
+        if rows.distributions().n_draws is None:
+            return {}
+        found = role_ratios(rows, self.level_of(rows.predictive))
+        return {f"{MEMBER}{number}": each for number, each in enumerate(found)}
+
+    def _expected(self, members: dict[str, Values], level: float | None = None) -> float:
+        """Return the mean quantile of the ratios of the draws that play the target; 1 without draws."""
+        from calcheck.statistics.width import quantile_of
+
+        level = self.level_of(None) if level is None else level
+        return sum(quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
+
+    def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
+        import numpy as np
+
+        from calcheck.statistics.groups import MeanTerm, TieGroups
+
+        members = {name: each for name, each in columns.items() if name.startswith(MEMBER)}
+        own = {name: each for name, each in columns.items() if name not in (*members, "draws")}
+        ties = {name: TieGroups(each) for name, each in {"ratio": columns["ratio"], **members}.items()}
+        fixed = {f"{name} values": each.distinct for name, each in ties.items()}
+        if members:
+            fixed |= {"expected": np.asarray(self._expected(members)), "draws": columns["draws"][0]}
+        inside = {name: MeanTerm(each) for name, each in own.items() if name != "ratio"}
+        at_limits = bool(inside) and bool((own["strictly_inside"] < own["covered"]).any())
+        return RowResults(
+            own,
+            {**{name: MeanTerm(groups=each) for name, each in ties.items()}, **inside},
+            fixed=fixed,
+            reference=1.0,
+            warnings=(AT_QUANTILES,) if at_limits else (),
+        )
+
+    def quick_statistic(self, fit: Standard, source: Source, run: Run) -> float:  # noqa: ARG002 - not random
+        """Return the null statistic by selection, without sorting."""
+        import numpy as np
+
+        from calcheck.statistics.groups import Means
+        from calcheck.statistics.pit import inside, states_limits
+        from calcheck.statistics.width import factor_of_draws, quantile_of, width_ratios
+
+        rows = source.predictions()
+        predictive, level = rows.distributions(), self.level_of(rows.predictive)
+        if states_limits(predictive):
+            found = {name: np.asarray(each.mean()) for name, each in inside(rows, level).items()}
+            return float(self._by_share(Means(found, len(rows))))
+        ratio = quantile_of(width_ratios(rows, level, fit.uniform), level)
+        draws = predictive.n_draws
+        return ratio if draws is None else float(factor_of_draws(np.asarray(ratio), fit.expected, draws))
+
+    def value(self, means: Means) -> Values:
+        return self._of_means(means)
+
+    def _of_means(self, means: Means) -> Values:
+        """Return the factor by the order of the ratios; without it, by the share of targets inside."""
+        if "ratio" not in means:
+            return self._by_share(means)
+        ratio = self._quantile(means, "ratio")
+        members = [self._quantile(means, name) for name in _members_of(means)]
+        return _factor(ratio, {**means, "expected": sum(members) / len(members)} if members else means)
+
+    def _quantile(self, means: Means, name: str) -> Values:
+        """Return the quantile of ratios, (...), given the shares of rows with each of the different ones, (..., k)."""
+        import numpy as np
+
+        from calcheck.statistics.width import ROUNDING
+
+        values = means[f"{name} values"]
+        below = np.count_nonzero(np.cumsum(means[name], axis=-1) < self.level_of(None) * (1 - ROUNDING), axis=-1)
+        return np.asarray(values[np.minimum(below, len(values) - 1)])
+
+    def null_statistic(self, means: Means) -> Values:
+        """Return the factor by the share of targets inside, if only that is stated; else the value."""
+        return self._by_share(means) if "covered" in means else self._of_means(means)
+
+    def null_reference(self, rows: RowResults) -> float | None:  # noqa: ARG002 - the same for all rows
+        """Return 1."""
+        return 1.0
+
+    def at_fixed_levels(self, rows: RowResults) -> RowResults:
+        """Return results by the share of targets inside, in place of the order of all ratios."""
+        import numpy as np
+
+        from calcheck.statistics.groups import MeanTerm
+
+        if "covered" in rows.terms:
+            terms = {name: term for name, term in rows.terms.items() if name != "ratio"}
+        else:
+            weights = rows.terms["ratio"].values
+            inside = (rows.columns["ratio"] <= _plain(rows.fixed).get("expected", 1.0)).astype(np.float64)
+            others = {name: term for name, term in rows.terms.items() if term.groups is None}
+            terms = {"covered": MeanTerm(inside if weights is None else weights * inside), **others}
+        return replace(rows, terms=terms)
+
+    def _by_share(self, means: Means) -> Values:
+        """Return the factor that normal distributions need to have this share of targets inside."""
+        import numpy as np
+        from scipy.special import ndtri
+
+        from calcheck.statistics.pit import nearest_share
+        from calcheck.statistics.width import normal_score
+
+        level = self.level_of(None)
+        share = np.clip(nearest_share(means, np.asarray(level)), 0, 1)
+        return np.asarray(normal_score(level) / ndtri((1 + share) / 2))
+
+    def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
+        """Return the limits by order statistics, and the test of the number of targets inside."""
+        import numpy as np
+
+        from calcheck.inference.order_statistics import WeightedOrder, effective_rows
+        from calcheck.report import rejects
+
+        level, fixed = self.level_of(None), _plain(rows.fixed)
+        term = rows.terms["ratio"]
+        ties, weights, count = cast("TieGroups", term.groups), term.values, float(rows.n)
+        order = WeightedOrder.from_ties(ties, weights, count)
+        if weights is not None or clusters is not None:
+            apart = np.where(ties.values <= order.value(level), 1 - level, -level)
+            count = effective_rows(apart, weights, level, clusters)
+        order = replace(order, rows=count / (1 + 1 / roles) if (roles := len(_members_of(rows.terms))) else count)
+        found = _at_level(order, level, 1 - run.confidence, fixed)
+        p_value = order.p_value(level, float(fixed.get("expected", 1.0)))
+        high = found["high"]
+        unlimited = Message("no-interval", "there is no upper limit: the rows are too few for this level")
+        return IntervalInference(
+            low=found["low"],
+            high=high,
+            interval="order-statistics",
+            p_value=p_value,
+            verdict="fail" if rejects(p_value, run.confidence) else "pass",
+            warnings=() if high is not None and np.isfinite(high) else (unlimited,),
+        )
+
+    def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
+        """Return the factors at the levels that show the shape, and that of split conformal prediction."""
+        from calcheck.inference.order_statistics import WeightedOrder
+        from calcheck.statistics.groups import TieGroups
+        from calcheck.statistics.width import normal_score, width_ratios
+
+        level, factors = self.level_of(rows.predictive), []
+        own = cast("TieGroups", found.terms["ratio"].groups)
+        scaled = fit.uniform is not None or rows.distributions().n_draws is not None
+        members = self._members(rows)
+        for other in _known_levels(rows.distributions(), level):
+            if other == level:
+                ties, unit = own, 1.0
+            elif scaled:
+                ties, unit = own, normal_score(level) / normal_score(other)
+            else:
+                ties, unit = TieGroups(width_ratios(rows, other, None)), 1.0
+            fixed = {**found.fixed, "expected": unit * self._expected(members, other)} if members else found.fixed
+            count = len(rows) / (1 + 1 / len(members)) if members else float(len(rows))
+            order = WeightedOrder.from_ties(ties, None, count)
+            factors.append(_at_level(replace(order, distinct=unit * order.distinct), other, tail, fixed))
+        details: WidthFactorDetails = {"factors": factors}
+        rank = -int(-(len(rows) + 1) * level * (1 - 1e-12) // 1)
+        if not scaled:
+            details["conformal_factor"] = float(own.ordered[rank - 1]) if rank <= len(rows) else None
+        return details
+
+
+def _at_level(order: WeightedOrder, level: float, tail: float, fixed: Any) -> FactorAtLevel:
+    """Return the factor at a level with its limits and their ranks."""
+    import numpy as np
+
+    low, high, ranks = order.limits(level, tail)
+    value, below, above = (float(_factor(np.asarray(each), fixed)) for each in (order.value(level), low, high))
+    known = [each if np.isfinite(each) else None for each in (value, above)]
+    return {"level": level, "factor": known[0], "low": below, "high": known[1], "ranks": list(ranks)}
+
+
+def _factor(ratio: Values, fixed: Any) -> Values:
+    """Return the factor of a ratio: the ratio itself, but for draws."""
+    from calcheck.statistics.width import factor_of_draws
+
+    return factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
+
+
+def _members_of(terms: Iterable[str]) -> list[str]:
+    """Return the names of the terms in which a draw plays the target."""
+    return [name for name in terms if name.startswith(MEMBER) and not name.endswith("values")]
+
+
+def _plain(fixed: dict[str, Values]) -> dict[str, Values]:
+    """Return what is no mean by its names, also of a weighted metric."""
+    return {name.removeprefix(FIXED): each for name, each in fixed.items()}
+
+
+def _known_levels(predictive: Predictive, level: float) -> list[float]:
+    """Return the levels at which factors are reported: those of the shape, as far as they are stated."""
+    if predictive.interval_levels is None and predictive.quantile_levels is None:
+        return sorted({level, *LEVELS})
+    stated = stated_levels(predictive)
+    return sorted({level, *(each for each in LEVELS if any(abs(each - own) <= LEVEL_TOLERANCE for own in stated))})

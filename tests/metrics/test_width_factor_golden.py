@@ -1,0 +1,141 @@
+"""The width factor and the standardized bias, against numbers that are derived here, and published data."""
+
+import math
+
+import numpy as np
+import pytest
+
+import calcheck
+from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.count_families import Poisson
+from calcheck.distributions.intervals import Intervals
+from calcheck.predictions import InMemory, Predictions
+from tests.helpers.shorthand import rows_of
+
+DIABETES = "examples/diabetes.parquet"
+
+
+def factor(rows, level=0.9, **options):
+    return calcheck.evaluate(InMemory(rows), calcheck.metric("width-factor", level=level), **options).results[0]
+
+
+def bias(rows, **options):
+    return calcheck.evaluate(InMemory(rows), "standardized-bias", **options).results[0]
+
+
+@pytest.mark.parametrize(
+    ("level", "value", "low", "high", "ranks"),
+    [
+        (0.5, 0.9939, 0.8973, 1.1273, [204, 239]),
+        (0.9, 0.9808, 0.9140, 1.0782, [387, 409]),
+        (0.95, 0.9741, 0.9142, 1.0301, None),
+        (0.99, 0.9609, 0.8911, 1.1866, [434, 442]),
+    ],
+)
+def test_the_example_has_the_factors_of_an_independent_computation(level, value, low, high, ranks):
+    found = calcheck.evaluate(DIABETES, calcheck.metric("width-factor", level=level), replicates=0).results[0]
+    assert (found.value, found.low, found.high) == pytest.approx((value, low, high), abs=5e-5)
+    (own,) = [each for each in found.details["factors"] if each["level"] == level]
+    assert (own["factor"], own["low"], own["high"]) == (found.value, found.low, found.high)
+    assert ranks in (None, own["ranks"])
+
+
+def test_the_factor_of_split_conformal_prediction_stands_beside_it():
+    found = calcheck.evaluate(DIABETES, "width-factor", replicates=0).results[0]
+    assert found.details["conformal_factor"] == pytest.approx(0.996, abs=5e-4)
+
+
+def test_the_example_has_the_bias_of_an_independent_computation():
+    found = calcheck.evaluate(DIABETES, "standardized-bias", replicates=0).results[0]
+    assert found.value == pytest.approx(0.0065, abs=5e-5)
+    assert (found.high - found.value, found.value - found.low) == pytest.approx((0.0779, 0.0779), abs=5e-5)
+
+
+def binomial_tail(n, level, least):
+    """Return P(B >= least) for a binomial B of n draws."""
+    return sum(math.comb(n, k) * level**k * (1 - level) ** (n - k) for k in range(least, n + 1))
+
+
+@pytest.mark.parametrize("n", [5, 30, 61])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize("confidence", [0.95, 0.8])
+def test_limits_are_the_order_statistics_of_binomial_tails(n, level, confidence):
+    tail = 1 - confidence
+    low = max((k for k in range(1, n + 1) if 1 - binomial_tail(n, level, k) <= tail), default=0)
+    high = min((k for k in range(1, n + 1) if binomial_tail(n, level, k) <= tail), default=n + 1)
+    y = np.random.default_rng(n).permutation(n) + 1.0
+    upper = {0.5: 0.6744897501960817, 0.9: 1.6448536269514722}[level]
+    rows = Predictions(y=y * upper, predictive=Gaussian(np.zeros(n), np.ones(n)))
+    found = factor(rows, level, replicates=0, confidence=confidence)
+    assert found.value == pytest.approx(math.ceil(round(n * level, 9)))
+    assert found.low == pytest.approx(low)
+    assert found.high == (None if high > n else pytest.approx(high))
+    assert ("there is no upper limit" in str(found.warnings)) == (high > n)
+
+
+def test_each_side_is_measured_by_its_own_limit():
+    y = np.array([-1.0, 0.0, 1.0, 3.0, 8.0])
+    intervals = Intervals(np.array([0.9]), np.full((5, 1), -1.0), np.full((5, 1), 3.0))
+    quantiles = Quantiles(np.array([0.05, 0.5, 0.95]), np.tile([-1.0, 0.0, 4.0], (5, 1)))
+    assert rows_of(calcheck.metric("width-factor", level=0.9), Predictions(y=y, predictive=intervals)).columns[
+        "ratio"
+    ] == pytest.approx([1, 0.5, 0, 1, 3.5])
+    assert rows_of(calcheck.metric("width-factor", level=0.9), Predictions(y=y, predictive=quantiles)).columns[
+        "ratio"
+    ] == pytest.approx([1, 0, 0.25, 0.75, 2])
+
+
+def test_intervals_without_width_or_with_an_infinite_limit_have_factors():
+    low, high = np.array([0.0, 0, 0, -np.inf, -np.inf]), np.array([0.0, 0, 0, 2, np.inf])
+    y = np.array([0.0, 1, -1, 3, 3])
+    rows = Predictions(y=y, predictive=Intervals(np.array([0.9]), low[:, None], high[:, None]))
+    ratio = rows_of(calcheck.metric("width-factor", level=0.9), rows).columns["ratio"]
+    assert ratio.tolist() == [1, np.inf, np.inf, np.inf, 0]
+
+
+def test_targets_at_stated_limits_favor_the_model():
+    n = 1_000  # 6 % of the targets are below 0, 30 % at the upper limit
+    y = np.repeat([-1.0, 1.0, 2.0], [60, 640, 300])
+    rows = Predictions(y=y, predictive=Intervals(np.array([0.8]), np.zeros((n, 1)), np.full((n, 1), 2.0)))
+    found = factor(rows, 0.8)
+    assert (found.value, found.verdict) == (1.0, "pass")
+
+
+def test_counts_have_the_normal_scores_of_a_wider_distribution():
+    rng = np.random.default_rng(7)
+    mean = rng.uniform(20, 200, 40_000)
+    k = 1.333**2  # times the variance of the mean: n / (n + mean) = 1 / k
+    y = rng.negative_binomial(mean / (k - 1), 1 / k).astype(float)
+    found = factor(Predictions(y=y, predictive=Poisson(mean)), replicates=0)
+    assert found.value == pytest.approx(1.33, abs=0.02)
+    right = factor(Predictions(y=rng.poisson(mean).astype(float), predictive=Poisson(mean)), replicates=0)
+    assert right.low < 1 < right.high
+
+
+@pytest.mark.parametrize("m", [5, 11, 20, 50])
+@pytest.mark.parametrize("k", [1, 1.333, 0.75])
+def test_draws_have_the_factor_of_the_distribution_that_they_are_from(m, k):
+    rng = np.random.default_rng(m)
+    n = 20_000
+    rows = Predictions(y=k * rng.normal(size=n), predictive=Samples(rng.normal(size=(n, m))))
+    assert factor(rows, replicates=0).value == pytest.approx(k, abs=0.035 if m > 5 else 0.05)
+
+
+def test_exchangeable_draws_of_a_skewed_distribution_have_no_bias_and_the_factor_1():
+    rng = np.random.default_rng(3)
+    values = rng.lognormal(size=(40_000, 8))
+    rows = Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]))
+    found, other = factor(rows, replicates=0), bias(rows, replicates=0)
+    assert found.low < 1 < found.high
+    assert abs(other.value) < 0.02
+
+
+def test_quantiles_have_the_bias_in_standard_deviations():
+    rng = np.random.default_rng(4)
+    levels = np.arange(1, 10) / 10
+    quantiles = np.array([-1.2816, -0.8416, -0.5244, -0.2533, 0, 0.2533, 0.5244, 0.8416, 1.2816])
+    n = 40_000
+    rows = Predictions(y=rng.normal(0.1, 1, n), predictive=Quantiles(levels, np.tile(quantiles, (n, 1))))
+    found = bias(rows, replicates=0)
+    assert found.value == pytest.approx(0.1, abs=0.015)
+    assert found.verdict == "fail"
