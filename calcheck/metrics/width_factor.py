@@ -253,7 +253,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         found = _at_level(order, level, 1 - run.confidence, fixed)
         p_value = order.p_value(level, float(fixed.get("expected", 1.0)))
         high = found["high"]
-        unlimited = Message("no-interval", "there is no upper limit: the rows are too few for this level")
+        unlimited = Message("few-rows", f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}")
         return IntervalInference(
             low=found["low"],
             high=high,
