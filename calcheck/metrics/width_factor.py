@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calcheck.inference.order_statistics import WeightedOrder
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means, TieGroups
+    from calcheck.statistics.width import Uniforms
     from calcheck.typing import Values
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -31,7 +32,7 @@ MEMBER = "member "  # Beginning of the names of columns in which a draw plays th
 class Standard:
     """What the data and its replicates have in common."""
 
-    uniform: Values | None  # (n,), the random numbers between the limits of the PIT of counts
+    uniform: Uniforms | None  # The random numbers between the limits of the PIT of counts
     expected: float  # The quantile of the ratios of exchangeable draws; 1 for other distributions
 
 
@@ -99,8 +100,11 @@ class WidthFactor(LevelOption, OrderedMetric):
         return fit
 
     def evaluate(self, fit: Standard, source: Source, run: Run) -> RowResults:  # type: ignore[override]
+        from calcheck.statistics.width import width_order
+
         rows = source.predictions()
-        found = self.from_sort_keys(self._sort_keys(rows, fit.uniform))
+        ties = width_order(rows, self.level_of(rows.predictive), fit.uniform)
+        found = self._results(self._sort_keys(rows, fit.uniform), ties)
         if run.dependence.is_stated:
             return found
         return replace(found, details=self._details(rows, found, fit, 1 - run.confidence))
@@ -110,7 +114,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
         return self._sort_keys(rows, uniforms(rows))
 
-    def _sort_keys(self, rows: Predictions, uniform: Values | None) -> dict[str, Values]:
+    def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
         import numpy as np
 
@@ -142,13 +146,19 @@ class WidthFactor(LevelOption, OrderedMetric):
         return sum(quantile_of(each, level) for each in members.values()) / len(members) if members else 1.0
 
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
+        from calcheck.statistics.groups import TieGroups
+
+        return self._results(columns, TieGroups(columns["ratio"]))
+
+    def _results(self, columns: dict[str, Values], order: TieGroups) -> RowResults:
+        """Return the results of ratios, given their order."""
         import numpy as np
 
         from calcheck.statistics.groups import MeanTerm, TieGroups
 
         members = {name: each for name, each in columns.items() if name.startswith(MEMBER)}
         own = {name: each for name, each in columns.items() if name not in (*members, "draws")}
-        ties = {name: TieGroups(each) for name, each in {"ratio": columns["ratio"], **members}.items()}
+        ties = {"ratio": order, **{name: TieGroups(each) for name, each in members.items()}}
         fixed = {f"{name} values": each.distinct for name, each in ties.items()}
         if members:
             fixed |= {"expected": np.asarray(self._expected(members)), "draws": columns["draws"][0]}
@@ -168,14 +178,14 @@ class WidthFactor(LevelOption, OrderedMetric):
 
         from calcheck.statistics.groups import Means
         from calcheck.statistics.pit import inside, states_limits
-        from calcheck.statistics.width import factor_of_draws, quantile_of, width_ratios
+        from calcheck.statistics.width import factor_of_draws, width_quantile
 
         rows = source.predictions()
         predictive, level = rows.distributions(), self.level_of(rows.predictive)
         if states_limits(predictive):
             found = {name: np.asarray(each.mean()) for name, each in inside(rows, level).items()}
             return float(self._by_share(Means(found, len(rows))))
-        ratio = quantile_of(width_ratios(rows, level, fit.uniform), level)
+        ratio = width_quantile(rows, level, fit.uniform)
         draws = predictive.n_draws
         return ratio if draws is None else float(factor_of_draws(np.asarray(ratio), fit.expected, draws))
 
@@ -266,27 +276,23 @@ class WidthFactor(LevelOption, OrderedMetric):
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
         from calcheck.inference.order_statistics import WeightedOrder
-        from calcheck.statistics.groups import TieGroups
-        from calcheck.statistics.width import normal_score, width_ratios
+        from calcheck.statistics.width import level_unit, width_order
 
-        level, factors = self.level_of(rows.predictive), []
+        level, factors, predictive = self.level_of(rows.predictive), [], rows.distributions()
         own = cast("TieGroups", found.terms["ratio"].groups)
-        scaled = fit.uniform is not None or rows.distributions().n_draws is not None
-        members = self._members(rows)
-        for other in _known_levels(rows.distributions(), level):
-            if other == level:
-                ties, unit = own, 1.0
-            elif scaled:
-                ties, unit = own, normal_score(level) / normal_score(other)
-            else:
-                ties, unit = TieGroups(width_ratios(rows, other, None)), 1.0
+        members, base = self._members(rows), level_unit(predictive, level)
+        for other in _known_levels(predictive, level):
+            own_unit = level_unit(predictive, other)
+            shared = base is not None and own_unit is not None
+            ties = own if shared else width_order(rows, other, fit.uniform)
+            unit = base / own_unit if base is not None and own_unit is not None else 1.0
             fixed = {**found.fixed, "expected": unit * self._expected(members, other)} if members else found.fixed
             count = len(rows) / (1 + 1 / len(members)) if members else float(len(rows))
             order = WeightedOrder.from_ties(ties, None, count)
             factors.append(_at_level(replace(order, distinct=unit * order.distinct), other, tail, fixed))
         details: WidthFactorDetails = {"factors": factors}
         rank = -int(-(len(rows) + 1) * level * (1 - 1e-12) // 1)
-        if not scaled:
+        if predictive.n_draws is None and fit.uniform is None:
             details["conformal_factor"] = float(own.ordered[rank - 1]) if rank <= len(rows) else None
         return details
 

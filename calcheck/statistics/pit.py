@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from calcheck.core.memory import cached
 from calcheck.details import AtLimits
@@ -74,6 +73,8 @@ def stated_normal_scores(rows: Predictions, levels: Values) -> Values:
 
 def _mean_scores(left: Values, right: Values) -> Values:
     """Return the mean of the normal quantile function between two levels each."""
+    from scipy.special import ndtri
+
     density = [np.exp(-(ndtri(each) ** 2) / 2) / np.sqrt(2 * np.pi) for each in (left, right)]
     return np.asarray((density[0] - density[1]) / (right - left))
 

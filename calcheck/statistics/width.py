@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import ndtri
 
 from calcheck.core.memory import cached
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
-from calcheck.distributions.samples import Samples
+from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions, row_keys
+from calcheck.statistics.groups import TieGroups
 from calcheck.statistics.moments import central_interval, medians, targets, z_scores
-from calcheck.statistics.pit import NEAREST, randomized_pit
+from calcheck.statistics.pit import NEAREST, randomized_pit, states_limits
 from calcheck.typing import Values
 
 SEED = 0x31D7  # Of the random numbers between the limits of the PIT of counts
 ROUNDING = 1e-9  # Relative tolerance of shares of rows
 TINY = 1e-18  # Share of the squared distances from a mean below which all other values are equal
+MANY, PART, WINDOW = 50_000, 5_000, 0.03  # Values of which a part shows where a quantile is, and the shares beside it
+LEVEL = 0.9  # Of the intervals whose ratios are those of others in another unit
 ROLES = 10  # Most draws of a row that play the target
 
 
@@ -26,24 +31,90 @@ def normal_score(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def uniforms(rows: Predictions) -> Values | None:
-    """Return a random number for each row, (n,), that its own values seed; None where no distribution has atoms."""
-    return RowRandom(row_keys(rows, SEED)).random(len(rows)) if rows.distributions().is_discrete else None
+@dataclass(frozen=True, eq=False)
+class Uniforms:
+    """Random numbers between the limits of the PIT of rows, which the data and their replicates have in common."""
+
+    values: Values  # (n,)
 
 
-def width_ratios(rows: Predictions, level: float, uniform: Values | None) -> Values:
+@cached
+def uniforms(rows: Predictions) -> Uniforms | None:
+    """Return random numbers that the rows themselves seed; None where no distribution has atoms."""
+    if not rows.distributions().is_discrete:
+        return None
+    return Uniforms(RowRandom(row_keys(rows, SEED)).random(len(rows)))
+
+
+def width_ratios(rows: Predictions, level: float, uniform: Uniforms | None) -> Values:
     """Return the factor by which the interval of each row would have to be wider to end at its target, (n,), >= 0.
 
     Intervals are stretched about the predicted median, or the middle of a stated interval. For counts, and with draws,
     it is the size of the normal score of the randomized PIT, or of the z-score, relative to that of the level.
     """
-    predictive = rows.distributions()
+    unit = level_unit(rows.distributions(), level)
+    return _own_ratios(rows, level) if unit is None else _level_free_ratios(rows, uniform) / unit
+
+
+@cached
+def level_unit(predictive: Predictive, level: float) -> float | None:
+    """Return the distance of limits from the middle at a level, relative to that at 90 %; None if it differs by row."""
+    if predictive.n_draws is not None or predictive.is_discrete:
+        return normal_score(level) / normal_score(LEVEL)
+    own, base = _reach(predictive, level), _reach(predictive, LEVEL)
+    if not own or len(own) != len(base):
+        return None
+    units = np.concatenate([one / other for one, other in zip(own, base, strict=True)])
+    first = float(units[0])
+    return first if bool((np.abs(units - first) <= ROUNDING * first).all()) else None
+
+
+@cached
+def _level_free_ratios(rows: Predictions, uniform: Uniforms | None) -> Values:
+    """Return the ratios at 90 %, (n,), which are those at any level in another unit."""
     if uniform is not None:
-        u = np.clip(randomized_pit(rows, uniform), NEAREST, 1 - NEAREST)
-        return np.asarray(np.abs(ndtri(u)) / normal_score(level))
-    if predictive.n_draws is not None:
-        return np.asarray(np.abs(z_scores(rows)) / normal_score(level))
-    y = targets(rows)
+        u = np.clip(randomized_pit(rows, uniform.values), NEAREST, 1 - NEAREST)
+        return np.asarray(np.abs(ndtri(u)) / normal_score(LEVEL))
+    if rows.distributions().n_draws is not None:
+        return np.asarray(np.abs(z_scores(rows)) / normal_score(LEVEL))
+    return _own_ratios(rows, LEVEL)
+
+
+def width_quantile(rows: Predictions, level: float, uniform: Uniforms | None) -> float:
+    """Return the quantile of :func:`width_ratios` at the level of the intervals, without the order of other rows."""
+    unit = level_unit(rows.distributions(), level)
+    if unit is None:
+        return quantile_of(_own_ratios(rows, level), level)
+    return quantile_of(_level_free_ratios(rows, uniform), level) / unit
+
+
+@cached
+def width_order(rows: Predictions, level: float, uniform: Uniforms | None) -> TieGroups:
+    """Return groups of equal ratios in ascending order."""
+    return TieGroups(width_ratios(rows, level, uniform))
+
+
+@cached
+def _reach(predictive: Predictive, level: float) -> tuple[Values, ...]:
+    """Return the distances of the limits from the median, below and above, (n,) each; one array if they are equal.
+
+    None are returned if the distributions state limits only, or if a distance is not positive.
+    """
+    if states_limits(predictive) or isinstance(predictive, LazyPredictive):
+        return ()
+    middle, (low, high) = medians(predictive), central_interval(predictive, level)
+    below, above = middle - low, high - middle
+    if not bool((below > 0).all() and (above > 0).all()):
+        return ()
+    return (above,) if bool((np.abs(below - above) <= ROUNDING * above).all()) else (below, above)
+
+
+def _own_ratios(rows: Predictions, level: float) -> Values:
+    """Return the ratios by the limits at a level."""
+    y, predictive = targets(rows), rows.distributions()
+    if reach := _reach(predictive, level):
+        away = y - medians(predictive)
+        return np.asarray(np.abs(away) / reach[0] if len(reach) == 1 else np.maximum(away / reach[1], -away / reach[0]))
 
     def ratios(part: Predictive, where: slice) -> Values:
         return _ratios(y[where], _middles(part, level), *central_interval(part, level))
@@ -122,6 +193,17 @@ def smallest_rank(n: int, level: float) -> int:
 
 
 def quantile_of(values: Values, level: float) -> float:
-    """Return the quantile at a level, (n,), an order statistic, without sorting."""
-    rank = smallest_rank(len(values), level) - 1
+    """Return the quantile at a level, (n,), an order statistic, without sorting.
+
+    Of many values, only those between two quantiles of a part of them are partitioned, if it is among these.
+    """
+    n, rank = len(values), smallest_rank(len(values), level) - 1
+    if n >= MANY:
+        part = np.sort(values[:: n // PART])
+        first, last = (int((level + side * WINDOW) * len(part)) for side in (-1, 1))
+        low = part[first] if first >= 0 else -np.inf
+        high = part[last] if last < len(part) else np.inf
+        below, inside = int(np.count_nonzero(values < low)), values[(values >= low) & (values <= high)]
+        if 0 <= rank - below < len(inside):
+            values, rank = inside, rank - below
     return float(np.partition(values, rank)[rank])

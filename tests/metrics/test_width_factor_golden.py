@@ -10,6 +10,7 @@ from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.width import quantile_of
 from tests.helpers.shorthand import rows_of
 
 DIABETES = "examples/diabetes.parquet"
@@ -139,3 +140,10 @@ def test_quantiles_have_the_bias_in_standard_deviations():
     found = bias(rows, replicates=0)
     assert found.value == pytest.approx(0.1, abs=0.015)
     assert found.verdict == "fail"
+
+
+def test_the_quantile_of_many_values_is_that_of_their_order():
+    rng = np.random.default_rng(5)
+    for values in (rng.normal(size=60_001), rng.integers(0, 9, 70_000).astype(float), np.sort(rng.normal(size=60_000))):
+        for level in (0.01, 0.5, 0.9, 0.99, 0.9999):
+            assert quantile_of(values, level) == np.sort(values)[math.ceil(len(values) * level - 1e-9) - 1]
