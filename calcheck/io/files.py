@@ -496,3 +496,6 @@ def file_named(name: str) -> Iterator[None]:
 def _by_magic(start: bytes, known: dict[bytes, str] = MAGIC) -> str | None:
     """Return the format, or the compression, whose magic number the bytes start with."""
     return next((found for magic, found in known.items() if start.startswith(magic)), None)
+
+
+APPENDED = "other bytes precede the file that its footer describes. Were files appended? Pass them as two files"

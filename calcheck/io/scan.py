@@ -19,9 +19,9 @@ from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import SHOWN, DataError, FileError, ValuesError, named_rows
 from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
-from calcheck.io.binary_files import ParquetTable
 from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import AnyFile, File, Files, file_named
+from calcheck.io.parquet import ParquetTable
 from calcheck.io.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
 from calcheck.io.rows import JoinedColumn, KeyIndex, Places, TableLayout, as_array, as_sequence
 from calcheck.io.tables import ConcatTable, Table, read_batches

@@ -17,11 +17,11 @@ from calcheck.io import infer
 from calcheck.io import roles as column_roles
 from calcheck.io import rows as row_options
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
-from calcheck.io.binary_files import ArrayTable
 from calcheck.io.columns import SPREADS, ColumnOptions
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
 from calcheck.io.layouts import convert_layout
 from calcheck.io.names import ColumnIndex, find_layout, unclear_spreads
+from calcheck.io.numpy_files import ArrayTable
 from calcheck.io.scan import Crossing, Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
 from calcheck.predictions import InMemory, Predictions, Source, first_rows

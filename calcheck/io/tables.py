@@ -22,11 +22,12 @@ from pyarrow import csv, json
 from calcheck.core.text import PROTECTED
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError, FileError
-from calcheck.io import binary_files
+from calcheck.io import arrow_files, netcdf, numpy_files, safetensors
 from calcheck.io.arrays import TableInMemory
 from calcheck.io.arrow_arrays import MemoryTable, is_text, pc, plain_columns, replace_in_text
-from calcheck.io.binary_files import ArrayTable, ParquetTable
 from calcheck.io.files import ANY_JSON, TEXT, AnyFile, File, Files, PartitionFile, file_named, suffix_of
+from calcheck.io.numpy_files import ArrayTable
+from calcheck.io.parquet import ParquetTable
 
 
 class Table(Protocol):
@@ -355,12 +356,12 @@ READERS: dict[str, Callable[[File], Table]] = {
     "parquet": ParquetTable,
     "csv": csv_table,
     "tsv": tsv_table,
-    "arrow": binary_files.arrow_table,
+    "arrow": arrow_files.arrow_table,
     "jsonl": json_lines_table,
-    "npy": binary_files.npy_table,
-    "npz": binary_files.npz_table,
-    "safetensors": binary_files.safetensors_table,
-    "netcdf": binary_files.netcdf_table,
+    "npy": numpy_files.npy_table,
+    "npz": numpy_files.npz_table,
+    "safetensors": safetensors.safetensors_table,
+    "netcdf": netcdf.netcdf_table,
 }
 """The reader of each format, by its name in ``--input-format``."""
 

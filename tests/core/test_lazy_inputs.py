@@ -11,7 +11,7 @@ from calcheck.core.validation import finite_rows
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io import binary_files as parquet
+from calcheck.io import parquet
 from tests.helpers.files import columns, limited, table, vector_column, write
 from tests.helpers.shorthand import texts
 

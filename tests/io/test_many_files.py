@@ -20,8 +20,8 @@ from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io import binary_files as parquet
 from calcheck.io import object_store
+from calcheck.io import parquet
 from calcheck.io.columns import ColumnOptions
 from calcheck.io.files import resolve
 from calcheck.io.source import FileSource

@@ -1,0 +1,144 @@
+"""NumPy files (.npy, .npz), and tables of named arrays."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from io import BufferedIOBase
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+
+from calcheck.core.validation import require_different
+from calcheck.errors import DataError
+from calcheck.execution.run import available_memory
+from calcheck.io.arrays import common_length, rows_first
+from calcheck.io.arrow_arrays import MemoryTable
+from calcheck.io.files import File
+from calcheck.typing import AnyArray
+
+NPY_MAGIC, SUFFIX = b"\x93NUMPY", ".npy"
+ZIP, ZIP_END, ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22  # Starts of an archive and of its end; size of the end
+VECTORS_OF_DRAWS = 3  # Number of axes: rows, draws, targets
+
+
+class ArrayTable:
+    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists."""
+
+    def __init__(
+        self,
+        arrays: dict[str, AnyArray],  # The arrays, (n, …) each. Arrays with rows along the second axis are swapped.
+        rows: int | None = None,  # The number of rows, n; by default, the length of the one-dimensional arrays
+    ) -> None:
+        given = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
+        if not given:
+            msg = "there is no array with rows"
+            raise DataError(msg)
+        rows = common_length(given.values()) if rows is None else rows
+        found = {name: rows_first(name, values, rows) for name, values in given.items()}
+        self._arrays = {name: values for name, (values, _) in found.items()}
+        self.notes = tuple(note for _, note in found.values() if note)  # The arrays that were swapped
+        self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
+
+    def with_rows(self, rows: int) -> ArrayTable:
+        """Return the table of arrays with a given number of rows, which may be along the second axis."""
+        return self if self.rows == rows else ArrayTable(self._arrays, rows)
+
+    def split(self, names: Sequence[str]) -> ArrayTable:
+        """Return the columns of the only array under these names; itself if there are more or fewer."""
+        values, *others = self._arrays.values()
+        matrix = values[:, None] if values.ndim == 1 else values
+        if others or matrix.ndim != 2 or matrix.shape[1] != len(names):  # noqa: PLR2004 - a matrix
+            return self
+        return ArrayTable({name: matrix[:, place] for place, name in enumerate(names)})
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the first array."""
+        return len(next(iter(self._arrays.values())))
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return the bytes of some columns."""
+        return sum(self._arrays[name].nbytes for name in columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of rows of some columns."""
+        yield from MemoryTable(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
+
+
+def npy_table(file: File) -> ArrayTable:
+    """Open a .npy file; its array is the column ``embedding``."""
+    return ArrayTable({"embedding": _loaded(file)})
+
+
+def npz_table(file: File) -> ArrayTable:
+    """Open a .npz file; its named arrays are the columns."""
+    with file.open() as stream, zipfile.ZipFile(stream) as archive:
+        listed = archive.infolist()
+        _require_one_archive(stream, archive)
+        members, unpacked = [member.filename for member in listed], sum(member.file_size for member in listed)
+        if any(member.endswith(".pkl") for member in members):
+            msg = "the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
+            raise DataError(msg)
+        if not members or not all(member.endswith(SUFFIX) for member in members):
+            msg = "the archive holds other files than arrays"
+            raise DataError(msg)
+        if unpacked > (room := available_memory()):
+            msg = f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows"
+            raise DataError(msg)
+        require_different(members, "the archive")
+        arrays = {}
+        for member in members:
+            with archive.open(member) as packed:
+                arrays[member.removesuffix(SUFFIX)] = _array(packed, f"its member {member!r}")
+    return ArrayTable(arrays)
+
+
+def _require_one_archive(stream: BufferedIOBase, archive: zipfile.ZipFile) -> None:
+    """Raise if other bytes precede or follow the archive: only the last of several is read."""
+    places = [member.header_offset for member in archive.infolist()]
+    stream.seek(-ZIP_END_BYTES - len(archive.comment), 2)
+    if stream.read(len(ZIP_END)) != ZIP_END or min(places, default=0):
+        msg = "other bytes precede or follow the archive. Were files appended? Pass them as two files"
+        raise DataError(msg)
+
+
+def _loaded(file: File) -> AnyArray:
+    """Return the array of a .npy file."""
+    if file.content_starts(ZIP):
+        msg = "the file is an archive of arrays. Name it .npz, or pass --input-format npz"
+        raise DataError(msg)
+    with file.open() as stream:
+        return _array(stream, "the file")
+
+
+def _array(stream: BufferedIOBase | IO[bytes], name: str) -> AnyArray:
+    """Return the only array of a stream of bytes."""
+    if stream.read(len(NPY_MAGIC)) != NPY_MAGIC:
+        msg = f"{name} is no NumPy array. Was its writer interrupted? Write it again"
+        raise DataError(msg)
+    stream.seek(0)
+    values: AnyArray = np.load(stream, allow_pickle=False)
+    if stream.read(1):
+        msg = f"other bytes follow the array of {name}. Were arrays appended? Save them as .npz, or as two files"
+        raise DataError(msg)
+    return values
+
+
+def _numeric(values: AnyArray) -> AnyArray:
+    """Return numbers in native byte order."""
+    if values.dtype.kind not in "fiub":
+        msg = f"an array of type {values.dtype} does not hold real numbers"
+        raise DataError(msg)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _column(values: AnyArray) -> pa.Array:
+    """Return an array (n,) or (n, ...) as an Arrow column; draws of several targets, (n, m, t), are lists of lists."""
+    column = pa.array(np.ascontiguousarray(values).reshape(-1))
+    inner = values.shape[1:] if values.ndim == VECTORS_OF_DRAWS else (math.prod(values.shape[1:]),)
+    for length in reversed(inner if values.ndim > 1 else ()):
+        column = pa.FixedSizeListArray.from_arrays(column, length)
+    return column
