@@ -28,7 +28,7 @@ from calcheck.inference.null_distribution import (
     simulate_null,
 )
 from calcheck.inference.verdicts import pointwise_p_values
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input

@@ -21,13 +21,13 @@ from calcheck.distributions import CONVENTIONS
 from calcheck.errors import Code
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RowDependence, Run, RunOptions
-from calcheck.io import names as naming_schemes
-from calcheck.io.arguments import ColumnArguments
-from calcheck.io.columns import ERROR, MEANS, STDS, TARGETS
+from calcheck.io import naming_schemes
+from calcheck.io.column_names import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
-from calcheck.io.infer import EMBEDDING, KEYS
-from calcheck.io.names import LONG
-from calcheck.io.rows import MODELS
+from calcheck.io.filters import MODELS
+from calcheck.io.naming_schemes import LONG
+from calcheck.io.python_arguments import ColumnArguments
+from calcheck.io.role_inference import EMBEDDING, KEYS
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.models.difference import Diff
 from calcheck.options import flag_of, options_of

@@ -18,9 +18,10 @@ from calcheck.api.keywords import (
 )
 from calcheck.errors import DataError, OptionError, keyword_messages, with_suggestion
 from calcheck.io import read
-from calcheck.io.arguments import ColumnArguments
-from calcheck.io.arrays import TableInMemory, is_table, matrix_of
-from calcheck.io.source import FileSource, inputs_like, read_evaluation_points, read_inputs
+from calcheck.io.dataframes import TableInMemory, is_table, matrix_of
+from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
+from calcheck.io.file_source import FileSource
+from calcheck.io.python_arguments import ColumnArguments
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics.base import Metric
 from calcheck.models.comparison import Model

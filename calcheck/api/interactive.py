@@ -16,8 +16,8 @@ from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import RowResults
-from calcheck.io.arrays import TableInMemory
-from calcheck.io.source import FileSource
+from calcheck.io.dataframes import TableInMemory
+from calcheck.io.file_source import FileSource
 from calcheck.metrics import canonical_name
 from calcheck.render import page, terminal
 from calcheck.render.data import NUMBERS, metric_lines

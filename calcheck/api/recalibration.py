@@ -11,7 +11,7 @@ from calcheck.api.interactive import InteractiveReport
 from calcheck.api.requests import KeywordRequest
 from calcheck.errors import keyword_messages
 from calcheck.io import read
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
 from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO
 from calcheck.storage.report_json import write_map

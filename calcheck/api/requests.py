@@ -11,8 +11,8 @@ from calcheck.api import arguments
 from calcheck.api.interactive import InteractiveReport, PointwiseResults
 from calcheck.errors import OptionError, message_prefix
 from calcheck.execution.run import RowDependence, Run, RunOptions
-from calcheck.io.arguments import ColumnArguments, levels_of
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
+from calcheck.io.python_arguments import ColumnArguments, levels_of
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
 from calcheck.models.comparison import Model

@@ -19,7 +19,7 @@ from calcheck.studies.options import AgainstOptions, RefitOptions, RowOptions, R
 if TYPE_CHECKING:
     from calcheck.cli.settings import Config, Settings
     from calcheck.execution.run import Run
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.regions.partition import Cut
     from calcheck.report import Gate, Inference, Report, Result

@@ -15,7 +15,7 @@ from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.execution import run as runs
 from calcheck.execution.run import Run
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.options import flag_of, options_of
 from calcheck.render import PAGE
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
     from calcheck.cli.settings import Settings
     from calcheck.inference.metric_protocol import RowResults
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.models.difference import Diff
     from calcheck.predictions import Predictions
@@ -292,8 +292,8 @@ def weigh(metrics: Sequence[Metric[Any]], given: dict[str, Any], *, plots: bool 
 
 def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:
     """Return the source of a file, with the column options of a command and further settings of the source."""
+    from calcheck.io.file_source import FileSource
     from calcheck.io.files import resolve
-    from calcheck.io.source import FileSource
 
     dependence = tuple(given[name] for name in ("time", "cluster") if given.get(name))
     resolved = resolve(file, build(study_options.InputOptions, given).input_format)

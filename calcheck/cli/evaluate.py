@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from calcheck.evaluation import Sink
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped

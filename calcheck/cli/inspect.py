@@ -14,7 +14,7 @@ from calcheck.studies.options import ConvertOptions, PredictionPlotOptions
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 
@@ -112,7 +112,7 @@ def _inspect(file: str, **given: Any) -> None:
         _convert(file, **given)
         return
     from calcheck.core.text import strip_control
-    from calcheck.io.scan import SORT_CROSSING
+    from calcheck.io.crossing import SORT_CROSSING
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 

@@ -15,7 +15,7 @@ from calcheck.options import options_of
 from calcheck.studies import Answer, Argument, Group, Study, group, options
 
 if TYPE_CHECKING:
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
 
@@ -89,7 +89,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         stream_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
-    from calcheck.io.source import read_inputs, require_grid
+    from calcheck.io.evaluation_points import read_inputs, require_grid
 
     extremes, places = build(options.WorstBestOptions, given), build(options.EvaluationPointsOptions, given)
     elsewhere = places.at is not None or places.grid is not None
@@ -149,7 +149,7 @@ def _kernel_x(metric: Metric[Any], source: FileSource) -> str:
 
 def _grid(size: int | None, source: FileSource) -> Source | None:
     """Return equally spaced evaluation points, labeled with the name of the input; None without a size."""
-    from calcheck.io.source import grid_of
+    from calcheck.io.evaluation_points import grid_of
 
     if size is None:
         return None

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 
 if TYPE_CHECKING:
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.report import Report, Topic
 
 BY_TOPIC: dict[Topic, tuple[str, ...]] = {
@@ -123,7 +123,7 @@ def _suggestions(report: Report, source: FileSource) -> Iterator[tuple[str, list
 def _has_one_target(source: FileSource) -> bool:
     """Return whether each row has one target: a single column, without lists."""
     columns, schema = source.roles.target, source.table.schema
-    from calcheck.io.arrow_arrays import is_vector
+    from calcheck.io.arrow_columns import is_vector
 
     return len(columns) == 1 and not (columns[0] in schema.names and is_vector(schema.field(columns[0]).type))
 

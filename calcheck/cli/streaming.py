@@ -17,7 +17,7 @@ from calcheck.studies.options import OVERWRITTEN, ReportOptions, StateOptions
 if TYPE_CHECKING:
     from calcheck.execution.dask import Cluster
     from calcheck.execution.run import Run
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.report import Report
     from calcheck.storage.archives import FileCheckpoint

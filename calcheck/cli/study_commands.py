@@ -21,7 +21,7 @@ from calcheck.cli.app import metric_name
 from calcheck.cli.next_commands import monitor_commands, slice_commands
 from calcheck.cli.typer_bridge import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, is_excluded, options_of
 from calcheck.studies import STUDIES, Request
@@ -29,7 +29,7 @@ from calcheck.studies.options import OVERWRITTEN, AnyReportOptions, RuleOptions
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.models.comparison import Model
     from calcheck.predictions import Predictions
@@ -116,7 +116,7 @@ class CommandRequest(Request):
         self, data: str, first: Any, also: Sequence[str], metrics: Sequence[Metric[Any]] | None = None
     ) -> FileSource:
         """Return the source of another file: in the columns of the first, or, with metrics, with its own."""
-        from calcheck.io.source import read_evaluation_points
+        from calcheck.io.evaluation_points import read_evaluation_points
 
         if metrics is not None:
             return replace(self.open(data, metrics, also=also), contents="any")
@@ -126,7 +126,7 @@ class CommandRequest(Request):
 
     def open_inputs(self, data: str, *sources: FileSource, narrow: bool = False) -> FileSource:
         """Return the source of evaluation points; if they are those of an open file, its source."""
-        from calcheck.io.source import read_inputs
+        from calcheck.io.evaluation_points import read_inputs
 
         for source in sources:
             if os.path.realpath(data) == os.path.realpath(source.file.name):

@@ -13,7 +13,7 @@ import numpy as np
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import CalcheckError, DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import RowDependence
-from calcheck.io.infer import Grouping, grouping_of, only_increases
+from calcheck.io.role_inference import Grouping, grouping_of, only_increases
 from calcheck.io.times import parse_times
 from calcheck.predictions import Predictions
 from calcheck.statistics.moments import central_interval, errors, spreads, targets

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from calcheck.errors import DataError, keyword_messages
 
 if TYPE_CHECKING:
-    from calcheck.io.arguments import ColumnArguments
-    from calcheck.io.source import FileSource
+    from calcheck.io.file_source import FileSource
+    from calcheck.io.python_arguments import ColumnArguments
 
 __all__ = ["read"]
 
@@ -61,7 +61,7 @@ def read(
     nan_policy : {"raise", "omit"}, optional
         Rows with missing numbers (NaN, None, ``pd.NA``): raise an error (default), or omit them and report how many.
     **columns
-        Further fields of :class:`calcheck.io.columns.ColumnOptions`: ``truth``, ``join_on``, ``model``,
+        Further fields of :class:`calcheck.io.column_names.ColumnOptions`: ``truth``, ``join_on``, ``model``,
         ``filter`` (also as a mapping), ``error_dist``, ``min_std``, ``crossing`` (``"sort"`` sorts quantiles that
         cross).
 
@@ -94,9 +94,9 @@ def read(
     Samples(draws=array([[0.9, 1.1, 1.2],
            [1.8, 2.1, 1.7]]))
     """
-    from calcheck.io.columns import ColumnOptions
+    from calcheck.io.column_names import ColumnOptions
+    from calcheck.io.file_source import FileSource
     from calcheck.io.files import resolve, resolve_all
-    from calcheck.io.source import FileSource
 
     listed = data if isinstance(data, (list, tuple)) else []
     paths = [str(each) for each in listed if isinstance(each, (str, PathLike))]
@@ -105,7 +105,7 @@ def read(
         return _read_table(data, columns)
     options = ColumnOptions()
     if columns:
-        from calcheck.io.arguments import Arguments
+        from calcheck.io.python_arguments import Arguments
 
         given = Arguments(columns)
         given.require_no_arrays()
@@ -116,9 +116,9 @@ def read(
 
 def _read_table(data: Any, columns: Mapping[str, Any]) -> FileSource:
     """Return the source of a table in memory, or of arrays."""
-    from calcheck.io.arguments import Arguments
-    from calcheck.io.arrays import TableInMemory, is_table
-    from calcheck.io.source import FileSource
+    from calcheck.io.dataframes import TableInMemory, is_table
+    from calcheck.io.file_source import FileSource
+    from calcheck.io.python_arguments import Arguments
 
     given = Arguments(columns)
     if data is not None and not is_table(data):

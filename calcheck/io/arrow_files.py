@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import feather
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import MemoryTable
+from calcheck.io.arrow_columns import MemoryTable
 from calcheck.io.files import APPENDED, File
 
 ARROW_MAGIC, FEATHER = b"ARROW1", b"FEA1"  # of Arrow IPC files and Feather files of version 2; of version 1

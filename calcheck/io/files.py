@@ -21,11 +21,12 @@ import pyarrow as pa
 
 from calcheck.core.conditions import Condition
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
-from calcheck.io.arrays import TableInMemory
-from calcheck.io.arrow_arrays import ReadLimits
+from calcheck.io.arrow_columns import ReadLimits
+from calcheck.io.compression import compression_errors, decompressed, read_pipe
+from calcheck.io.dataframes import TableInMemory
 from calcheck.io.object_store import MAGIC as COMPRESSIONS
 from calcheck.io.object_store import SUFFIXES as COMPRESSED
-from calcheck.io.object_store import StoreObject, compression_errors, decompressed, open_object, read_pipe
+from calcheck.io.object_store import StoreObject, open_object
 
 AnyFile: TypeAlias = "File | Files | TableInMemory"
 

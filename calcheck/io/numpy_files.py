@@ -14,8 +14,8 @@ import pyarrow as pa
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError
 from calcheck.execution.run import available_memory
-from calcheck.io.arrays import common_length, rows_first
-from calcheck.io.arrow_arrays import MemoryTable
+from calcheck.io.arrow_columns import MemoryTable
+from calcheck.io.dataframes import common_length, rows_first
 from calcheck.io.files import File
 from calcheck.typing import AnyArray
 

@@ -1,11 +1,8 @@
-"""Files in object stores and pipes."""
+"""Files in object stores."""
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import stat
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -13,113 +10,14 @@ from dataclasses import dataclass, field, replace
 from io import BufferedIOBase
 from itertools import product
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
-from calcheck.errors import DataError, FileError
-from calcheck.execution.run import available_memory
+from calcheck.errors import FileError
 from calcheck.options import require_positive_option
-
-if TYPE_CHECKING:
-    import bz2
-    import lzma
-
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 MAGIC |= dict.fromkeys(map(b"BZh%d%b".__mod__, product(range(1, 10), (b"1AY&SY", b"\x17rE8P\x90"))), "bz2")
-COMPRESSED_CHUNK = 1 << 20  # Bytes read or decompressed at a time
-
-
-def compression_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of decompression."""
-    import lzma
-    import zlib
-
-    return OSError, EOFError, ValueError, DataError, lzma.LZMAError, zlib.error
-
-
-def decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
-    """Return a stream of decompressed bytes; members and frames in a row are all read.
-
-    Reading raises an error if the bytes are truncated, or if others follow them.
-    """
-    if kind == "gzip":
-        import gzip
-
-        return cast("BinaryIO", gzip.GzipFile(fileobj=stream))
-    if kind == "zstd":
-        import pyarrow as pa
-
-        return cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd"))
-    return cast("BinaryIO", io.BufferedReader(_Streams(stream, kind), COMPRESSED_CHUNK))
-
-
-class _Streams(io.RawIOBase):
-    """The bytes of bz2 or xz streams in a row; modules bz2 and lzma ignore what follows the first, if it is damaged."""
-
-    def __init__(self, stream: BinaryIO, kind: str) -> None:
-        self._stream, self._kind = stream, kind
-        self._decoder = self._new()
-        self._left = b""
-
-    def _new(self) -> bz2.BZ2Decompressor | lzma.LZMADecompressor:
-        if self._kind == "bz2":
-            import bz2
-
-            return bz2.BZ2Decompressor()
-        import lzma
-
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        data = b""
-        while not data:
-            if self._decoder.eof:
-                self._left = self._decoder.unused_data or self._stream.read(COMPRESSED_CHUNK)
-                if not self._left:
-                    return 0
-                self._decoder = self._new()
-            elif self._decoder.needs_input:
-                self._left = self._stream.read(COMPRESSED_CHUNK)
-                if not self._left:
-                    msg = "the compressed data are truncated"
-                    raise DataError(msg)
-            data = self._decoder.decompress(self._left, len(view))
-            self._left = b""
-        view[: len(data)] = data
-        return len(data)
-
-
-CHUNK = 1 << 24  # Bytes read at a time
-COPIES = 3  # Peak number of copies in memory
-
-
-def read_pipe(name: str, stream: BinaryIO) -> bytes:
-    """Return all bytes of a pipe."""
-    if _is_device(stream) and stream.read(1):
-        msg = f"{name} is a device that never ends. Give a file"
-        raise FileError(msg)
-    room = available_memory() // COPIES
-    parts, size = [], 0
-    while part := stream.read(CHUNK):
-        parts.append(part)
-        size += len(part)
-        if size > room:
-            msg = f"{name} holds more than {room:,} bytes, the limit by free memory. Pass a file"
-            raise FileError(msg)
-    return b"".join(parts)
-
-
-def _is_device(stream: BinaryIO) -> bool:
-    """Return whether a stream is a character device but no terminal, such as /dev/zero."""
-    try:
-        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
-    except (OSError, ValueError):  # an in-memory stream
-        return False
 
 
 AnswerT = TypeVar("AnswerT")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import plain_schema
+from calcheck.io.arrow_columns import plain_schema
 from calcheck.io.files import APPENDED, File
 
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 4}

@@ -18,8 +18,8 @@ from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import EQUAL
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.io.roles import ParametersRole, ResidualRole
-from calcheck.io.source import FileSource
+from calcheck.io.column_roles import ParametersRole, ResidualRole
+from calcheck.io.file_source import FileSource
 from calcheck.metrics._weights import require_same_weights
 from calcheck.metrics.base import ComparesOutcomes, HasMeasure, LevelOption, Metric
 from calcheck.predictions import DerivedSource, Predictions, Source, group_by_input

@@ -14,7 +14,7 @@ from calcheck.errors import DataError, Message, OptionError, ValuesError
 from calcheck.evaluation import Sink, evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import REPLICATES
-from calcheck.io.source import grid_of, require_grid
+from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics._joint_mmd import SAMPLE
 from calcheck.metrics.base import Metric

@@ -17,12 +17,13 @@ from calcheck.core.text import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Intervals, Predictive, Quantiles, Samples
 from calcheck.distributions.recalibrated import RecalibratedCounts, RecalibratedScale
 from calcheck.errors import DataError, OptionError
-from calcheck.io.arrays import list_column
-from calcheck.io.arrow_arrays import key_text, pc, replace_in_text
-from calcheck.io.columns import ERROR, POINTS, STDS, TARGETS
-from calcheck.io.names import PACKED, SAMPLE, SIDED, level_name, level_of
-from calcheck.io.rows import MODELS
-from calcheck.io.tables import table_of
+from calcheck.io.arrow_columns import key_text, pc, replace_in_text
+from calcheck.io.column_names import ERROR, POINTS, STDS, TARGETS
+from calcheck.io.csv import table_of
+from calcheck.io.dataframes import list_column
+from calcheck.io.filters import MODELS
+from calcheck.io.interval_columns import PACKED, SIDED
+from calcheck.io.naming_schemes import SAMPLE, level_name, level_of
 from calcheck.predictions import Predictions, Source
 from calcheck.storage.atomic_write import atomic_path
 from calcheck.typing import AnyArray

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from calcheck.errors import OptionError
 from calcheck.execution import run
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
 from calcheck.io.object_store import TIMEOUT_SECONDS
 from calcheck.options import NotNegative, flag_of, option
 from calcheck.render import format_names

@@ -17,8 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import calcheck
 from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
-from calcheck.io.arguments import ColumnArguments
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.python_arguments import ColumnArguments
 from calcheck.render.data import NUMBERS
 from calcheck.render.data import render_json as to_json
 from calcheck.report import Report

@@ -225,7 +225,7 @@ def test_conventions_create_their_family_and_are_listed_with_it(spelling):
 
 
 def test_names_of_families_are_known_without_numpy():
-    code = "import sys, calcheck.io.columns; sys.exit('numpy' in sys.modules)"
+    code = "import sys, calcheck.io.column_names; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

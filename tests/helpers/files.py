@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv, feather
 
-from calcheck.io.arrow_arrays import ReadLimits
+from calcheck.io.arrow_columns import ReadLimits
 from calcheck.io.files import Files
 
 N, D = 12, 3

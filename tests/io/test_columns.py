@@ -12,7 +12,7 @@ from calcheck.distributions import Gaussian, Independent
 from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
 from tests.helpers.files import limited
 from tests.helpers.files import write as save
 from tests.helpers.shorthand import texts

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import calcheck
-from calcheck.io import arrow_arrays
-from calcheck.io.scan import crossing_of
+from calcheck.io import arrow_columns
+from calcheck.io.crossing import crossing_of
 from tests.helpers.files import limited, write
 from tests.helpers.shorthand import texts
 from tests.io.test_layouts import NIXTLA, hub, read, refused, truth
@@ -63,7 +63,7 @@ def test_quantiles_in_order_are_not_changed_by_sorting(tmp_path):
 
 
 def test_rows_of_all_batches_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow_arrays, "BATCH_ROWS", 2)  # the real ones have 131,072 rows
+    monkeypatch.setattr(arrow_columns, "BATCH_ROWS", 2)  # the real ones have 131,072 rows
     path = write(tmp_path / "q.csv", pa.table(CROSSED))
     assert "3 of 5 rows do (row 1, counted from 0), by up to 4 and by 2.5" in refused(path)
     source = read(path, crossing="sort")
@@ -72,7 +72,7 @@ def test_rows_of_all_batches_are_counted(tmp_path, monkeypatch):
 
 
 def test_quantiles_that_are_read_again_are_sorted_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow_arrays, "BATCH_ROWS", 2)  # the real ones have 131,072 rows
+    monkeypatch.setattr(arrow_columns, "BATCH_ROWS", 2)  # the real ones have 131,072 rows
     source = read(write(tmp_path / "q.csv", pa.table(CROSSED)), crossing="sort")
     predictive = limited(source, predictive_bytes=1).predictions().predictive
     assert predictive.nbytes == 0

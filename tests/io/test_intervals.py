@@ -10,7 +10,7 @@ from calcheck import METRICS, write
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.helpers.files import write as save
 from tests.io.test_layouts import read, refused

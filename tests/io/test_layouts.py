@@ -13,9 +13,9 @@ from calcheck.distributions import Quantiles
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.file_source import FileSource
 from calcheck.io.files import File
-from calcheck.io.source import FileSource
 from tests.helpers.files import limited, write
 from tests.helpers.shorthand import texts
 
@@ -633,14 +633,14 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 
 def test_a_long_file_is_pivoted_once(tmp_path, monkeypatch):
     """Reading its lazy distributions again neither pivots nor joins targets again."""
-    from calcheck.io import layouts
+    from calcheck.io import long_layouts
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     in_memory = read(path, truth=known).predictions().predictive
     calls = []
-    pivot_long = layouts.pivot_long
-    monkeypatch.setattr(layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
+    pivot_long = long_layouts.pivot_long
+    monkeypatch.setattr(long_layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
     lazy = limited(read(path, truth=known), predictive_bytes=1).predictions().predictive
     assert lazy.nbytes == 0
     for _ in range(3):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calcheck import read
 from calcheck.errors import FileError
-from calcheck.io.tables import MAX_DEPTH, depth
+from calcheck.io.json_lines import MAX_DEPTH, depth
 from tests.helpers.files import columns, table, wide, write
 from tests.helpers.malicious_files import as_big_endian, to_stream, write_encrypted
 from tests.helpers.simulations import examples
@@ -88,9 +88,9 @@ def test_encrypted_parquet_is_refused(tmp_path, plaintext_footer):
 def test_rows_that_do_not_fit_in_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
     path = write(tmp_path / "preds.parquet", {name: np.ones(100_000) for name in ("y", "mean", "std")})
     assert (tmp_path / "preds.parquet").stat().st_size < 4096
-    monkeypatch.setattr("calcheck.io.source.available_memory", lambda: 7_000_000)
+    monkeypatch.setattr("calcheck.io.file_source.available_memory", lambda: 7_000_000)
     assert_refused(path, r"its 100,000 rows need 0\.0 GiB to read, and 0\.0 are free")
-    monkeypatch.setattr("calcheck.io.source.available_memory", lambda: 7_300_000)
+    monkeypatch.setattr("calcheck.io.file_source.available_memory", lambda: 7_300_000)
     assert len(read(path).predictions()) == 100_000
 
 

@@ -20,11 +20,10 @@ from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io import object_store
-from calcheck.io import parquet
-from calcheck.io.columns import ColumnOptions
+from calcheck.io import object_store, parquet
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.file_source import FileSource
 from calcheck.io.files import resolve
-from calcheck.io.source import FileSource
 from calcheck.predictions import InMemory
 from calcheck.render.data import render_json
 from calcheck.storage.report_json import read_report

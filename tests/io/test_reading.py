@@ -410,9 +410,9 @@ def test_columns_that_are_not_utf8_are_ignored(tmp_path):
 
 def test_evaluation_inputs_are_read_despite_problems_in_other_columns(tmp_path):
     """Targets are missing, two columns may be the mean, and deviations are 0; none of these is validated."""
-    from calcheck.io.columns import ColumnOptions
+    from calcheck.io.column_names import ColumnOptions
+    from calcheck.io.file_source import FileSource
     from calcheck.io.files import File
-    from calcheck.io.source import FileSource
 
     parts = PARTS | {"y": np.full(N, np.nan), "std": np.zeros(N), "pred": PARTS["mean"]}
     rows = FileSource(File(write(tmp_path / "at.parquet", parts)), ColumnOptions(), contents="inputs").predictions()
@@ -469,7 +469,7 @@ def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
 
 def test_lazy_distributions_give_the_same_numbers(tmp_path):
     """All metrics on samples that are read again for each metric, and on samples in memory."""
-    from calcheck.io import source
+    from calcheck.io import file_source
 
     rng = np.random.default_rng(0)
     n, m = 400, 12
@@ -490,7 +490,7 @@ def test_lazy_distributions_give_the_same_numbers(tmp_path):
     assert report.skipped == in_memory.skipped
     assert {skipped.metric for skipped in in_memory.skipped} == {"nll", "lzms", "lrce"}
     bare = write(tmp_path / "bare.parquet", {f"sample_{j}": draws[:, j] for j in range(m)})
-    nothing_else = source.FileSource(File(bare), contents="any")  # no targets, no inputs, no keys
+    nothing_else = file_source.FileSource(File(bare), contents="any")  # no targets, no inputs, no keys
     assert len(nothing_else.predictions()) == n
     chosen = np.array([300, 5, 5, 399])
     assert_array_equal(lazy.predictions().predictive.take(chosen).draws, draws[chosen, 1:])

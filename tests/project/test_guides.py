@@ -8,7 +8,7 @@ import pytest
 import calcheck
 from calcheck.api import functions
 from calcheck.cli.guide import GROUPS, first_sentence, group_of, read_guides
-from calcheck.io.names import QUANTILE_NAMES, SAMPLE
+from calcheck.io.naming_schemes import QUANTILE_NAMES, SAMPLE
 from calcheck.io.tables import READERS
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.storage.schema import SCHEMAS

@@ -57,9 +57,9 @@ def test_embeddings_from_every_tool_are_equal(data, name):
     path = str(data / "formats" / name)
     source = read(path) if "mean" in read(path).table.schema.names else None
     if source is None:  # these files have targets and embeddings only
-        from calcheck.io.columns import ColumnOptions
+        from calcheck.io.column_names import ColumnOptions
+        from calcheck.io.file_source import FileSource
         from calcheck.io.files import File
-        from calcheck.io.source import FileSource
 
         source = FileSource(File(path), ColumnOptions(), contents="inputs")
     # polars wrote this one from half precision

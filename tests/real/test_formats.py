@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.file_source import FileSource
 from calcheck.io.files import File
-from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.scores import Wis

@@ -17,7 +17,7 @@ from calcheck.evaluation import data_warnings, run_settings
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import StatedShape, basis_of
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
 from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric, RowMetric, inapplicable_reason

@@ -10,7 +10,7 @@ from typing import Any
 from calcheck.errors import DataError, FileError, Message
 from calcheck.evaluation import data_warnings, evaluate, run_settings
 from calcheck.execution.run import Run
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Predictions, Source

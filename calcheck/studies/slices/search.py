@@ -21,7 +21,7 @@ from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis, IntervalInference
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.verdicts import without_verdict
-from calcheck.io.source import FileSource
+from calcheck.io.file_source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.regions import partition

@@ -22,8 +22,8 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.bootstrap import statistic_of
 from calcheck.inference.metric_protocol import RowResults
-from calcheck.io.columns import ColumnOptions
-from calcheck.io.source import grid_of, require_grid
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
 from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score

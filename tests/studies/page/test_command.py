@@ -197,7 +197,6 @@ def test_the_page_of_two_samples_has_their_picture(calcheck, preds, tmp_path):
 
 
 def test_the_page_reads_its_file_once_and_evaluates_each_metric_once(page, preds, monkeypatch):
-    from calcheck.io import source
     from calcheck.metrics.spread import Zms
 
     counts = {"open_table": 0, "load_all": 0, "evaluate": 0}

@@ -16,7 +16,7 @@ from calcheck.distributions import Convention, Gaussian, Independent, Predictive
 from calcheck.distributions.continuous import AssumedGaussian, StudentT
 from calcheck.distributions.intervals import Intervals
 from calcheck.errors import DataError, ValuesError
-from calcheck.io.arrow_arrays import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
+from calcheck.io.arrow_columns import first_label, inner_length, is_narrow, is_vector, natural, to_floats, to_matrix
 from calcheck.report import FileRole
 from calcheck.typing import AnyArray, Floats, Values
 

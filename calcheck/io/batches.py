@@ -1,4 +1,4 @@
-"""A scan of files in batches, whole or by parts."""
+"""Batches of rows of a file, whole or by partitions."""
 
 from __future__ import annotations
 
@@ -17,82 +17,18 @@ import pyarrow as pa
 from calcheck.core.memory import Inputs, LazyInputs
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
-from calcheck.errors import SHOWN, DataError, FileError, ValuesError, named_rows
-from calcheck.io.arrow_arrays import ReadLimits, keys, sort_keys, to_scalars, without_gaps
-from calcheck.io.columns import ColumnOptions
+from calcheck.errors import DataError, FileError, ValuesError
+from calcheck.io.arrow_columns import ReadLimits, keys, sort_keys, to_scalars, without_gaps
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.column_roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
+from calcheck.io.crossing import Crossing
 from calcheck.io.files import AnyFile, File, Files, file_named
+from calcheck.io.filters import Places, TableLayout, as_array, as_sequence
+from calcheck.io.join import JoinedColumn, KeyIndex
 from calcheck.io.parquet import ParquetTable
-from calcheck.io.roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
-from calcheck.io.rows import JoinedColumn, KeyIndex, Places, TableLayout, as_array, as_sequence
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
-from calcheck.typing import AnyArray, Floats, Values
-
-SORT_CROSSING = "Pass --crossing sort to sort the quantiles of each row"
-
-
-def crossing_of(quantiles: Values) -> Values:
-    """Return the largest amount by which a quantile of each row is below one at a lower level, (n,); 0 for none.
-
-    Shapes: quantiles (n, q).
-
-    Examples
-    --------
-    >>> crossing_of(np.array([[1.0, 2.0, 3.0], [1.0, 5.0, 3.0]])).tolist()
-    [0.0, 2.0]
-    """
-    with np.errstate(invalid="ignore"):  # infinite quantiles are refused later
-        return np.asarray(np.max(np.maximum.accumulate(quantiles, axis=1) - quantiles, axis=1))
-
-
-@dataclass
-class Crossing:
-    """The rows of a scan whose quantiles cross."""
-
-    total: int = 0  # The number of rows with quantiles
-    first: Sequence[int] = ()  # The numbers of the first of the crossing rows in the file
-    # (k,) each, the amounts of crossing rows, in the unit of the quantiles, by batch
-    amounts: list[Values] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """The number of rows that cross."""
-        return sum(map(len, self.amounts))
-
-    def sort(self, quantiles: Values, places: Sequence[int]) -> Values:
-        """Return the quantiles of a batch with those of crossing rows sorted, and count these rows.
-
-        Sorting is the rearrangement of Chernozhukov, Fernández-Val and Galichon (2010), doi:10.3982/ECTA7880; the
-        sorted quantiles are never farther from the right ones.
-
-        Shapes: quantiles (n, q).
-        """
-        self.total += len(quantiles)
-        amounts = crossing_of(quantiles)
-        rows = np.flatnonzero(amounts > 0)
-        if not len(rows):
-            return quantiles
-        self.first = self.first or [places[row] for row in rows[: SHOWN + 1]]
-        self.amounts.append(amounts[rows])
-        in_order = quantiles.copy()
-        in_order[rows] = np.sort(quantiles[rows], axis=1)
-        return in_order
-
-    def extent(self) -> str:
-        """Return by how much quantiles cross, as text."""
-        amounts = np.concatenate(self.amounts)
-        return f"by up to {amounts.max():.3g} and by {np.median(amounts):.3g} in the median of these rows"
-
-    def description(self) -> str:
-        """Return how many rows cross, and by how much."""
-        return f"{self.count:,} of {self.total:,} rows, {self.extent()}"
-
-    def message(self, name: str, first: Sequence[int]) -> str:
-        """Return why crossing quantiles are refused, and what to do."""
-        return (
-            f"{name} must not cross, but those of {self.count:,} of {self.total:,} rows do ({named_rows(first)}),"
-            f" {self.extent()}, in the unit of y. {SORT_CROSSING}"
-        )
+from calcheck.typing import AnyArray, Floats
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:

@@ -1,4 +1,4 @@
-"""A source of predictions in files, and of the points at which metrics are evaluated."""
+"""A source of predictions in files."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import available_memory
-from calcheck.io import infer
-from calcheck.io import roles as column_roles
-from calcheck.io import rows as row_options
-from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector, key_text
-from calcheck.io.columns import SPREADS, ColumnOptions
+from calcheck.io import column_roles, join, role_inference
+from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector, key_text
+from calcheck.io.batches import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
+from calcheck.io.column_names import SPREADS, ColumnOptions
+from calcheck.io.crossing import Crossing
 from calcheck.io.files import STDIN, AnyFile, Files, file_named, resolve, shown_path
-from calcheck.io.layouts import convert_layout
-from calcheck.io.names import ColumnIndex, find_layout, unclear_spreads
+from calcheck.io.filters import Filters, TableLayout, require_one
+from calcheck.io.long_layouts import convert_layout
+from calcheck.io.naming_schemes import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.numpy_files import ArrayTable
-from calcheck.io.scan import Crossing, Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.tables import Table, notes_of, open_table, read_batches
-from calcheck.predictions import InMemory, Predictions, Source, first_rows
+from calcheck.predictions import Predictions, Source, first_rows
 from calcheck.report import FileRole, Input, InputFile
 
 MAX_COLUMNS = 3  # Maximum columns to try
@@ -90,17 +90,17 @@ class FileSource(Source):
         return self.file.display_name
 
     @cached_property
-    def layout(self) -> row_options.TableLayout:
+    def layout(self) -> TableLayout:
         """The opened table with one row per unit."""
         table = self._opened()
         with self._named():
             if self.contents == "inputs":
-                return row_options.TableLayout(table)
-            filters = row_options.Filters.from_options(self.options.filter, self.options.model, table.schema)
+                return TableLayout(table)
+            filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
             searched = self.contents != "sample" and not self.options.names_form
             layout = find_layout(table.schema) if searched else None
             if layout is None:
-                return row_options.TableLayout(table, filters=filters, notes=notes_of(table))
+                return TableLayout(table, filters=filters, notes=notes_of(table))
             return convert_layout(layout, self.file, table, self.options, filters)
 
     def _opened(self) -> Table:
@@ -113,7 +113,7 @@ class FileSource(Source):
             return table.split(self.options.input_names)
         if not isinstance(table, ArrayTable) or self.options.truth is None or self.contents == "inputs":
             return table
-        truth, _ = row_options.split_column(self.options.truth)
+        truth, _ = join.split_column(self.options.truth)
         return table if truth == STDIN else table.with_rows(open_table(resolve(truth)).rows)
 
     @property
@@ -131,9 +131,11 @@ class FileSource(Source):
         """The roles of the columns."""
         with self._named():
             external = self._external_name is not None
-            if self.contents in infer.OTHER_ROLES:
-                return infer.OTHER_ROLES[self.contents](self.columns, self.options, external=external)
-            roles = infer.find_roles(self.columns, self._completed(), external=external, dependence=self.dependence)
+            if self.contents in role_inference.OTHER_ROLES:
+                return role_inference.OTHER_ROLES[self.contents](self.columns, self.options, external=external)
+            roles = role_inference.find_roles(
+                self.columns, self._completed(), external=external, dependence=self.dependence
+            )
             problem = next(self._missing(roles), None) if self.contents == "all" else None
             if problem:
                 raise DataError(problem)
@@ -147,7 +149,7 @@ class FileSource(Source):
         if FAMILY not in names or options.names_form or not is_text(self.table.schema.field(FAMILY).type):
             return options
         families = [value for value in self._values_of(FAMILY).unique().to_pylist() if value]
-        row_options.require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
+        require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
         return replace(options, dist=families[0]) if families else options
 
     def _values_of(self, column: str) -> pa.ChunkedArray:
@@ -165,9 +167,11 @@ class FileSource(Source):
     def _missing(self, roles: column_roles.Roles) -> Iterator[str]:
         if roles.predictive is None:
             unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
-            yield infer.missing_predictions(self.columns, self.options) + scale_hint(unclear, self._with_variances)
+            yield role_inference.missing_predictions(self.columns, self.options) + scale_hint(
+                unclear, self._with_variances
+            )
         if not roles.target and not self.options.truth:
-            yield infer.missing_target(self.columns)
+            yield role_inference.missing_target(self.columns)
 
     def _with_variances(self, column: str) -> Predictions:
         """Return the predictions with a column read as variances."""
@@ -257,7 +261,7 @@ class FileSource(Source):
         """Return the columns of dates and keys, and of numbers that may be times; None if they are not read."""
         if not self.grouping:
             return None
-        found = {*infer.grouping_columns(self.table.schema, ()), *self._increasing()}
+        found = {*role_inference.grouping_columns(self.table.schema, ()), *self._increasing()}
         return tuple(name for name in self.roles.narrow if name in found)
 
     def _increasing(self) -> list[str]:
@@ -269,7 +273,7 @@ class FileSource(Source):
             mask = filters.mask(batch)
             first = (batch if mask is None else batch.filter(pa.array(mask))).slice(0, FIRST_ROWS)
             if len(first) > 1:
-                return [name for name in names if infer.only_increases(first[name].to_numpy())]
+                return [name for name in names if role_inference.only_increases(first[name].to_numpy())]
         return []
 
     def _require_room(self) -> None:
@@ -354,7 +358,7 @@ class FileSource(Source):
         others = [name for name in (self._external_name, self.options.truth) if name is not None]
         return (
             *self.file.paths,
-            *(path for name in others for path in resolve(row_options.split_column(name)[0]).paths),
+            *(path for name in others for path in resolve(join.split_column(name)[0]).paths),
         )
 
     def warnings(self) -> tuple[Message, ...]:
@@ -386,23 +390,23 @@ class FileSource(Source):
     @property
     def _external_name(self) -> str | None:
         name = self.options.embedding if self.inputs else None
-        return name if name and name not in self.table.schema.names and row_options.names_a_file(name) else None
+        return name if name and name not in self.table.schema.names and join.names_a_file(name) else None
 
     @cached_property
-    def embedding(self) -> row_options.JoinedColumn | None:
+    def embedding(self) -> join.JoinedColumn | None:
         """The embedding from another file, if any."""
-        return row_options.read_embedding(self._external_name, self.roles.id) if self._external_name else None
+        return join.read_embedding(self._external_name, self.roles.id) if self._external_name else None
 
     @cached_property
-    def truth(self) -> row_options.JoinedColumn | None:
+    def truth(self) -> join.JoinedColumn | None:
         """The targets from another file, if any."""
         if self.options.truth is None or self.contents == "inputs":
             return None
-        if self.file.name == row_options.split_column(self.options.truth)[0] == STDIN:
+        if self.file.name == join.split_column(self.options.truth)[0] == STDIN:
             msg = "--truth and the predictions cannot both be standard input. Pass one of them by file name"
             raise OptionError(msg)
         used = (*column_roles.columns_of(self.roles.predictive), *self.roles.x)
-        return row_options.read_truth(self.options, self.layout, self.roles, used, self._values_of)
+        return join.read_truth(self.options, self.layout, self.roles, used, self._values_of)
 
     def used_columns(self) -> set[str]:
         """Return the columns with a role: targets, predictions, inputs and keys."""
@@ -464,88 +468,3 @@ class FileSource(Source):
     def _named(self) -> AbstractContextManager[None]:
         """Add the file name to data errors."""
         return file_named(self.name)
-
-
-def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
-    """Return a source for the inputs of another file, to compare with those of a source."""
-    path, column = _place(name, source.options, "--at")
-    return inputs_like(source, resolve(path), column=column, narrow=narrow)
-
-
-def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None, narrow: bool = False) -> FileSource:
-    """Return a source for the inputs of another file or table, which are in the columns of the first source."""
-    options = source.options
-    table, inputs = open_table(file), options.inputs
-    if inputs and isinstance(table, ArrayTable):
-        table = table.split(options.input_names)
-    names = table.schema.names
-    if inputs and isinstance(table, ArrayTable) and len(names) == 1:
-        inputs = names[0]  # an array has all inputs, without their names
-    if column is None and len(names) == 1:
-        column = names[0]  # for example in a .npy file
-    elif column is None and source.roles.x:
-        column = options.embedding
-    columns = ColumnOptions(
-        embedding=None if inputs else column,
-        inputs=inputs,
-        id=options.id if options.id in names else None,
-        nan_policy=options.nan_policy,
-    )
-    return FileSource(file, columns, contents="inputs", narrow=narrow)
-
-
-def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
-    """Return a source for the predictions, targets and inputs of another file with the same columns."""
-    options = source.options
-    path, column = _place(name, options, "--new")
-    if options.truth is not None:
-        msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck inspect -o"
-        raise OptionError(msg)
-    is_external = (
-        options.embedding
-        and options.embedding not in source.table.schema.names
-        and row_options.names_a_file(options.embedding)
-    )
-    if is_external and column is None and source.inputs:
-        msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
-        raise OptionError(msg)
-    columns = replace(options, embedding=column) if column or is_external else options
-    return FileSource(
-        resolve(path), columns, also=also, dependence=source.dependence, inputs=source.inputs, grouping=source.grouping
-    )
-
-
-def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
-    """Split ``FILE[:COLUMN]``."""
-    path, column = row_options.split_column(name)
-    if path == STDIN:
-        msg = f"{flag} reads a file, not standard input"
-        raise OptionError(msg)
-    if column and options.inputs:
-        msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
-        raise OptionError(msg)
-    return path, column
-
-
-MOST_POINTS = 1_000_000  # maximum number of evaluation points
-
-
-def require_grid(grid: int | None, *, at: bool) -> None:
-    """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
-    if grid is not None and not 1 <= grid <= MOST_POINTS:
-        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
-        raise OptionError(msg)
-    if grid is not None and at:
-        msg = "--grid and --at contradict each other: pass only one of them"
-        raise OptionError(msg)
-
-
-def grid_of(source: Source, size: int, name: str) -> InMemory:
-    """Return equally spaced inputs, (size, 1), from the smallest to the largest input of a source."""
-    rows = source.predictions()
-    x = rows.inputs()
-    if x.shape[1] > 1:
-        msg = f"--grid needs one-dimensional inputs, and these have {x.shape[1]} dimensions. Pass --at FILE instead"
-        raise OptionError(msg)
-    points = np.linspace(x.min(), x.max(), size, dtype=np.float64)
-    return InMemory(Predictions(x=points[:, None], has_embedding=rows.has_embedding, columns={name: points}))

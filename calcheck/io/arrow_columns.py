@@ -1,4 +1,4 @@
-"""Arrow columns as arrays, and tables in memory."""
+"""Arrow columns as NumPy arrays: numbers, texts, times, sort keys; and tables in memory."""
 
 from __future__ import annotations
 
@@ -413,3 +413,6 @@ class MemoryTable:
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
         for start in range(0, max(len(table), 1), rows):
             yield table.slice(start, rows)
+
+
+MAX_BLOCK = (1 << 31) - 1  # Maximum block size of pyarrow, in bytes

@@ -1,4 +1,4 @@
-"""Columns as the user names them: options, and the names that are known by default."""
+"""Names of columns: as the user states them, and those known by default."""
 
 from __future__ import annotations
 

@@ -8,11 +8,10 @@ from typing import Literal
 import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, listed_columns, named_some, with_suggestion
-from calcheck.io import names as column_names
-from calcheck.io import roles
-from calcheck.io.arrow_arrays import is_number, is_scalar, is_text, is_vector
-from calcheck.io.columns import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.rows import require_one
+from calcheck.io import column_roles, interval_columns, naming_schemes, parameter_columns
+from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector
+from calcheck.io.column_names import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.filters import require_one
 from calcheck.options import flag_of
 from calcheck.typing import AnyArray
 
@@ -99,8 +98,12 @@ KEYS = {  # Columns that identify rows, by tool
 
 
 def find_roles(
-    columns: column_names.ColumnIndex, options: ColumnOptions, *, external: bool = False, dependence: Sequence[str] = ()
-) -> roles.Roles:
+    columns: naming_schemes.ColumnIndex,
+    options: ColumnOptions,
+    *,
+    external: bool = False,
+    dependence: Sequence[str] = (),
+) -> column_roles.Roles:
     """Return the roles of the columns of a table."""
     finder = _Finder(columns, options)
     predictive, tool = finder.predictive()
@@ -109,26 +112,26 @@ def find_roles(
     target = (error,) if error else finder.target(dependence)
     _require_different(columns, target, predictive)
     wide = set(x) if embedded and len(x) > 1 else set()
-    wide |= {name for form in finder.forms for name in roles.columns_of(form.role)}
-    wide |= set(roles.columns_of(predictive)) if roles.is_wide(predictive) else set()
-    narrow = _shown(columns.schema, x, wide, (*target, *roles.columns_of(predictive)))
+    wide |= {name for form in finder.forms for name in column_roles.columns_of(form.role)}
+    wide |= set(column_roles.columns_of(predictive)) if column_roles.is_wide(predictive) else set()
+    narrow = _shown(columns.schema, x, wide, (*target, *column_roles.columns_of(predictive)))
     keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
-    return roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
+    return column_roles.Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
 
 def find_input_roles(
-    columns: column_names.ColumnIndex, options: ColumnOptions, *, external: bool = False
-) -> roles.Roles:
+    columns: naming_schemes.ColumnIndex, options: ColumnOptions, *, external: bool = False
+) -> column_roles.Roles:
     """Return the roles of inputs and keys only; other columns are not checked."""
     finder = _Finder(columns, options)
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
-    return roles.Roles((), None, x, embedded, finder.id(), narrow)
+    return column_roles.Roles((), None, x, embedded, finder.id(), narrow)
 
 
 def find_sample_roles(
-    columns: column_names.ColumnIndex, options: ColumnOptions, *, external: bool = False
-) -> roles.Roles:
+    columns: naming_schemes.ColumnIndex, options: ColumnOptions, *, external: bool = False
+) -> column_roles.Roles:
     """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked."""
     finder = _Finder(columns, options)
     target = finder.target()
@@ -136,7 +139,7 @@ def find_sample_roles(
         raise DataError(columns.missing("target"))
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
-    return roles.Roles(target, None, x, embedded, finder.id() if external else None, narrow)
+    return column_roles.Roles(target, None, x, embedded, finder.id() if external else None, narrow)
 
 
 OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
@@ -154,7 +157,7 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str], first: tuple[s
 
 
 def _require_different(
-    columns: column_names.ColumnIndex, target: tuple[str, ...], predictive: roles.Distributions | None
+    columns: naming_schemes.ColumnIndex, target: tuple[str, ...], predictive: column_roles.Distributions | None
 ) -> None:
     """Raise if a column has two roles."""
     found: dict[str, str] = {}
@@ -166,31 +169,33 @@ def _require_different(
                 raise DataError(msg)
 
 
-def _columns_by_role(target: tuple[str, ...], predictive: roles.Distributions | None) -> dict[str, tuple[str, ...]]:
+def _columns_by_role(
+    target: tuple[str, ...], predictive: column_roles.Distributions | None
+) -> dict[str, tuple[str, ...]]:
     """Return the columns of targets and predictions by the option that names them."""
     match predictive:
-        case roles.GaussianRole(mean=mean, spread=spread, kind=kind):
+        case column_roles.GaussianRole(mean=mean, spread=spread, kind=kind):
             return {"target": target, "mean": mean, kind: spread}
-        case roles.ResidualRole(error=error, spread=spread, kind=kind):
+        case column_roles.ResidualRole(error=error, spread=spread, kind=kind):
             return {"error": (error,), kind: (spread,)}
-        case roles.ParametersRole(error=error):
-            parameters = tuple(name for name in roles.columns_of(predictive) if name != error)
+        case column_roles.ParametersRole(error=error):
+            parameters = tuple(name for name in column_roles.columns_of(predictive) if name != error)
             return {"error" if error else "target": target, "param": parameters}
-        case roles.IntervalsRole(lower=lower, upper=upper, point=point):
+        case column_roles.IntervalsRole(lower=lower, upper=upper, point=point):
             limits = {"intervals": lower} if predictive.packed else {"lower": lower, "upper": upper}
             return {"target": target, "mean": () if point is None else (point,), **limits}
-        case roles.SamplesRole() | roles.QuantilesRole():
-            form = "samples" if isinstance(predictive, roles.SamplesRole) else "quantiles"
-            return {"target": target, form: roles.columns_of(predictive)}
+        case column_roles.SamplesRole() | column_roles.QuantilesRole():
+            form = "samples" if isinstance(predictive, column_roles.SamplesRole) else "quantiles"
+            return {"target": target, form: column_roles.columns_of(predictive)}
         case None:
             return {}
 
 
 class _Finder:
-    def __init__(self, columns: column_names.ColumnIndex, options: ColumnOptions) -> None:
+    def __init__(self, columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> None:
         self.columns = columns
         self.options = options
-        self.forms = column_names.forms_of(columns.free)
+        self.forms = naming_schemes.forms_of(columns.free)
 
     def target(self, dependence: Sequence[str] = ()) -> tuple[str, ...]:
         if self.options.truth:
@@ -205,37 +210,39 @@ class _Finder:
             return self.columns.existing("id", self.options.id)
         return "id" if "id" in self.columns.names else None
 
-    def predictive(self) -> tuple[roles.Distributions | None, str]:
+    def predictive(self) -> tuple[column_roles.Distributions | None, str]:
         """Return the role of the predictive distributions, and the tool with such column names."""
         options, columns = self.options, self.columns
         if options.dist:
-            return column_names.find_parameters(columns, options), ""
+            return parameter_columns.find_parameters(columns, options), ""
         if options.samples:
-            return roles.SamplesRole(tuple(columns.group("samples", part) for part in options.samples.split(","))), ""
+            return column_roles.SamplesRole(
+                tuple(columns.group("samples", part) for part in options.samples.split(","))
+            ), ""
         if options.quantiles:
             return self.quantiles(columns.group("quantiles", options.quantiles)), ""
         if options.error or self._has_errors_only():
             return self.residuals(), ""
         return self.moments_or_intervals() or self.by_names()
 
-    def moments_or_intervals(self) -> tuple[roles.Distributions | None, str] | None:
+    def moments_or_intervals(self) -> tuple[column_roles.Distributions | None, str] | None:
         """Return the role of means and spreads, or of intervals, if an option names one of their columns."""
         options, columns = self.options, self.columns
         if options.lower or options.intervals:
-            return column_names.find_intervals(columns, options), ""
+            return interval_columns.find_intervals(columns, options), ""
         spread = any(getattr(options, kind) for kind in SPREADS)
         if not spread and not options.mean:
             return None
         only_point = not spread and columns.one_of("std", STDS) is None
-        return (column_names.find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
+        return (interval_columns.find_intervals(columns, options) if only_point else None) or self.gaussian(), ""
 
-    def by_names(self) -> tuple[roles.Distributions | None, str]:
+    def by_names(self) -> tuple[column_roles.Distributions | None, str]:
         """Return the role of the predictions by known column names, and the tool that uses them."""
         found = [*self._chosen_forms()]
         if self.columns.is_vector("samples"):
-            found.append(column_names.NamedForm("", "", roles.SamplesRole((("samples",),))))
+            found.append(naming_schemes.NamedForm("", "", column_roles.SamplesRole((("samples",),))))
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
-        gaussian = roles.GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
+        gaussian = column_roles.GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
         choices = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
         choices += [self._option(form) for form in found]
         if len(choices) > 1:
@@ -243,10 +250,10 @@ class _Finder:
             msg = f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
             raise DataError(msg)
         if gaussian or not found:  # intervals state less than means with standard deviations
-            return gaussian or column_names.find_intervals(self.columns, self.options), ""
+            return gaussian or interval_columns.find_intervals(self.columns, self.options), ""
         return found[0].role, found[0].tool
 
-    def _chosen_forms(self) -> list[column_names.NamedForm]:
+    def _chosen_forms(self) -> list[naming_schemes.NamedForm]:
         """Return the recognized predictions of one model: the one given, or the only one."""
         forms, model = self.forms, self.options.model
         models = list(dict.fromkeys(form.match for form in forms))
@@ -261,24 +268,24 @@ class _Finder:
             raise DataError(msg)
         return chosen
 
-    def _option(self, form: column_names.NamedForm) -> tuple[str, str]:
+    def _option(self, form: naming_schemes.NamedForm) -> tuple[str, str]:
         """Return a description of a form, and the option that selects it."""
-        what = "samples" if isinstance(form.role, roles.SamplesRole) else "quantiles"
-        names = roles.columns_of(form.role)
+        what = "samples" if isinstance(form.role, column_roles.SamplesRole) else "quantiles"
+        names = column_roles.columns_of(form.role)
         return (
-            f"{what} {roles.list_names(names)!r}",
-            f"--{what} {roles.pattern_of(names, self.columns.names) or ','.join(names)!r}",
+            f"{what} {column_roles.list_names(names)!r}",
+            f"--{what} {column_roles.pattern_of(names, self.columns.names) or ','.join(names)!r}",
         )
 
-    def quantiles(self, columns: tuple[str, ...]) -> roles.QuantilesRole:
+    def quantiles(self, columns: tuple[str, ...]) -> column_roles.QuantilesRole:
         """Return the role of quantile columns, with the levels in their names."""
-        levels = {column_names.level_of(name): name for name in columns}
+        levels = {naming_schemes.level_of(name): name for name in columns}
         known = {level: name for level, name in levels.items() if level is not None}
         if len(known) < len(columns):
-            odd = next((name for name in columns if column_names.level_of(name) is None), columns[0])
+            odd = next((name for name in columns if naming_schemes.level_of(name) is None), columns[0])
             msg = f"--quantiles: column name {odd!r} has no level (as in q_0.05), or two names have the same level"
             raise OptionError(msg)
-        return column_names.quantiles_role(known)
+        return naming_schemes.quantiles_role(known)
 
     def _has_errors_only(self) -> bool:
         """Return whether there are errors with spreads, but neither targets nor predictions."""
@@ -289,25 +296,25 @@ class _Finder:
         spread = any(getattr(options, kind) for kind in SPREADS) or self.columns.one_of("std", STDS)
         return bool(spread) and not found and not self.forms
 
-    def residuals(self) -> roles.ResidualRole:
+    def residuals(self) -> column_roles.ResidualRole:
         """Return the role of errors and spreads, given by options or known names."""
         kind, spread = self.spread()
         if len(spread) > 1:
             msg = f"--error names 1 column and --{kind.replace('_', '-')} {len(spread)}. Name one column for each"
             raise OptionError(msg)
-        return roles.ResidualRole(
+        return column_roles.ResidualRole(
             self.columns.existing("error", self.options.error or ERROR), spread[0], kind, self.options.error_dist
         )
 
-    def spread(self) -> tuple[roles.Spread, tuple[str, ...]]:
+    def spread(self) -> tuple[column_roles.Spread, tuple[str, ...]]:
         """Return the kind and columns of spreads: by option, else the known column of standard deviations."""
-        kinds: tuple[roles.Spread, ...] = ("std", "var", "log_std", "log_var")
+        kinds: tuple[column_roles.Spread, ...] = ("std", "var", "log_std", "log_var")
         for kind in kinds:
             if named := getattr(self.options, kind):
                 return kind, self.columns.parse_list(kind, named)
         return "std", self.columns.require_one_of("std", STDS)
 
-    def gaussian(self) -> roles.GaussianRole:
+    def gaussian(self) -> column_roles.GaussianRole:
         """Return the role of means and spreads, given by options or known names."""
         options, columns = self.options, self.columns
         mean = columns.parse_list("mean", options.mean) if options.mean else columns.require_one_of("mean", MEANS)
@@ -316,9 +323,11 @@ class _Finder:
             names = f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}"
             msg = f"{names}. Name one column per target for each"
             raise OptionError(msg)
-        return roles.GaussianRole(mean, spread, kind, options.error_dist)
+        return column_roles.GaussianRole(mean, spread, kind, options.error_dist)
 
-    def inputs(self, *, external: bool, predictive: roles.Distributions | None = None) -> tuple[tuple[str, ...], bool]:
+    def inputs(
+        self, *, external: bool, predictive: column_roles.Distributions | None = None
+    ) -> tuple[tuple[str, ...], bool]:
         """Return the columns of the embedding or inputs, and whether they are an embedding.
 
         A column that describes the predictive distributions is no embedding.
@@ -330,21 +339,23 @@ class _Finder:
             return (), True
         if options.embedding:
             return columns.group("embedding", options.embedding), True
-        if roles.columns_of(predictive) == ("embedding",):  # an array of draws, whose name in a .npy file means nothing
+        if column_roles.columns_of(predictive) == (
+            "embedding",
+        ):  # an array of draws, whose name in a .npy file means nothing
             return (), True
         wide, inputs = (tuple(columns.matching(names)) for names in (EMBEDDING, INPUTS))
         embedding = ("embedding",) if "embedding" in columns.names else wide
         if wide and embedding != wide:
-            msg = f"two columns may hold the embedding: 'embedding' and {roles.list_names(wide)!r}. Pass --embedding"
+            msg = f"two columns may hold the embedding: 'embedding' and {column_roles.list_names(wide)!r}. Pass --embedding"
             raise DataError(msg)
         if embedding and inputs:
-            names = f"{roles.list_names(embedding)!r} and {roles.list_names(inputs)!r}"
+            names = f"{column_roles.list_names(embedding)!r} and {column_roles.list_names(inputs)!r}"
             msg = f"there are an embedding and inputs, {names}. Pass --embedding or --inputs"
             raise DataError(msg)
         return (inputs, False) if inputs else (embedding, True)
 
 
-def missing_target(columns: column_names.ColumnIndex) -> str:
+def missing_target(columns: naming_schemes.ColumnIndex) -> str:
     """Return the message that no column of targets was found."""
     return (
         "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
@@ -352,27 +363,27 @@ def missing_target(columns: column_names.ColumnIndex) -> str:
     )
 
 
-def missing_predictions(columns: column_names.ColumnIndex, options: ColumnOptions) -> str:
+def missing_predictions(columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no predictive distributions were found, and what to do."""
-    stated = options.names_form or column_names.unclear_spreads(columns.free)
-    special = "" if stated else column_names.missing_level(columns) or _mixture_columns(columns)
+    stated = options.names_form or naming_schemes.unclear_spreads(columns.free)
+    special = "" if stated else interval_columns.missing_level(columns) or _mixture_columns(columns)
     return special or _unrecognized(columns, options)
 
 
-def _unrecognized(columns: column_names.ColumnIndex, options: ColumnOptions) -> str:
+def _unrecognized(columns: naming_schemes.ColumnIndex, options: ColumnOptions) -> str:
     """Return the message that no columns of distributions were recognized, and what may be meant."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
-        only = "" if column_names.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
+        only = "" if naming_schemes.unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         return only + columns.missing("std")
     for pair, meaning in UNCLEAR_PAIRS.items():
         if set(pair) <= set(columns.free):
             return f"columns {pair[0]!r} and {pair[1]!r} {meaning}"
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
-    if not options.names_form and (possible := column_names.possible_conventions(columns)):
+    if not options.names_form and (possible := parameter_columns.possible_conventions(columns)):
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
-    if not options.names_form and (unclear := column_names.unclear_spreads(columns.free)):
-        return f"{column_names.ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
+    if not options.names_form and (unclear := naming_schemes.unclear_spreads(columns.free)):
+        return f"{naming_schemes.ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     draws = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]
     draw_hint = f" If {draws[0]!r} holds draws of y, pass --samples {draws[0]}" if len(draws) == 1 else ""
     return (
@@ -381,7 +392,7 @@ def _unrecognized(columns: column_names.ColumnIndex, options: ColumnOptions) -> 
     ).removesuffix(".")
 
 
-def _mixture_columns(columns: column_names.ColumnIndex) -> str:
+def _mixture_columns(columns: naming_schemes.ColumnIndex) -> str:
     """Return the message that two columns hold several means and standard deviations per row; empty if none do."""
     spread = columns.one_of("std", STDS)
     vectors = [field.name for field in columns.schema if field.name in columns.free and is_vector(field.type)]

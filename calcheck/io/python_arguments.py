@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from calcheck.errors import OptionError, named_some, with_suggestion
-from calcheck.io.arrays import column_name, frame_columns, is_frame
-from calcheck.io.columns import ColumnOptions
-from calcheck.io.names import level_name
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.dataframes import column_name, frame_columns, is_frame
+from calcheck.io.naming_schemes import level_name
 from calcheck.options import options_of
 
 Names: TypeAlias = "str | list[str]"

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import MemoryTable, inner_length, is_scalar, key_text, natural, pc, to_floats, to_matrix
-from calcheck.io.columns import ColumnOptions
+from calcheck.io.arrow_columns import MemoryTable, inner_length, is_scalar, key_text, natural, pc, to_floats, to_matrix
+from calcheck.io.column_names import ColumnOptions
 from calcheck.io.files import AnyFile
-from calcheck.io.names import Long, Nested, level_name, level_of
-from calcheck.io.rows import Filters, TableLayout, require_one
+from calcheck.io.filters import Filters, TableLayout, require_one
+from calcheck.io.naming_schemes import Long, Nested, level_name, level_of
 from calcheck.io.tables import Table, read_batches
 from calcheck.typing import Floats, Indices, Mask
 

@@ -1,4 +1,4 @@
-"""Columns and arrays in memory as Arrow columns: NumPy, pandas, torch, lists, and tables with Arrow's interface."""
+"""Data frames, tables and arrays in memory as Arrow columns: pandas, NumPy, torch, lists, Arrow's interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from calcheck.core.validation import require_different
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import ReadLimits
+from calcheck.io.arrow_columns import ReadLimits
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series

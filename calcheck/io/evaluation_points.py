@@ -1,0 +1,101 @@
+"""Points at which metrics are evaluated: rows of a file, or a grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calcheck.errors import OptionError
+from calcheck.io import join
+from calcheck.io.column_names import ColumnOptions
+from calcheck.io.file_source import FileSource
+from calcheck.io.files import STDIN, AnyFile, resolve
+from calcheck.io.numpy_files import ArrayTable
+from calcheck.io.tables import open_table
+from calcheck.predictions import InMemory, Predictions, Source
+
+
+def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
+    """Return a source for the inputs of another file, to compare with those of a source."""
+    path, column = _place(name, source.options, "--at")
+    return inputs_like(source, resolve(path), column=column, narrow=narrow)
+
+
+def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None, narrow: bool = False) -> FileSource:
+    """Return a source for the inputs of another file or table, which are in the columns of the first source."""
+    options = source.options
+    table, inputs = open_table(file), options.inputs
+    if inputs and isinstance(table, ArrayTable):
+        table = table.split(options.input_names)
+    names = table.schema.names
+    if inputs and isinstance(table, ArrayTable) and len(names) == 1:
+        inputs = names[0]  # an array has all inputs, without their names
+    if column is None and len(names) == 1:
+        column = names[0]  # for example in a .npy file
+    elif column is None and source.roles.x:
+        column = options.embedding
+    columns = ColumnOptions(
+        embedding=None if inputs else column,
+        inputs=inputs,
+        id=options.id if options.id in names else None,
+        nan_policy=options.nan_policy,
+    )
+    return FileSource(file, columns, contents="inputs", narrow=narrow)
+
+
+def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
+    """Return a source for the predictions, targets and inputs of another file with the same columns."""
+    options = source.options
+    path, column = _place(name, options, "--new")
+    if options.truth is not None:
+        msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck inspect -o"
+        raise OptionError(msg)
+    is_external = (
+        options.embedding
+        and options.embedding not in source.table.schema.names
+        and join.names_a_file(options.embedding)
+    )
+    if is_external and column is None and source.inputs:
+        msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
+        raise OptionError(msg)
+    columns = replace(options, embedding=column) if column or is_external else options
+    return FileSource(
+        resolve(path), columns, also=also, dependence=source.dependence, inputs=source.inputs, grouping=source.grouping
+    )
+
+
+def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
+    """Split ``FILE[:COLUMN]``."""
+    path, column = join.split_column(name)
+    if path == STDIN:
+        msg = f"{flag} reads a file, not standard input"
+        raise OptionError(msg)
+    if column and options.inputs:
+        msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
+        raise OptionError(msg)
+    return path, column
+
+
+MOST_POINTS = 1_000_000  # maximum number of evaluation points
+
+
+def require_grid(grid: int | None, *, at: bool) -> None:
+    """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
+    if grid is not None and not 1 <= grid <= MOST_POINTS:
+        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
+        raise OptionError(msg)
+    if grid is not None and at:
+        msg = "--grid and --at contradict each other: pass only one of them"
+        raise OptionError(msg)
+
+
+def grid_of(source: Source, size: int, name: str) -> InMemory:
+    """Return equally spaced inputs, (size, 1), from the smallest to the largest input of a source."""
+    rows = source.predictions()
+    x = rows.inputs()
+    if x.shape[1] > 1:
+        msg = f"--grid needs one-dimensional inputs, and these have {x.shape[1]} dimensions. Pass --at FILE instead"
+        raise OptionError(msg)
+    points = np.linspace(x.min(), x.max(), size, dtype=np.float64)
+    return InMemory(Predictions(x=points[:, None], has_embedding=rows.has_embedding, columns={name: points}))

@@ -1,0 +1,189 @@
+"""Columns of interval limits, and their levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from calcheck.errors import DataError, OptionError
+from calcheck.io.column_names import POINTS, ColumnOptions
+from calcheck.io.column_roles import IntervalsRole
+from calcheck.io.naming_schemes import ColumnIndex
+
+Sides = dict[float | None, dict[int, str]]  # Columns by level, then by side
+
+
+PACKED = ("y_pis", "intervals")  # Of MAPIE, and of tools that return arrays (n, 2)
+OF_INTERVAL = r"(?:y|yhat|y_hat|y_pred|pred|prediction|forecast|pi|obs|obs_ci|interval)"  # not mean_ci, nor ci
+SIDED = re.compile(
+    rf"(?:(?P<of>{OF_INTERVAL})[_.-])?(?P<side>lower|lo|upper|hi)(?:[_.-]?(?P<level>[0-9]*\.?[0-9]+)%?)?", re.IGNORECASE
+)
+LEVEL = re.compile(r"(?<![0-9.])(?<![_.-][vV])(?P<level>[0-9]*\.?[0-9]+)%?$")  # v12 is a version
+SIDES = ("lower", "upper")
+SPELLINGS = {"lower": ("lower", 0), "lo": ("lo", 0), "upper": ("lower", 1), "hi": ("lo", 1)}
+LEAST_PERCENT = 10.0  # Smaller numbers in names, such as lower_1, may count columns
+DEFAULTS = {
+    "obs_ci": "; statsmodels writes 0.95 unless told otherwise",
+    "yhat": "; Prophet writes 0.8 unless told otherwise",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The columns of both limits, and the level in their names, if there is one."""
+
+    lower: str
+    upper: str
+    level: float | None
+
+
+def find_intervals(columns: ColumnIndex, options: ColumnOptions) -> IntervalsRole | None:
+    """Return the prediction intervals that options name, or that have known names and a level; None without them."""
+    if options.intervals:
+        return _packed(columns, columns.existing("intervals", options.intervals), options)
+    if options.lower and options.upper:
+        sides = columns.group("lower", options.lower), columns.group("upper", options.upper)
+        return _of_pairs(columns, _paired(*sides), options)
+    if packed := _packed_name(columns):
+        return _packed(columns, packed, options) if options.level else None
+    pairs = named_pairs(columns.free)
+    known = bool(pairs) and pairs[0].level is not None
+    return _of_pairs(columns, pairs, options) if known or (pairs and options.level) else None
+
+
+def named_pairs(names: Iterable[str]) -> list[Pair]:
+    """Return the pairs of columns with known names of lower and upper limits, in the order of levels."""
+    groups = [
+        [Pair(sides[0], sides[1], level) for level, sides in _ordered(group) if len(sides) == len(SIDES)]
+        for group in _grouped(names).values()
+    ]
+    first, *others = [group for group in groups if group] or [[]]
+    if others:
+        named = [f"{group[0].lower!r} with {group[0].upper!r}" for group in (first, others[0])]
+        msg = f"there are two sets of intervals: {named[0]}, and {named[1]}. Pass --lower and --upper"
+        raise DataError(msg)
+    return first
+
+
+def _grouped(names: Iterable[str]) -> dict[tuple[str, str, bool], Sides]:
+    """Return columns by level and side, for each prefix and spelling of the sides, with and without levels."""
+    found: dict[tuple[str, str, bool], Sides] = {}
+    for name in names:
+        match = SIDED.fullmatch(name)
+        level = _level(match["level"]) if match and match["level"] else None
+        if match is None or (match["level"] and level is None):
+            continue
+        spelling, side = SPELLINGS[match["side"].lower()]
+        sides = found.setdefault(((match["of"] or "").lower(), spelling, level is None), {}).setdefault(level, {})
+        if side in sides:
+            msg = f"two columns hold the {SIDES[side]} limit: {sides[side]!r} and {name!r}. Pass --lower and --upper"
+            raise DataError(msg)
+        sides[side] = name
+    return found
+
+
+def missing_level(columns: ColumnIndex) -> str:
+    """Return the message that intervals have no level; empty if there are no intervals."""
+    if packed := _packed_name(columns):
+        return f"column {packed!r} holds prediction intervals, but not their levels. Pass --level, such as 0.9,0.95"
+    pairs = [pair for pair in named_pairs(columns.free) if pair.level is None]
+    if not pairs:
+        return ""
+    default = next((text for stem, text in DEFAULTS.items() if pairs[0].lower.startswith(stem)), "")
+    return (
+        f"columns {pairs[0].lower!r} and {pairs[0].upper!r} hold prediction intervals, but not their level. Pass"
+        f" --level, such as --level 0.9: the share of targets that they should contain{default}"
+    )
+
+
+def _ordered(group: Sides) -> list[tuple[float | None, dict[int, str]]]:
+    """Return columns by level, in the order of levels."""
+    return sorted(group.items(), key=lambda each: each[0] or 0.0)
+
+
+def _packed_name(columns: ColumnIndex) -> str | None:
+    """Return the column of lists with both limits, if there is one with a known name."""
+    name = columns.one_of("intervals", PACKED)
+    return name if name is not None and columns.is_vector(name) else None
+
+
+def _packed(columns: ColumnIndex, name: str, options: ColumnOptions) -> IntervalsRole:
+    if not options.level:
+        msg = f"column {name!r} does not state the levels of its intervals. Pass --level, such as --level 0.9,0.95"
+        raise OptionError(msg)
+    return IntervalsRole((name,), (name,), options.level, _point(columns, options))
+
+
+def _paired(lower: tuple[str, ...], upper: tuple[str, ...]) -> list[Pair]:
+    """Return the pairs of columns that options name."""
+    if len(lower) != len(upper):
+        msg = f"--lower names {len(lower)} columns and --upper {len(upper)}. Name both limits of each interval"
+        raise OptionError(msg)
+    levels = [(_level_in(low), _level_in(high)) for low, high in zip(lower, upper, strict=True)]
+    known = all(low is not None and low == high for low, high in levels)
+    return [
+        Pair(low, high, level if known else None) for low, high, (level, _) in zip(lower, upper, levels, strict=True)
+    ]
+
+
+def _of_pairs(columns: ColumnIndex, pairs: list[Pair], options: ColumnOptions) -> IntervalsRole:
+    """Return the role of pairs of columns; ``--level`` states levels that names do not have, or selects among those."""
+    known = {pair.level: pair for pair in pairs if pair.level is not None}
+    if known:
+        _require_known(options.level, list(known))
+        chosen = {level: known[level] for level in options.level} or known
+    else:
+        _require_levels(pairs, options.level)
+        repeated = pairs * len(options.level) if len(pairs) == 1 else pairs  # one pair may hold lists
+        chosen = dict(zip(options.level, repeated, strict=True))
+    lower, upper = (
+        tuple(dict.fromkeys(getattr(pair, side) for pair in chosen.values())) for side in ("lower", "upper")
+    )
+    return IntervalsRole(lower, upper, tuple(chosen), _point(columns, options))
+
+
+def _require_known(wanted: tuple[float, ...], known: list[float]) -> None:
+    """Raise unless the wanted levels are among those in column names."""
+    absent = [level for level in wanted if level not in known]
+    if absent:
+        listed = ", ".join(f"{level:g}" for level in known)
+        msg = f"--level {absent[0]:g}: there is no such interval (levels in the column names: {listed})"
+        raise OptionError(msg)
+
+
+def _require_levels(pairs: list[Pair], levels: tuple[float, ...]) -> None:
+    """Raise unless there is a level for each pair of columns; a single pair may hold lists."""
+    if len(levels) == len(pairs) or (levels and len(pairs) == 1):
+        return
+    found = f"there are {len(pairs)} intervals" if len(pairs) > 1 else f"the level of {pairs[0].lower!r} is not known"
+    given = f"--level names {len(levels)} levels" if levels else "no --level is given"
+    msg = f"{found}, and {given}. Pass the level of each interval, such as --level 0.9"
+    raise OptionError(msg)
+
+
+def _point(columns: ColumnIndex, options: ColumnOptions) -> str | None:
+    """Return the column of point predictions, if there is one."""
+    if options.mean:
+        return columns.existing("mean", options.mean)
+    return columns.one_of("mean", POINTS)
+
+
+def _level_in(name: str) -> float | None:
+    """Return the level at the end of a column name; None if there is none."""
+    match = LEVEL.search(name)
+    return _level(match["level"]) if match else None
+
+
+def _level(text: str) -> float | None:
+    """Return the level that a number in a name means, a share or percent; None if it may mean something else.
+
+    Examples
+    --------
+    >>> _level("0.9"), _level("90"), _level("97.5"), _level("1")
+    (0.9, 0.9, 0.975, None)
+    """
+    number = float(text)
+    if 0 < number < 1:
+        return number
+    return round(number / 100, 12) if LEAST_PERCENT <= number < 100 else None  # noqa: PLR2004 - percent

@@ -1,0 +1,312 @@
+"""Naming schemes of columns: quantiles, samples and limits as other tools write them, and long layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from calcheck.errors import DataError, listed_columns, named_some
+from calcheck.io.arrow_columns import is_text, is_vector, natural
+from calcheck.io.column_roles import QuantilesRole, SamplesRole
+from calcheck.options import flag_of
+
+Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
+
+# Names that may mean a variance or a standard deviation
+AMBIGUOUS_SPREAD = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
+
+WILDCARDS = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class ColumnIndex:
+    """The columns of a table."""
+
+    schema: pa.Schema  # Names and types
+    keys: tuple[str, ...] = ()  # Columns that identify units. They get another role only if an option names them.
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All column names."""
+        return list(self.schema.names)
+
+    @cached_property
+    def free(self) -> list[str]:
+        """Names of columns that may be assigned a role automatically: all but keys."""
+        return [name for name in self.names if name not in self.keys]
+
+    def one_of(self, role: str, known: Sequence[str]) -> str | None:
+        """Return the column with a known name, None if there is none."""
+        found = [name for name in known if name in self.free]
+        if len(found) > 1:
+            pair = f"{found[0]!r} and {found[1]!r}"
+            msg = f"two columns may hold the {role}: {pair}. Pass {flag_of(role)} with one of them"
+            raise DataError(msg)
+        return found[0] if found else None
+
+    def require_one_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
+        """Return the column with a known name, as a tuple."""
+        name = self.one_of(role, known)
+        if name is None:
+            raise DataError(self.missing(role))
+        return (name,)
+
+    def missing(self, role: str) -> str:
+        """Return the message that no column was found for a role."""
+        if role == "std" and (unclear := unclear_spreads(self.free)):
+            return ambiguous_scale(unclear)
+        flag = flag_of(role)
+        return f"no column was recognized as the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
+
+    def existing(self, role: str, name: str) -> str:
+        """Return the name of an existing column."""
+        if name not in self.names:
+            msg = f"there is no column {name!r} for the {role} {listed_columns(self.names, name)}"
+            raise DataError(msg)
+        return name
+
+    def parse_list(self, role: str, names: str) -> tuple[str, ...]:
+        """Return the columns in a comma-separated list, or the one column with exactly that name."""
+        parts = [names] if names in self.names else [part.strip() for part in names.split(",")]
+        return tuple(self.existing(role, part) for part in parts)
+
+    def group(self, role: str, pattern: str) -> tuple[str, ...]:
+        """Return the columns given by a name, a pattern (in numeric order) or a comma-separated list."""
+        if pattern in self.names:
+            return (pattern,)
+        if matches := sorted((name for name in self.names if fnmatchcase(name, pattern)), key=natural):
+            return tuple(matches)
+        if "," in pattern:
+            return self.parse_list(role, pattern)
+        wanted = "" if set(pattern) & WILDCARDS else pattern
+        msg = f"no column matches {pattern!r} for the {role} {listed_columns(self.names, wanted)}"
+        raise DataError(msg)
+
+    def matching(self, expression: str) -> list[str]:
+        """Return the columns whose full name matches a regular expression, in numeric order."""
+        return sorted((name for name in self.free if re.fullmatch(expression, name)), key=natural)
+
+    def is_vector(self, name: str) -> bool:
+        """Return whether a column may hold lists, possibly as text."""
+        return name in self.free and (is_vector(self.schema.field(name).type) or is_text(self.schema.field(name).type))
+
+    def listed_names(self) -> str:
+        """Return the column names as text."""
+        return named_some(self.names)
+
+
+def unclear_spreads(names: list[str]) -> list[str]:
+    """Return the columns whose names may mean a standard deviation or a variance."""
+    return [name for name in names if AMBIGUOUS_SPREAD.fullmatch(name)]
+
+
+def ambiguous_scale(unclear: list[str]) -> str:
+    """Return the message that columns may hold variances or standard deviations, and what to do."""
+    name = unclear[0] if len(unclear) == 1 else "COLUMN"
+    shown = named_some(unclear, between=" or ")
+    remedy = f"pass --var {name} or --std {name} (or --log-var, --log-std)"
+    return f"{shown} may be a variance or a standard deviation: {remedy}"
+
+
+NUMBER = re.compile(r"0?\.[0-9]+")
+TUPLE_NAME = re.compile(
+    r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
+)
+NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
+QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
+SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
+DARTS = re.compile(r".+_s[0-9]+")
+DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
+SIGNS = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
+
+
+@dataclass(frozen=True)
+class NamedForm:
+    """Predictions recognized by their column names."""
+
+    tool: str  # The tool with this naming scheme; empty if unknown
+    match: str  # The model or target in the column names; empty if there is none
+    role: QuantilesRole | SamplesRole  # The columns
+
+
+def forms_of(names: Iterable[str]) -> list[NamedForm]:
+    """Return the predictions recognized among column names, for each naming scheme and each model or target."""
+    names = list(names)
+    found = [
+        NamedForm(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
+        for tool, reader in QUANTILE_NAMES.items()
+        for of, columns in _by_level(names, reader).items()
+        if len(columns) > 1
+    ]
+    return found + [
+        NamedForm("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
+        for of, columns in _samples(names).items()
+    ]
+
+
+def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
+    """Return the role of quantile columns, ordered by level."""
+    levels = sorted(columns)
+    return QuantilesRole(tuple(columns[level] for level in levels), tuple(levels))
+
+
+def level_of(name: str) -> float | None:
+    """Return the quantile level in a column name, None if there is none."""
+    return next((parsed[1] for reader in QUANTILE_NAMES.values() if (parsed := reader(name)) is not None), None)
+
+
+def level_name(level: float) -> str:
+    """Return a column name with the exact level, which :func:`level_of` reads back.
+
+    Examples
+    --------
+    >>> level_name(0.025), level_of("q_0.025")
+    ('q_0.025', 0.025)
+    """
+    return f"q_{np.format_float_positional(level)}"
+
+
+def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
+    found: Levels = {}
+    for name in names:
+        parsed = reader(name)
+        if parsed is None or not 0 < parsed[1] < 1:
+            continue
+        columns = found.setdefault(parsed[0], {})
+        if parsed[1] in columns:
+            msg = f"two columns hold the quantile {parsed[1]:g}: {columns[parsed[1]]!r} and {name!r}. Pass --quantiles"
+            raise DataError(msg)
+        columns[parsed[1]] = name
+    return found
+
+
+def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of draws in numeric order, for each target; a prefixed name such as a_s0 needs two columns."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=natural):
+        if match := SAMPLE.fullmatch(name):
+            found.setdefault(match["of"] or match["component"] or "", []).append(name)
+    return {of: tuple(columns) for of, columns in found.items() if not of or len(columns) > 1}
+
+
+def _nixtla(name: str) -> tuple[str, float] | None:
+    if match := NIXTLA.fullmatch(name):
+        return match["of"], _limit(float(match["coverage"]) / 100, match["side"])
+    return (name.removesuffix("-median"), 0.5) if name.endswith("-median") else None
+
+
+def _tuple_name(name: str) -> tuple[str, float] | None:
+    """Parse a tuple as name: (variable, level) or (variable, coverage, lower or upper)."""
+    match = TUPLE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    level = float(match["level"])
+    return match["of"], _limit(level, match["side"]) if match["side"] else level
+
+
+def _numbered(name: str) -> tuple[str, float] | None:
+    return ("", float(name)) if NUMBER.fullmatch(name) else None
+
+
+def _lettered(name: str) -> tuple[str, float] | None:
+    match = QUANTILE.fullmatch(name)
+    return (match["of"] or "", float(match["level"])) if match else None
+
+
+def _limit(coverage: float, side: str) -> float:
+    """Return the level of an endpoint of a central interval."""
+    return round((1 + SIGNS[side] * coverage) / 2, DIGITS)
+
+
+QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
+    "skpro": _tuple_name,
+    "Nixtla": _nixtla,
+    "Darts": _lettered,
+    "AutoGluon": _numbered,
+}
+"""Parsers of quantile column names by tool, in search order."""
+
+
+@dataclass(frozen=True)
+class Long:
+    """A layout with one row per quantile or draw of a unit."""
+
+    name: str  # The name of the layout
+    kind: str  # The column of output types; if `typed` is False, the output type itself
+    index: tuple[str, ...]  # The column of quantile levels, or the columns that identify draws
+    value: str  # The column of values
+    typed: bool = False  # Whether there is a column of output types
+    observed: str | None = None  # The column of targets
+    date_key: str | None = None  # The key that is the date of the observation
+
+    def matches(self, schema: pa.Schema) -> bool:
+        """Return whether a file with these columns has this layout."""
+        return {*self.index, self.value, *([self.kind] if self.typed else [])} <= set(schema.names)
+
+    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - overridden by layouts whose columns depend on the file
+        """Return this layout with the column names of a file."""
+        return self
+
+    @property
+    def non_key_columns(self) -> frozenset[str]:
+        """Columns that are not keys."""
+        return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
+
+
+@dataclass(frozen=True)
+class ArvizLong(Long):
+    """Draws of one variable, with columns for its axes: chain, draw, y_dim_0, y."""
+
+    def matches(self, schema: pa.Schema) -> bool:
+        names = set(schema.names)
+        return set(self.index) <= names and len(self._variables(names)) == 1
+
+    def match(self, names: set[str]) -> Long:
+        return replace(self, value=self._variables(names)[0])
+
+    @staticmethod
+    def _variables(names: set[str]) -> list[str]:
+        return sorted(name for name in names if f"{name}_dim_0" in names)
+
+
+LONG = (
+    Long("hubverse", "output_type", ("output_type_id",), "value", typed=True, date_key="target_end_date"),
+    Long("legacy forecast hub", "type", ("quantile",), "value", typed=True, date_key="target_end_date"),
+    Long("scoringutils", "quantile", ("quantile_level",), "predicted", observed="observed"),
+    Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
+    ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),
+)
+"""Known layouts with several rows per unit, in search order."""
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A layout with one row per series, and lists over its steps: forecasts of GluonTS."""
+
+    name: str  # The name of the layout
+    kind: str  # The output type and its column: samples, as lists of paths, or quantiles, as records of lists
+
+    def matches(self, schema: pa.Schema) -> bool:
+        """Return whether a file with these columns has this layout."""
+        if self.kind not in schema.names:
+            return False
+        column = schema.field(self.kind).type
+        if self.kind == "quantiles":
+            return bool(pa.types.is_struct(column))
+        is_paths = is_vector(column) and is_vector(getattr(column, "value_type", pa.null()))
+        return is_paths and "y" not in schema.names  # with y: multivariate draws, not paths
+
+
+NESTED = (Nested("GluonTS", "samples"), Nested("GluonTS", "quantiles"))
+"""Known layouts with several units per row, in search order: GluonTS computes mean and quantiles from samples."""
+
+
+def find_layout(schema: pa.Schema) -> Long | Nested | None:
+    """Return the known layout of a file with these columns, None if it has one row per unit."""
+    return next((layout for layout in (*LONG, *NESTED) if layout.matches(schema)), None)
