@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.validation import finite_rows, require
+from calcheck.core.validation import require
 from calcheck.errors import DataError, ValuesError
-from calcheck.typing import AnyArray, Floats, Mask, Values
+from calcheck.typing import AnyArray, Floats, Values
 
 
 class _Compute:
@@ -374,12 +374,6 @@ def _values(text: str) -> list[float]:
     if "_" in body:
         raise ValueError(text)
     return [float(value) for value in values]
-
-
-def without_gaps(parts: Sequence[AnyArray]) -> Mask:
-    """Return which rows have no missing number in any array, (n,)."""
-    complete: AnyArray = np.logical_and.reduce([finite_rows(values) for values in parts])
-    return complete
 
 
 BATCH_ROWS = 1 << 17  # Maximum rows per batch

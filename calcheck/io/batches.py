@@ -18,13 +18,14 @@ from calcheck.core.memory import Inputs, LazyInputs
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
-from calcheck.io.arrow_columns import ReadLimits, keys, sort_keys, to_scalars, without_gaps
+from calcheck.io.arrow_columns import ReadLimits, keys, sort_keys, to_scalars
 from calcheck.io.column_names import ColumnOptions
-from calcheck.io.column_roles import LIMITS, Roles, arrays_of, columns_read, predictive_of
+from calcheck.io.column_roles import Roles, arrays_of, columns_read, predictive_of
 from calcheck.io.crossing import Crossing
 from calcheck.io.files import AnyFile, File, Files, file_named
 from calcheck.io.filters import Places, TableLayout, as_array, as_sequence
 from calcheck.io.join import JoinedColumn, KeyIndex
+from calcheck.io.missing_values import NO_ROWS, complete_rows, select_rows
 from calcheck.io.parquet import ParquetTable
 from calcheck.io.tables import ConcatTable, Table, read_batches
 from calcheck.predictions import Predictions, concat
@@ -190,8 +191,7 @@ class Scan:
         if self.part:
             return
         if n_kept == self.n_dropped > 0:
-            msg = "every row has a missing number, so --nan-policy omit leaves no rows"
-            raise DataError(msg)
+            raise DataError(NO_ROWS)
         if self.read and not n_kept:
             raise DataError(self.layout.filters.no_rows_message())
         for joined in (self.embedding, self.truth):
@@ -244,10 +244,9 @@ class Scan:
         columns |= {name: to_scalars(table[name]) for name in self._extra}
         columns |= {name: sort_keys(table[name], name) for name in self.also}
         if lenient:
-            complete = without_gaps([*_gaps_only(arrays), *(columns[name] for name in self.also)])
+            complete = complete_rows(arrays, (columns[name] for name in self.also))
             self.n_dropped += int(len(complete) - complete.sum())
-            arrays = {name: values[complete] for name, values in arrays.items()}
-            columns = {name: values[complete] for name, values in columns.items()}
+            arrays, columns = select_rows(arrays, complete), select_rows(columns, complete)
             id_, places = None if id_ is None else id_[complete], as_array(places)[complete]
             if not complete.any():
                 return None
@@ -297,12 +296,6 @@ class Scan:
             return DataError(message(rows))
         file, start = self.layout.table.origin(rows[0] - self.start)
         return FileError(f"{file.name}: {message([row - self.start - start for row in rows])}")
-
-
-def _gaps_only(arrays: dict[str, AnyArray]) -> Iterator[AnyArray]:
-    """Yield the arrays; limits of intervals may be infinite, which is no gap."""
-    for name, values in arrays.items():
-        yield np.where(np.isinf(values), 0.0, values) if name in LIMITS else values
 
 
 NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded

@@ -33,7 +33,6 @@ FILE_ROLES: dict[Contents, FileRole] = {
     "inputs": "evaluation_points",
 }
 """The role of a file in reports, by what is read from it."""
-LIMITS = ("lower", "upper")
 """The arrays of limits of intervals."""
 SHAPE_UNKNOWN = (
     "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"

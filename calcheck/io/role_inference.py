@@ -346,7 +346,8 @@ class _Finder:
         wide, inputs = (tuple(columns.matching(names)) for names in (EMBEDDING, INPUTS))
         embedding = ("embedding",) if "embedding" in columns.names else wide
         if wide and embedding != wide:
-            msg = f"two columns may hold the embedding: 'embedding' and {column_roles.list_names(wide)!r}. Pass --embedding"
+            names = column_roles.list_names(wide)
+            msg = f"two columns may hold the embedding: 'embedding' and {names!r}. Pass --embedding"
             raise DataError(msg)
         if embedding and inputs:
             names = f"{column_roles.list_names(embedding)!r} and {column_roles.list_names(inputs)!r}"

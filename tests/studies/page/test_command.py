@@ -197,6 +197,7 @@ def test_the_page_of_two_samples_has_their_picture(calcheck, preds, tmp_path):
 
 
 def test_the_page_reads_its_file_once_and_evaluates_each_metric_once(page, preds, monkeypatch):
+    from calcheck.io import file_source
     from calcheck.metrics.spread import Zms
 
     counts = {"open_table": 0, "load_all": 0, "evaluate": 0}
@@ -209,7 +210,7 @@ def test_the_page_reads_its_file_once_and_evaluates_each_metric_once(page, preds
         return counted
 
     for name in ("open_table", "load_all"):
-        monkeypatch.setattr(source, name, counting(name, getattr(source, name)))
+        monkeypatch.setattr(file_source, name, counting(name, getattr(file_source, name)))
     monkeypatch.setattr(Zms, "evaluate", counting("evaluate", Zms.evaluate))
     assert "Worst rows" in headings(page(preds, options=("--metrics", "zms,coverage", "--no-bootstrap", "--no-null")))
     assert counts == {"open_table": 1, "load_all": 1, "evaluate": 1}
