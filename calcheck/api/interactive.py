@@ -20,7 +20,7 @@ from calcheck.io.dataframes import TableInMemory
 from calcheck.io.file_source import FileSource
 from calcheck.metrics import canonical_name
 from calcheck.render import page, terminal
-from calcheck.render.data import NUMBERS, metric_lines
+from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.html import render, render_fragment
 from calcheck.render.pictures import metric_pictures
 from calcheck.render.report_document import report_document

@@ -41,15 +41,15 @@ PAGE = "page"
 
 FORMATS = {
     "table": Format("terminal.render", separator="\n", suffixes=(".txt",)),
-    "json": Format("data.render_json", data=True, suffixes=(".json",)),
-    "jsonl": Format("data.render_jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
-    "csv": Format("data.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
+    "json": Format("json.render_json", data=True, suffixes=(".json",)),
+    "jsonl": Format("json.render_jsonl", data=True, kinds=("report", "rules"), separator="", suffixes=(".jsonl",)),
+    "csv": Format("csv.render_csv", data=True, kinds=("report", "rules"), suffixes=(".csv",)),
     "markdown": Format("markdown.render", separator="\n", suffixes=(".md", ".markdown")),
     "latex": Format("latex.render", separator="\n", suffixes=(".tex",)),
     PAGE: Format("page.render", suffixes=(".html", ".htm")),
     "html": Format("html.render", suffixes=(".html", ".htm")),
-    "junit": Format("data.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
-    "github": Format("markdown.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
+    "junit": Format("junit.render_junit", data=True, kinds=("rules",), suffixes=(".xml",)),
+    "github": Format("github.render_github", data=True, kinds=("rules",), suffixes=(".txt",)),
 }
 """The formats, by their names in ``--format``. A suffix that two formats share selects the first of them."""
 

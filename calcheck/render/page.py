@@ -15,9 +15,9 @@ from calcheck.charts.drawing import NO_ENGINE, engine_starts, javascript, replac
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
 from calcheck.core.text import embed
 from calcheck.render.cells import number
-from calcheck.render.data import fields_of
 from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
+from calcheck.render.json import fields_of
 from calcheck.report import Report
 
 

@@ -19,8 +19,8 @@ from calcheck.core.text import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.python_arguments import ColumnArguments
-from calcheck.render.data import NUMBERS
-from calcheck.render.data import render_json as to_json
+from calcheck.render.csv import NUMBERS
+from calcheck.render.json import render_json as to_json
 from calcheck.report import Report
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, concat
-from calcheck.render.data import render_json
+from calcheck.render.json import render_json
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
 from tests.helpers.shorthand import texts

@@ -13,7 +13,7 @@ from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
-from calcheck.render.data import render_json
+from calcheck.render.json import render_json
 from calcheck.render.pictures import EXPECTED, PANELS, metric_picture, metric_pictures
 from calcheck.report import Curve, Report
 from calcheck.storage.report_json import from_json

@@ -10,7 +10,7 @@ import pytest
 
 from calcheck.errors import Message
 from calcheck.render import FORMATS, format_names, render
-from calcheck.render.markdown import MOST
+from calcheck.render.github import MOST
 from calcheck.render.report_document import report_document
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
