@@ -102,7 +102,8 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     if reason := common.streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
-    require_grid(places.grid, at=places.at is not None)
+    if places.grid is not None:
+        require_grid(places.grid, at=places.at is not None)
     at = read_inputs(places.at, source, narrow=narrow or bool(plot_by)) if places.at else None
     report_to, pointwise = common.require_outputs(given, source, at)
     grid = _grid(places.grid, source)

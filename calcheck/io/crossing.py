@@ -32,14 +32,10 @@ class Crossing:
     """The rows of a scan whose quantiles cross."""
 
     total: int = 0  # The number of rows with quantiles
+    count: int = 0  # The number of rows that cross
     first: Sequence[int] = ()  # The numbers of the first of the crossing rows in the file
     # (k,) each, the amounts of crossing rows, in the unit of the quantiles, by batch
     amounts: list[Values] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """The number of rows that cross."""
-        return sum(map(len, self.amounts))
 
     def sort(self, quantiles: Values, places: Sequence[int]) -> Values:
         """Return the quantiles of a batch with those of crossing rows sorted, and count these rows.
@@ -55,6 +51,7 @@ class Crossing:
         if not len(rows):
             return quantiles
         self.first = self.first or [places[row] for row in rows[: SHOWN + 1]]
+        self.count += len(rows)
         self.amounts.append(amounts[rows])
         in_order = quantiles.copy()
         in_order[rows] = np.sort(quantiles[rows], axis=1)

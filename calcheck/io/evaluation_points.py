@@ -80,12 +80,12 @@ def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | Non
 MOST_POINTS = 1_000_000  # maximum number of evaluation points
 
 
-def require_grid(grid: int | None, *, at: bool) -> None:
+def require_grid(grid: int, *, at: bool) -> None:
     """Raise unless the number of points is in range, and ``at`` says that there are no other evaluation points."""
-    if grid is not None and not 1 <= grid <= MOST_POINTS:
+    if not 1 <= grid <= MOST_POINTS:
         msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
         raise OptionError(msg)
-    if grid is not None and at:
+    if at:
         msg = "--grid and --at contradict each other: pass only one of them"
         raise OptionError(msg)
 

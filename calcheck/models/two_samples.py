@@ -113,7 +113,8 @@ def two_samples(
     sink: Sink | None = None,
 ) -> Report:
     """Return a report that compares two samples."""
-    require_grid(grid, at=at is not None)
+    if grid is not None:
+        require_grid(grid, at=at is not None)
     source = PooledSamples(first, second)
     x = source.predictions().x
     if x is not None and at is None and metric.info.conditional:

@@ -363,7 +363,8 @@ def sweep_two_samples(
     run: Run | None = None,
 ) -> Report:
     """Return a metric of two samples with one setting varied at a time, or with all combinations of settings."""
-    require_grid(grid, at=False)
+    if grid is not None:
+        require_grid(grid, at=False)
     x = samples.predictions().x
     single = metric.info.conditional and x is not None and x.shape[1] == 1
     name = samples.first.input_info().columns.get("x", "x")
