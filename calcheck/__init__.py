@@ -1,7 +1,5 @@
 """Check the uncertainty estimates of saved regression predictions."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +8,14 @@ from calcheck.core import __version__
 if TYPE_CHECKING:
     from calcheck.api.arguments import metric
     from calcheck.api.functions import compare, compare_samples, evaluate, monitor, reject, slices, sweep
-    from calcheck.api.interactive import InteractiveReport
+    from calcheck.api.notebook_report import InteractiveReport
     from calcheck.api.recalibration import recalibrate
     from calcheck.errors import CalcheckError, DataError, FileError, NumericalError, OptionError
     from calcheck.io import read
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
     from calcheck.report import Report
-    from calcheck.storage.writers import write
+    from calcheck.storage.prediction_files import write
 
 __all__ = [
     "METRICS",
@@ -52,7 +50,7 @@ MODULES = {
     "NumericalError": "calcheck.errors",
     "OptionError": "calcheck.errors",
     "InMemory": "calcheck.predictions",
-    "InteractiveReport": "calcheck.api.interactive",
+    "InteractiveReport": "calcheck.api.notebook_report",
     "Predictions": "calcheck.predictions",
     "Report": "calcheck.report",
     "compare": "calcheck.api.functions",
@@ -65,7 +63,7 @@ MODULES = {
     "reject": "calcheck.api.functions",
     "slices": "calcheck.api.functions",
     "sweep": "calcheck.api.functions",
-    "write": "calcheck.storage.writers",
+    "write": "calcheck.storage.prediction_files",
 }
 """Modules of public names, which are imported on first use, so that the command line starts quickly."""
 

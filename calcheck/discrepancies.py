@@ -1,13 +1,11 @@
 """Kernel discrepancies of arrays: MMD, conditional and joint forms, FID."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.backend import namespace
 from calcheck.kernels import Estimator
-from calcheck.kernels.functions import Rbf
+from calcheck.kernels.kernel_functions import Rbf
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.mmd.quadratic_forms import of_different, pair_sum, row_products
 from calcheck.typing import Array

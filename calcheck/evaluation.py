@@ -1,7 +1,5 @@
 """Evaluation of metrics on predictions: values, intervals, verdicts, and results of rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,9 +14,9 @@ from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, 
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import RandomStream, Run, RunOptions
-from calcheck.inference import metric_protocol, verdicts
+from calcheck.inference import metric_protocol, p_values_and_verdicts
 from calcheck.inference.bootstrap import null_statistic_of, statistic_of
-from calcheck.inference.curves import CurveBands, curves_at_inputs
+from calcheck.inference.curve_bands import CurveBands, curves_at_inputs
 from calcheck.inference.intervals import infer
 from calcheck.inference.null_distribution import (
     NullSimulator,
@@ -27,7 +25,7 @@ from calcheck.inference.null_distribution import (
     simulate_dependent_null,
     simulate_null,
 )
-from calcheck.inference.verdicts import pointwise_p_values
+from calcheck.inference.p_values_and_verdicts import pointwise_p_values
 from calcheck.io.file_source import FileSource
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
@@ -111,7 +109,9 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         },
         results=make_results(found, run, warnings, clusters, unjudged="" if noticed is None else noticed.reason),
         skipped=tuple(skipped),
-        overall=verdicts.overall_verdict([each for each, _ in found], run.confidence, judged=noticed is None),
+        overall=p_values_and_verdicts.overall_verdict(
+            [each for each, _ in found], run.confidence, judged=noticed is None
+        ),
     )
 
 
@@ -181,15 +181,15 @@ def make_results(
     results = []
     with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([each for each, _ in found], run, clusters)
-        adjusted = verdicts.adjusted_p_values([each for each, _ in found])
+        adjusted = p_values_and_verdicts.adjusted_p_values([each for each, _ in found])
         for (each, extremes), interval, p in zip(found, inferred, adjusted, strict=True):
-            compared = verdicts.compare_with_null(each, interval, run)
-            told = each.metric.info.tests_independence or verdicts.is_impossible(
+            compared = p_values_and_verdicts.compare_with_null(each, interval, run)
+            told = each.metric.info.tests_independence or p_values_and_verdicts.is_impossible(
                 each
             )  # however rows depend on each other
             if unjudged and compared.verdict != "none" and not told:
-                compared = verdicts.without_verdict(compared, unjudged)
-            inference = verdicts.with_adjusted(compared, p)
+                compared = p_values_and_verdicts.without_verdict(compared, unjudged)
+            inference = p_values_and_verdicts.with_adjusted(compared, p)
             if each.bands is not None:
                 inference = replace(inference, curves=each.bands.with_bands(run.confidence))
             results.append(_result(each, inference, extremes, warnings))
@@ -290,7 +290,7 @@ def _computed(
     """Return a computed metric, with its null distribution if the metric simulates that itself."""
     import numpy as np
 
-    stated = verdicts.StatedShape.from_predictive(source.predictions().predictive)
+    stated = p_values_and_verdicts.StatedShape.from_predictive(source.predictions().predictive)
     with (
         _refusal(metric),
         source.error_context(),
@@ -301,7 +301,7 @@ def _computed(
             fit = metric.at_inputs(fit, at)
         rows = metric.evaluate(fit, source, run)
         replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
-        basis = verdicts.basis_of(metric, stated, rows, replicates=replicates)
+        basis = p_values_and_verdicts.basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
         computed = fitted_metric(metric, rows, basis, fit)

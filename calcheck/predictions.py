@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.core.memory import Inputs, LazyInputs, load, take
+from calcheck.core.lazy_inputs import Inputs, LazyInputs, load, take
 from calcheck.core.metric_info import MetricInfo
 from calcheck.core.validation import concat_columns, require_moderate
 from calcheck.distributions import Predictive

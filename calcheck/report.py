@@ -1,7 +1,5 @@
 """The report as plain data: the only input of renderers and gates."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, Literal

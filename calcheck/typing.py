@@ -1,7 +1,5 @@
 """Types by the names that all modules use; at run time, those of arrays are Any, and NumPy is not imported."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:

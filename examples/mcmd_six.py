@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calcheck.charts.drawing import draw
+from calcheck.charts.image_files import draw
 from calcheck.charts.picture import Picture
-from calcheck.render.pictures import metric_pictures
+from calcheck.render.metric_pictures import metric_pictures
 from calcheck.report import Report
 from calcheck.storage.report_json import read_report
 

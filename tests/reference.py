@@ -29,13 +29,13 @@ from calcheck.io.naming_schemes import LONG
 from calcheck.io.python_arguments import ColumnArguments
 from calcheck.io.role_inference import EMBEDDING, KEYS
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
-from calcheck.models.difference import Diff
+from calcheck.models.report_difference import Diff
 from calcheck.options import flag_of, options_of
+from calcheck.recalibration.corrections import AnyStep
 from calcheck.recalibration.methods import RecalibrationMap
-from calcheck.recalibration.steps import AnyStep
 from calcheck.report import Report, Result
+from calcheck.storage.prediction_files import WRITERS
 from calcheck.storage.schema import diff_schema, map_schema, report_schema
-from calcheck.storage.writers import WRITERS
 from calcheck.streaming.metric_accumulators import accumulator_of
 from calcheck.studies import STUDIES
 from calcheck.studies.monitor.options import MonitorOptions

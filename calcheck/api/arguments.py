@@ -24,10 +24,10 @@ from calcheck.io.file_source import FileSource
 from calcheck.io.python_arguments import ColumnArguments
 from calcheck.metrics import DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS, canonical_name
 from calcheck.metrics.base import Metric
-from calcheck.models.comparison import Model
+from calcheck.models.alignment import Model
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
-from calcheck.render.cells import skip_reasons
+from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.report import Report
 
 AnyMetric: TypeAlias = Metric[Any]

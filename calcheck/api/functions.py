@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from calcheck import evaluation
 from calcheck.api import arguments
 from calcheck.api.arguments import AnyMetric, Data, Metrics, MonitorArguments, Options, SearchArguments, WeightedOptions
-from calcheck.api.interactive import InteractiveReport
+from calcheck.api.notebook_report import InteractiveReport
 from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages

@@ -7,15 +7,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from calcheck.api.arguments import Data, Metrics, RecalibrationArguments
-from calcheck.api.interactive import InteractiveReport
+from calcheck.api.notebook_report import InteractiveReport
 from calcheck.api.requests import KeywordRequest
 from calcheck.errors import keyword_messages
 from calcheck.io import read
 from calcheck.io.file_source import FileSource
 from calcheck.predictions import Predictions, Source
 from calcheck.recalibration.methods import AUTO
+from calcheck.storage.prediction_files import canonical_columns
 from calcheck.storage.report_json import write_map
-from calcheck.storage.writers import canonical_columns
 from calcheck.studies import STUDIES
 from calcheck.studies.recalibrate.document import recalibration_document
 

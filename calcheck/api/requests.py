@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from calcheck.api import arguments
-from calcheck.api.interactive import InteractiveReport, PointwiseResults
+from calcheck.api.notebook_report import InteractiveReport, PointwiseResults
 from calcheck.errors import OptionError, message_prefix
 from calcheck.execution.run import RowDependence, Run, RunOptions
 from calcheck.io.file_source import FileSource
 from calcheck.io.python_arguments import ColumnArguments, levels_of
 from calcheck.metrics._weights import weighted, weighted_forms
 from calcheck.metrics.base import with_level
-from calcheck.models.comparison import Model
+from calcheck.models.alignment import Model
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Report, Skipped
 from calcheck.studies import STUDIES, Request

@@ -4,8 +4,6 @@ Numbers that are not finite leave a gap. Marks with the same name have the same 
 the legend; marks without a name are black.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The command-line program: its commands, loaded when they are used, error messages and exit codes."""
+"""The command-line program: its commands, loaded when they are used, and exit codes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from calcheck.cli import typer_bridge
-from calcheck.errors import CalcheckError, MissingFileError, nearest_word
+from calcheck.cli import typer_options
+from calcheck.cli.error_messages import describe, explain
+from calcheck.errors import CalcheckError
 from calcheck.execution.run import address_space_limit, require_address_space
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import Option, option, options_of
@@ -41,7 +40,7 @@ SUMMARIES = Path(__file__).with_name("summaries.txt")
 MAIN_METRICS = ("coverage", "zms", "ece", "crps", "cce")
 """The metrics that the help shows first: one for each question that most users have."""
 
-OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "streaming", "convert": "inspect"}
+OLD_NAMES = {"prune": "study_commands", "trend": "study_commands", "merge": "states", "convert": "inspect"}
 """Commands that the help does not list: reject --refit, compare --positions, evaluate of states, inspect -o."""
 
 PANELS: dict[str, dict[str, str]] = {
@@ -78,7 +77,7 @@ class LazyCommand(TyperCommand):
         super().__init__(name, help=help_, rich_help_panel=panel, rich_markup_mode="rich", hidden=panel is None)
 
     @cached_property
-    def loaded(self) -> typer_bridge.Command:
+    def loaded(self) -> typer_options.Command:
         """The command itself."""
         module = import_module(f"calcheck.cli.{self._module}")
         if self._name in METRICS:
@@ -106,7 +105,7 @@ class CommandGroup(TyperGroup):
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return ``--help``."""
-        return typer_bridge.with_default(super().get_help_option(ctx))
+        return typer_options.with_default(super().get_help_option(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of a command, the command, and its arguments.
@@ -171,20 +170,20 @@ def make_program() -> TyperGroup:
         help=HELP,
         epilog=SETTINGS,
         no_args_is_help=True,
-        add_completion=typer_bridge.is_completing(),
+        add_completion=typer_options.is_completing(),
         rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": typer_bridge.PREFIX},
+        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": typer_options.PREFIX},
     )
     app.callback()(
-        typer_bridge.with_signature(
+        typer_options.with_signature(
             _start,
-            [VERSION, *typer_bridge.parameters(SettingsOptions, "Options"), *typer_bridge.completion_parameters()],
+            [VERSION, *typer_options.parameters(SettingsOptions, "Options"), *typer_options.completion_parameters()],
         )
     )
     program = typer.main.get_command(app)
     if not isinstance(program, CommandGroup):  # pragma: no cover - for type checkers
         raise TypeError(type(program))
-    typer_bridge.convert_options(program, options_of(SettingsOptions))
+    typer_options.convert_options(program, options_of(SettingsOptions))
     return program
 
 
@@ -192,7 +191,7 @@ def _start(context: typer.Context, **_: Any) -> None:
     """Attach the settings to the context."""
     from calcheck.cli.settings import Settings
 
-    typer_bridge.drop_excluded(context, options_of(SettingsOptions))
+    typer_options.drop_excluded(context, options_of(SettingsOptions))
     commands: dict[str, LazyCommand] = context.command.commands  # type: ignore[attr-defined]
     context.obj = Settings(context, {name: command.options for name, command in commands.items()})
 
@@ -231,7 +230,7 @@ def run() -> int:
         code = make_program()(prog_name="calcheck", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _complain(explain(error, sys.argv[1:]), error.exit_code)
+        return _complain(explain(error, sys.argv[1:], COMMANDS), error.exit_code)
     except CalcheckError as error:
         return _complain(describe(error, sys.argv[1:]), error.exit_code)
     except typer.Abort:
@@ -291,86 +290,7 @@ def _complain(message: str, code: int) -> int:
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()
         )
-        from calcheck.core.text import strip_control
+        from calcheck.core.escaping import strip_control
 
         sys.stderr.write(f"calcheck: {strip_control(' '.join(words))}\n")
     return code
-
-
-BEFORE_COMMAND = ("--config", "--no-config")
-LISTS = frozenset(
-    {
-        *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
-        *("--lower", "--upper", "--level"),
-        *("--embedding", "--inputs", "--join-on", "--metrics", "--names", "--criteria", "--levels"),
-    }
-)
-"""Options whose values are separated by commas."""
-
-
-def explain(error: typer.TyperException, words: Sequence[str]) -> str:
-    """Return the message of a usage error, with a hint."""
-    message: str = getattr(error, "message", "") or error.format_message()
-    if hasattr(error, "possibilities"):  # only the error about an unknown option has them
-        return f"{message}. {_option_hint(error)}"
-    # Typer raises the next two with the same type and no fields, so that only the text tells them apart
-    if message.startswith("No such command") and "Did you mean" not in message:
-        return f"{message} Available commands: {', '.join(COMMANDS)}."
-    if message.startswith("Got unexpected extra argument"):
-        return f"{message}. {list_hint(message.partition('(s) ')[2].count(' ') + 1, words)}"
-    return error.format_message()
-
-
-def describe(error: CalcheckError, words: Sequence[str]) -> str:
-    """Return the message of an error with its notes, and with a hint if a file is missing."""
-    hint = _file_hint(error.name, words) if isinstance(error, MissingFileError) else ""
-    message = f"{error}. {hint}" if hint else str(error)
-    return " ".join([message, *getattr(error, "__notes__", ())])
-
-
-def _option_hint(error: Any) -> str:
-    """Return which commands have an option, or a similar option, or where the options are listed."""
-    if error.option_name in BEFORE_COMMAND:
-        return "Put this option before the command, e.g. calcheck --config FILE evaluate …"
-    if commands := _commands_with(error.option_name, error.ctx.find_root().command.commands):
-        return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
-    flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
-    if near := nearest_word(error.option_name.lstrip("-"), flags):
-        return f"Did you mean {flags[near]}?"
-    return f"{error.ctx.command_path} --help lists the options"
-
-
-def _commands_with(flag: str, commands: Mapping[str, LazyCommand]) -> list[str]:
-    """Return the names of the commands that have an option."""
-    return [name for name, command in commands.items() if any(flag in option.flags for option in command.options())]
-
-
-def _file_hint(name: str, words: Sequence[str]) -> str:
-    """Return how several values of an option are given, if one was taken for a missing file; else an empty string."""
-    for flag, values in _values_by_flag(words):
-        if name in values[1:]:
-            return _joined(flag, values[: values.index(name) + 1])
-    return ""
-
-
-def list_hint(strays: int, words: Sequence[str]) -> str:
-    """Return how several values of an option, or several files, are given."""
-    hints = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
-    return next(hints, "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'")
-
-
-def _joined(flag: str, values: Sequence[str]) -> str:
-    """Return how several values of an option are given."""
-    return f"Several values are separated by commas: {flag} {','.join(values)}"
-
-
-def _values_by_flag(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each option that takes a list, with the words up to the next option that are not files."""
-    parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    for place, part in enumerate(parts):
-        if part in LISTS:
-            yield part, list(takewhile(_is_value, parts[place + 1 :]))
-
-
-def _is_value(word: str) -> bool:
-    return not word.startswith("-") and not Path(word).exists()

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
-from calcheck.cli.common import LEVEL, STDIN, make_run, open_source, require_nothing_skipped, select_metrics, weigh
-from calcheck.cli.typer_bridge import build
+from calcheck.cli.typer_options import build
 from calcheck.errors import CalcheckError, DataError, FileError, MissingFileError, OptionError
 from calcheck.metrics import ALIASES, DEFAULT_METRICS, METRICS, TWO_SAMPLE_METRICS
 from calcheck.report import Gate, Level, Report
@@ -66,7 +66,7 @@ class Base:
 
     def _paired(self, source: FileSource, run: Run) -> tuple[tuple[Result, ...], Mapping[str, Inference], str]:
         """Return the results of the baseline, the paired differences by metric, and why there are none."""
-        from calcheck.models.comparison import Model
+        from calcheck.models.alignment import Model
         from calcheck.studies.gate.baseline import loss_differences
 
         if self.predictions is None:
@@ -96,8 +96,8 @@ def read_base(options: AgainstOptions, named: Sequence[str] | None, settings: Se
         problem = "with --no-worse" if not options.no_worse else "without --subsample"
         msg = f"--against {options.against}: predictions can be a baseline only {problem}"
         raise OptionError(msg)
-    metrics = select_metrics(named, settings, given[LEVEL])
-    source = open_source(options.against, given, metrics, narrow=False)
+    metrics = inputs_and_outputs.select_metrics(named, settings, given[inputs_and_outputs.LEVEL])
+    source = inputs_and_outputs.open_source(options.against, given, metrics, narrow=False)
     return Base(options.against, (), tuple(metrics), allowed, no_worse=True, predictions=source)
 
 
@@ -122,12 +122,12 @@ def _predictions(
 ) -> tuple[FileSource | None, str]:
     """Return the predictions of a stored report if they are still there, and the reason if they are not."""
     file = next((file for file in report.input.files if file.role == "predictions"), None)
-    if file is None or file.path == STDIN:
+    if file is None or file.path == inputs_and_outputs.STDIN:
         return None, "the report names no file of predictions"
     if build(RowOptions, given).subsample is not None:
         return None, SUBSAMPLED
     try:
-        source = open_source(file.path, given, metrics, narrow=False)
+        source = inputs_and_outputs.open_source(file.path, given, metrics, narrow=False)
         unchanged, missing = source.file.sha256() == file.sha256, source.missing()
     except CalcheckError as error:
         return None, f"{file.path} cannot be read like this file: {error}"
@@ -222,7 +222,7 @@ def metrics_of_rules(rules: Rules, metrics: Sequence[Metric[Any]], settings: Set
             raise OptionError(msg)
     known = {metric.info.name for metric in metrics}
     wanted = [name for rule, _ in rules for name in rule.metrics() if name not in known]
-    return [*metrics, *(select_metrics(wanted, settings) if wanted else [])]
+    return [*metrics, *(inputs_and_outputs.select_metrics(wanted, settings) if wanted else [])]
 
 
 def with_gates(report: Report, rules: Rules) -> Report:
@@ -247,7 +247,7 @@ def parse_rules(fail_on: Sequence[str], warn_on: Sequence[str]) -> Rules:
 
 
 def _rule(text: str) -> Rule:
-    from calcheck.studies.gate.resolution import resolve_rule
+    from calcheck.studies.gate.name_resolution import resolve_rule
     from calcheck.studies.gate.rules import parse
 
     known = {name: metric.info.result_fields() for name, metric in METRICS.items()}
@@ -292,7 +292,7 @@ def monitored_states(files: Sequence[str], rules: Rules, base: Base) -> list[str
     states = [file for file in files if is_monitor_state(file)]
     if not states and any(rule.is_monitored for rule, _ in rules):
         for file in files:
-            if file != STDIN and isinstance(resolve(file), File) and kind_of(file) == "nothing":
+            if file != inputs_and_outputs.STDIN and isinstance(resolve(file), File) and kind_of(file) == "nothing":
                 raise MissingFileError(file)
         msg = "rules on monitor.… need a state: calcheck monitor FILE --time COLUMN --save-state FILE writes it"
         raise OptionError(msg)
@@ -312,7 +312,9 @@ def state_report(file: str, rules: Rules, given: dict[str, Any]) -> Report:
     from calcheck.studies.monitor.state import read_monitor_state
     from calcheck.studies.monitor.study import monitor_report
 
-    report = monitor_report(read_monitor_state(file), level=MonitorOptions().level, run=make_run(given))
+    report = monitor_report(
+        read_monitor_state(file), level=MonitorOptions().level, run=inputs_and_outputs.make_run(given)
+    )
     alarm: Rules = [(parse(ALARM), "fail")]
     return with_gates(report, rules or alarm)
 
@@ -333,14 +335,16 @@ class SlicePlan:
         from calcheck.studies.slices.study import require_weighable
 
         require_weighable(given.get("weights"), self.cuts)
-        return replace(self, metrics=tuple(weigh(self.metrics, given)), refit=build(RefitOptions, given).refit)
+        return replace(
+            self, metrics=tuple(inputs_and_outputs.weigh(self.metrics, given)), refit=build(RefitOptions, given).refit
+        )
 
     def added(self, report: Report, source: FileSource, run: Run) -> Report:
         """Return a report with the results of groups or regions, whose conclusion is about these."""
         from calcheck.studies.slices.study import slice_source
 
         found = slice_source(source, self.metrics, self.cuts, run, refit=self.refit)
-        require_nothing_skipped(found, source)
+        inputs_and_outputs.require_nothing_skipped(found, source)
         return replace(report, results=(*report.results, *found.results))
 
 
@@ -383,12 +387,12 @@ class Requirements:
         metrics.
         """
         if not self.checked:
-            return metrics_of_rules(self.rules, select_metrics(named, settings, levels), settings)
+            return metrics_of_rules(self.rules, inputs_and_outputs.select_metrics(named, settings, levels), settings)
         if self.are_verdicts:
-            return select_metrics(named, settings, levels)
+            return inputs_and_outputs.select_metrics(named, settings, levels)
         wanted = [name for rule, _ in self.rules for name in rule.metrics()]
         wanted += [] if self.base.is_predictions else named or (DEFAULT_METRICS if self.are_overall else [])
-        metrics = {metric.info.name: metric for metric in select_metrics(wanted, settings, levels)}
+        metrics = {metric.info.name: metric for metric in inputs_and_outputs.select_metrics(wanted, settings, levels)}
         metrics |= {metric.info.name: metric for metric in self.base.metrics}
         return [metrics[name] for name in METRICS if name in metrics]
 
@@ -406,7 +410,7 @@ class Requirements:
                 msg = f"rule {rule.text!r} names a group: also pass the columns that form the groups, e.g. --by sex"
                 raise OptionError(msg)
         of_rules = [name for rule, _ in self.rules for name in rule.group_metrics()]
-        metrics = select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
+        metrics = inputs_and_outputs.select_metrics([*(named or GROUP_METRICS), *of_rules], settings, levels)
         return SlicePlan(tuple(metrics), tuple(cuts_of(by)))
 
     def judge(self, report: Report, source: FileSource | None, run: Run) -> Report:

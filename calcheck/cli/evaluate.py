@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calcheck.cli import check, common, streaming
-from calcheck.cli.app import list_hint
+from calcheck.cli import check, inputs_and_outputs
+from calcheck.cli.error_messages import list_hint
 from calcheck.cli.next_commands import next_commands
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.states import STATES, merge_states, stream_metrics
+from calcheck.cli.typer_options import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.options import flag_of
 from calcheck.render import FORMATS, PAGE, render
-from calcheck.render.cells import skip_reasons
-from calcheck.render.report_document import report_document
+from calcheck.render.document import report_document
+from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.studies import options as study_options
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ PAGE_NAME = "report.html"
 OF_ONE_FILE = ("pointwise", "plot", "validation", "save_state", "checkpoint")  # Options that name a file of one model
 NOT_BY_GROUP = (
     *("subsample", "pointwise", "brief", "worst", "best", "fail_on", "warn_on", "plot_by", "names", "validation"),
-    *(each.name for each in streaming.STATES),
+    *(each.name for each in STATES),
 )  # Options that do not apply to groups
 
 
@@ -52,7 +53,9 @@ def _evaluate(files: list[str], **given: Any) -> None:
     Verdicts on training rows are meaningless, and calcheck cannot detect
     training rows.
     """
-    if len(files) > 1 and not streaming.are_states(files):
+    from calcheck.storage.archives import are_states
+
+    if len(files) > 1 and not are_states(files):
         msg = f"Got unexpected extra argument(s) ({' '.join(files[1:])}). {list_hint(len(files) - 1, sys.argv[1:])}"
         raise OptionError(msg)
     _end(_answer(files, given, _stated_rules(given)), given)
@@ -87,7 +90,7 @@ def _report(files: list[str], **given: Any) -> None:
     if given["format"] == PAGE:
         given["output"] = given["output"] or PAGE_NAME
     reports = _answer(files, given, _stated_rules(given))
-    if given["output"] and given["output"] not in common.STDOUT:
+    if given["output"] and given["output"] not in inputs_and_outputs.STDOUT:
         sys.stderr.write(f"wrote {given['output']}\n")
         for report in reports:
             outcomes = {"violated": report.violated("fail"), "not judged": report.unjudged("fail")}
@@ -125,7 +128,9 @@ class Plan:
 
 def _answer(files: Sequence[str], given: dict[str, Any], required: check.Requirements) -> Sequence[Report]:
     """Evaluate each file, or merged states; write the report; and return the reports with the outcomes of rules."""
-    if streaming.are_states(files):
+    from calcheck.storage.archives import are_states
+
+    if are_states(files):
         return _answer_merged(files, given, required)
     by = build(study_options.GroupOptions, given).by
     if by and not required.checked:
@@ -135,8 +140,8 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
         _require_groups_only(files, given)
         run_study(STUDIES["slices"], file=files[0], **given)
         return ()
-    common.require_groups(given, by)
-    common.require_shown(given)
+    inputs_and_outputs.require_groups(given, by)
+    inputs_and_outputs.require_shown(given)
     from calcheck.cli.study_commands import model_names
 
     plan = _plan(given, required)
@@ -150,9 +155,9 @@ def _answer(files: Sequence[str], given: dict[str, Any], required: check.Require
     pointwise.write()
     reports = [report for report, _ in models]
     if plot := build(study_options.PlotOptions, given).plot:
-        from calcheck.render.pictures import report_picture
+        from calcheck.render.metric_pictures import report_picture
 
-        common.draw(report_picture(reports[0]), plot)
+        inputs_and_outputs.draw(report_picture(reports[0]), plot)
     _deliver(reports, given, [model for _, model in models if model is not None])
     return reports
 
@@ -162,7 +167,7 @@ def _answer_merged(files: Sequence[str], given: dict[str, Any], required: check.
     from calcheck.cli.study_commands import model_names
     from calcheck.studies.page.document import IN_BATCHES, ModelReport
 
-    report = required.judge(streaming.merge_states(files, given, [*CHECKED, *PAGED]), None, common.make_run(given))
+    report = required.judge(merge_states(files, given, [*CHECKED, *PAGED]), None, inputs_and_outputs.make_run(given))
     names = build(study_options.PageOptions, given).names or model_names(files, None)
     _deliver([report], given, [ModelReport(" + ".join(names), report, no_map=IN_BATCHES)])
     return [report]
@@ -191,7 +196,7 @@ def _require_groups_only(files: Sequence[str], given: dict[str, Any]) -> None:
 
 def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     """Return what is computed of each file."""
-    settings, levels = given["settings"], given[common.LEVEL]
+    settings, levels = given["settings"], given[inputs_and_outputs.LEVEL]
     named = build(study_options.MetricSelectionOptions, given).metrics
     brief = build(study_options.BriefOptions, given).brief
     paged = build(study_options.ReportOptions, given).format == PAGE and not brief
@@ -200,7 +205,7 @@ def _plan(given: dict[str, Any], required: check.Requirements) -> Plan:
     slices = slices and slices.weighed(given)
     chosen = required.metrics(() if slices else named, settings, levels)
     strict = not required.take_all(named)
-    metrics, without = common.weigh_applicable(chosen, given, ("all",) if strict else None)
+    metrics, without = inputs_and_outputs.weigh_applicable(chosen, given, ("all",) if strict else None)
     curves = _curves(metrics if named else None, given, paged=paged)
     narrow = paged or any(given[name] for name in ("pointwise", "worst", "best"))
     concluded = paged or brief or not required.checked
@@ -235,7 +240,7 @@ def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileS
 
 def _require_outputs(
     files: Sequence[str], sources: Sequence[FileSource], given: dict[str, Any], required: check.Requirements
-) -> common.Pointwise:
+) -> inputs_and_outputs.Pointwise:
     """Return where results of rows go; raise, before computing, if the outputs cannot be written."""
     output = build(study_options.ReportOptions, given)
     summary = build(study_options.SummaryOptions, given).summary
@@ -251,31 +256,35 @@ def _require_outputs(
     reads = [name for source in sources for name in source.reads()] if sources else files
     pointwise = build(study_options.PointwiseOptions, given).pointwise
     plot = build(study_options.PlotOptions, given).plot
-    common.require_deliverable(
+    inputs_and_outputs.require_deliverable(
         output, [*reads, *required.base.reads()], pointwise=pointwise, plot=plot, summary=summary
     )
-    return common.Pointwise(pointwise)
+    return inputs_and_outputs.Pointwise(pointwise)
 
 
 def _evaluated(
-    name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: common.Pointwise
+    name: str, file: str, source: FileSource, given: dict[str, Any], plan: Plan, pointwise: inputs_and_outputs.Pointwise
 ) -> tuple[Report, ModelReport | None]:
     """Return the report of a file with the outcomes of rules, and what a page shows of the model."""
     from calcheck.conclusion import conclude
 
     rows = _rows_of_page() if plan.paged else None
-    reason = "" if common.streaming_requested(given) else common.streaming_reason(source, plan.metrics, given) or None
+    reason = (
+        ""
+        if inputs_and_outputs.streaming_requested(given)
+        else inputs_and_outputs.streaming_reason(source, plan.metrics, given) or None
+    )
     if reason is None:
         sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
         report = _evaluate_in_memory(source, given, plan, sinks)
     else:
-        report = streaming.stream_metrics(plan.metrics, file, given, reason)
+        report = stream_metrics(plan.metrics, file, given, reason)
     report = conclude(report) if plan.concluded else report
     report = replace(report, skipped=(*report.skipped, *plan.without))
     if report.conclusion is not None:
         commands = next_commands(report, file, source, given)
         report = replace(report, conclusion=replace(report.conclusion, next=commands))
-    with common.run_context(given, source) as run:
+    with inputs_and_outputs.run_context(given, source) as run:
         if plan.slices is not None:
             report = plan.slices.added(report, source, run)
         report = plan.required.judge(report, source, run)
@@ -296,7 +305,7 @@ def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, s
             sink(*results)
 
     extremes = build(study_options.WorstBestOptions, given)
-    with common.run_context(given, source) as run:
+    with inputs_and_outputs.run_context(given, source) as run:
         report = evaluate(
             source,
             plan.metrics,
@@ -307,7 +316,7 @@ def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, s
             sink=take if sinks else None,
         )
     if plan.strict:
-        common.require_nothing_skipped(report, source)
+        inputs_and_outputs.require_nothing_skipped(report, source)
     if not report.results and not plan.required.checked:
         msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
@@ -321,7 +330,9 @@ def _model(name: str, report: Report, source: FileSource, rows: EvaluatedRows, g
     options = build(study_options.PageOptions, given)
     with source.error_names():
         inputs, used, by = source.roles.x, source.used_columns(), options.plot_by or ()
-        model = model_report(name, report, rows, common.make_run(given), inputs=inputs, plot_by=by, used=used)
+        model = model_report(
+            name, report, rows, inputs_and_outputs.make_run(given), inputs=inputs, plot_by=by, used=used
+        )
     return model if options.validation is None else _recalibrated(model, options.validation, source, given)
 
 
@@ -334,9 +345,9 @@ def _recalibrated(model: ModelReport, validation: str, source: FileSource, given
     from calcheck.studies.recalibrate.study import judges, recalibrate, with_inputs
 
     options = with_inputs(build(RecalibrationOptions, given), given.get("inputs"), given.get("by"))
-    fitted = common.open_source(validation, given, judges(), narrow=False, also=options.columns)
+    fitted = inputs_and_outputs.open_source(validation, given, judges(), narrow=False, also=options.columns)
     other = replace(source, also=options.columns)
-    with common.run_context(given, fitted) as run:
+    with inputs_and_outputs.run_context(given, fitted) as run:
         report, found = recalibrate(fitted, options=options, other=other, run=run)
         picture = Row((figure(recalibration_picture(report, found)),))
         return replace(model, recalibration=(*recalibration_tables(report), picture))
@@ -362,12 +373,12 @@ def _deliver(
 
         append_text(summary, text("markdown"))
     paged = output.format == PAGE and models and not brief
-    common.deliver_text(_page(models, legend=not output.quiet) if paged else text(output.format), output)
+    inputs_and_outputs.deliver_text(_page(models, legend=not output.quiet) if paged else text(output.format), output)
 
 
 def _page(models: Sequence[ModelReport], *, legend: bool) -> str:
     """Return the page of models; say so if pictures cannot be drawn."""
-    from calcheck.charts.drawing import NO_ENGINE, engine_starts
+    from calcheck.charts.image_files import NO_ENGINE, engine_starts
     from calcheck.render.page import render as render_page
     from calcheck.studies.page.document import page_of
 
@@ -383,22 +394,26 @@ def _declare(metavar: str, text: str, first: Sequence[Parameter], output: Sequen
         *parameters(study_options.GroupOptions, "Metrics"),
         *parameters(study_options.RefitOptions, "Metrics"),
         *parameters(study_options.RuleOptions, "Rules"),
-        *common.COLUMNS,
+        *inputs_and_outputs.COLUMNS,
         *parameters(study_options.RowOptions, "Rows"),
-        *common.WEIGHTS,
-        *common.INFERENCE,
-        *common.DEPENDENCE,
+        *inputs_and_outputs.WEIGHTS,
+        *inputs_and_outputs.INFERENCE,
+        *inputs_and_outputs.DEPENDENCE,
         *output,
         *parameters(study_options.BriefOptions, "Output"),
         *parameters(study_options.PointwiseOptions, "Output"),
         *parameters(study_options.WorstBestOptions, "Output"),
         *parameters(study_options.PlotOptions, "Output"),
-        *streaming.STATES,
-        *common.SEED,
-        *common.ENGINE,
+        *STATES,
+        *inputs_and_outputs.SEED,
+        *inputs_and_outputs.ENGINE,
     ]
     own = {each.name for each in first}
-    return [common.files_argument(metavar, text), *first, *(each for each in shared if each.name not in own)]
+    return [
+        inputs_and_outputs.files_argument(metavar, text),
+        *first,
+        *(each for each in shared if each.name not in own),
+    ]
 
 
 MERGED_TEXT = "Or states that --save-state wrote, which are merged."
@@ -423,7 +438,7 @@ PAGED = _declare(
 evaluate_command = make_command(
     "evaluate",
     _evaluate,
-    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), common.REPORT),
+    _declare("FILE", f"{study_options.FILE_TEXT} {MERGED_TEXT}", (), inputs_and_outputs.REPORT),
     example="calcheck evaluate preds.parquet",
 )
 check_command = make_command(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.typer_bridge import make_command
+from calcheck.cli.typer_options import make_command
 from calcheck.core import __version__
 from calcheck.errors import OptionError, with_suggestion
 from calcheck.metrics import ALIASES, METRICS, TWO_SAMPLE_METRICS

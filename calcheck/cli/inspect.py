@@ -6,8 +6,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, FILE, draw, file_source
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.inputs_and_outputs import COLUMNS, FILE, draw, file_source
+from calcheck.cli.typer_options import build, make_command, parameters
 from calcheck.errors import DataError, OptionError
 from calcheck.options import flag_of
 from calcheck.studies.options import ConvertOptions, PredictionPlotOptions
@@ -75,7 +75,7 @@ def _side(value: float, low: float, high: float) -> str:
 def _convert(file: str, **given: Any) -> None:
     """Convert predictions to a file with columns that calcheck reads without options."""
     from calcheck.storage.atomic_write import require_writable
-    from calcheck.storage.writers import suffix_of, write
+    from calcheck.storage.prediction_files import suffix_of, write
 
     path = build(ConvertOptions, given).output
     if path is None:
@@ -111,7 +111,7 @@ def _inspect(file: str, **given: Any) -> None:
         _require_no_picture(given)
         _convert(file, **given)
         return
-    from calcheck.core.text import strip_control
+    from calcheck.core.escaping import strip_control
     from calcheck.io.crossing import SORT_CROSSING
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
@@ -148,7 +148,7 @@ def _require_no_picture(given: dict[str, Any]) -> None:
 
 def _require_picture(options: PredictionPlotOptions, source: FileSource) -> None:
     """Raise, before reading rows, if the picture cannot be written."""
-    from calcheck.charts.drawing import require_image
+    from calcheck.charts.image_files import require_image
     from calcheck.storage.atomic_write import require_writable
 
     if options.plot_by and not options.plot:

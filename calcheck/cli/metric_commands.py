@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli import common
-from calcheck.cli.streaming import stream_metric
+from calcheck.cli import inputs_and_outputs
+from calcheck.cli.states import stream_metric
 from calcheck.cli.study_commands import CommandRequest, refuse
-from calcheck.cli.typer_bridge import Command, build, command_of, parameters_of
+from calcheck.cli.typer_options import Command, build, command_of, parameters_of
 from calcheck.errors import OptionError
 from calcheck.inference.metric_protocol import HasCurves
 from calcheck.options import options_of
@@ -32,10 +32,10 @@ SECOND = Argument(
 
 def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
-    info, own = metric.info, Group("Metric", (metric,)).omit(common.LEVEL)
+    info, own = metric.info, Group("Metric", (metric,)).omit(inputs_and_outputs.LEVEL)
     parts = {
         own: True,
-        options.COLUMNS if "x" in info.needs else options.COLUMNS.omit(*common.INPUTS): True,
+        options.COLUMNS if "x" in info.needs else options.COLUMNS.omit(*inputs_and_outputs.INPUTS): True,
         group("Rows", options.RowOptions): True,
         options.WEIGHTS: True,
         group("Rows", options.EvaluationPointsOptions): info.conditional,
@@ -84,47 +84,50 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
-    (metric,) = common.weigh([metric], given)
-    if common.streaming_requested(given):
+    (metric,) = inputs_and_outputs.weigh([metric], given)
+    if inputs_and_outputs.streaming_requested(given):
         stream_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import read_inputs, require_grid
 
-    extremes, places = build(options.WorstBestOptions, given), build(options.EvaluationPointsOptions, given)
+    extremes, places = (
+        build(options.WorstBestOptions, given),
+        build(options.EvaluationPointsOptions, given),
+    )
     elsewhere = places.at is not None or places.grid is not None
-    common.require_shown(given)
+    inputs_and_outputs.require_shown(given)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     plot, plot_by = _picture_options(given)
     also = () if elsewhere else plot_by
-    source = common.open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
+    source = inputs_and_outputs.open_source(file, given, [metric], narrow=narrow and not elsewhere, also=also)
     _require_polynomial(metric, source)
-    if reason := common.streaming_reason(source, [metric], given):
+    if reason := inputs_and_outputs.streaming_reason(source, [metric], given):
         stream_metric(metric, file, given, reason)
         return
     if places.grid is not None:
         require_grid(places.grid, at=places.at is not None)
     at = read_inputs(places.at, source, narrow=narrow or bool(plot_by)) if places.at else None
-    report_to, pointwise = common.require_outputs(given, source, at)
+    report_to, pointwise = inputs_and_outputs.require_outputs(given, source, at)
     grid = _grid(places.grid, source)
-    with common.run_context(given, source) as run:
+    with inputs_and_outputs.run_context(given, source) as run:
         report = evaluate(
             source,
             [metric],
             at=at or grid,
             subsample=build(options.RowOptions, given).subsample,
-            run=replace(run, curves=common.has_pictures(given), curves_by=plot_by),
+            run=replace(run, curves=inputs_and_outputs.has_pictures(given), curves_by=plot_by),
             worst=extremes.worst,
             best=extremes.best,
             sink=pointwise.take if pointwise.path else None,
         )
-    common.require_nothing_skipped(report, source)
+    inputs_and_outputs.require_nothing_skipped(report, source)
     if places.grid is not None:
         report = replace(report, settings={**report.settings, "grid": places.grid})
     pointwise.write()
     if plot:
-        common.draw_metrics(report, plot)
-    common.deliver(report, report_to, pictures=lambda: common.pictures_of(report))
+        inputs_and_outputs.draw_metrics(report, plot)
+    inputs_and_outputs.deliver(report, report_to, pictures=lambda: inputs_and_outputs.pictures_of(report))
 
 
 def _require_polynomial(metric: Metric[Any], source: FileSource) -> None:

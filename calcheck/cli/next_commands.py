@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import INPUTS, row_dependence
+from calcheck.cli.inputs_and_outputs import INPUTS, row_dependence
 from calcheck.execution.run import RowDependence
 from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, source_of, variable
+from calcheck.cli.typer_options import PREFIX, build, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError, nearest_word, suggestion
 from calcheck.metrics import METRICS, canonical_name
 from calcheck.options import is_excluded
@@ -193,7 +193,7 @@ class Settings:
 
     def warn_of_unknown_variables(self) -> None:
         """Warn about each variable that starts with ``CALCHECK_`` but does not set an option."""
-        from calcheck.core.text import strip_control
+        from calcheck.core.escaping import strip_control
 
         for name, text in sorted(os.environ.items()):
             if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calcheck.cli import common
+from calcheck.cli import inputs_and_outputs
 from calcheck.cli.app import metric_name
 from calcheck.cli.next_commands import monitor_commands, slice_commands
-from calcheck.cli.typer_bridge import Command, build, command_of, parameters_of, parse_given
+from calcheck.cli.typer_options import Command, build, command_of, parameters_of, parse_given
 from calcheck.errors import DataError, FileError, OptionError, with_suggestion
 from calcheck.io.column_names import ColumnOptions
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.models.comparison import Model
+    from calcheck.models.alignment import Model
     from calcheck.predictions import Predictions
     from calcheck.report import Report, Skipped
     from calcheck.studies import Answer, Study
@@ -49,10 +49,10 @@ class CommandRequest(Request):
         self._reading = {**given, **dict.fromkeys(hidden)}
         declared = [option for group in study.groups for owner in group.owners for option in options_of(owner)]
         written = {option.field: given.get(option.field) for option in declared if option.by_hand == OVERWRITTEN}
-        self._outputs = {name: path for name, path in written.items() if path and path not in common.STDOUT}
+        self._outputs = {name: path for name, path in written.items() if path and path not in inputs_and_outputs.STDOUT}
         self._opened: list[FileSource] = []
         self._are_checked = False
-        self._pointwise = common.Pointwise(given.get("pointwise"))
+        self._pointwise = inputs_and_outputs.Pointwise(given.get("pointwise"))
 
     def options(self, owner: type[Any]) -> Any:
         return build(owner, self.parameters)
@@ -78,7 +78,9 @@ class CommandRequest(Request):
         named = self.parameters.get("metrics") or default
         if named and not isinstance(named[0], str):
             return list(named)
-        return common.select_metrics(named, self.parameters["settings"], self._reading.get(common.LEVEL))
+        return inputs_and_outputs.select_metrics(
+            named, self.parameters["settings"], self._reading.get(inputs_and_outputs.LEVEL)
+        )
 
     def refined(self, metrics: Sequence[Metric[Any]], name: str) -> list[Metric[Any]]:
         declared = [each for group in self._study.groups if name in group.metrics for each in parameters_of([group])]
@@ -93,8 +95,10 @@ class CommandRequest(Request):
         self, metrics: Sequence[Metric[Any]], *, applicable: bool = False, plots: bool = False
     ) -> tuple[list[Metric[Any]], list[Skipped]]:
         if applicable:
-            return common.weigh_applicable(metrics, self.parameters, self.parameters.get("metrics"), plots=plots)
-        return common.weigh(metrics, self.parameters, plots=plots), []
+            return inputs_and_outputs.weigh_applicable(
+                metrics, self.parameters, self.parameters.get("metrics"), plots=plots
+            )
+        return inputs_and_outputs.weigh(metrics, self.parameters, plots=plots), []
 
     def open(
         self,
@@ -106,9 +110,9 @@ class CommandRequest(Request):
         **settings: Any,
     ) -> FileSource:
         if metrics is None:
-            source = common.file_source(data, self._reading, narrow=narrow, also=tuple(also))
+            source = inputs_and_outputs.file_source(data, self._reading, narrow=narrow, also=tuple(also))
         else:
-            source = common.open_source(data, self._reading, metrics, narrow=narrow, also=also, **settings)
+            source = inputs_and_outputs.open_source(data, self._reading, metrics, narrow=narrow, also=also, **settings)
         self._opened.append(source)
         return source
 
@@ -135,7 +139,7 @@ class CommandRequest(Request):
         return self._opened[-1]
 
     def open_samples(self, *data: str, narrow: bool = False) -> list[FileSource]:
-        if data == (common.STDIN, common.STDIN):
+        if data == (inputs_and_outputs.STDIN, inputs_and_outputs.STDIN):
             msg = "only one file can be read from standard input: pass the other by its file name"
             raise OptionError(msg)
         return super().open_samples(*data, narrow=narrow)
@@ -144,7 +148,7 @@ class CommandRequest(Request):
         self, metrics: Sequence[Metric[Any]], require: Callable[[FileSource], None] | None = None
     ) -> dict[str, list[Model]]:
         """Return the models of each data set: one for each file, which ``require`` checks."""
-        from calcheck.models.comparison import Model
+        from calcheck.models.alignment import Model
 
         files = self.parameters["files"]
         folders = files_by_folder(files) if self.parameters.get("by_folder") else {"": files}
@@ -167,7 +171,7 @@ class CommandRequest(Request):
         self._pointwise.add(shown, columns)
 
     def require_outputs(self, *, reads: Sequence[str] = ()) -> None:
-        from calcheck.charts.drawing import require_image
+        from calcheck.charts.image_files import require_image
         from calcheck.storage.atomic_write import require_suffix, require_writable
 
         if "pointwise" in self._outputs:
@@ -182,7 +186,7 @@ class CommandRequest(Request):
     def run(self, source: FileSource | None = None) -> Iterator[Run]:
         if not self._are_checked:
             self.require_outputs()
-        with common.run_context(self.parameters, source) as run:
+        with inputs_and_outputs.run_context(self.parameters, source) as run:
             yield run
 
     def refuse(self, owners: Sequence[type[Any]], what: str, remedy: str, allowed: Collection[str] = ()) -> None:
@@ -192,7 +196,7 @@ class CommandRequest(Request):
 
     def require_results(self, report: Report, *sources: FileSource, every: bool = False) -> Report:
         if self.parameters.get("metrics") or every or not report.results:
-            common.require_nothing_skipped(report, *sources)
+            inputs_and_outputs.require_nothing_skipped(report, *sources)
         return report
 
     def finish(self, answer: Answer) -> None:
@@ -202,9 +206,11 @@ class CommandRequest(Request):
         self._pointwise.write()
         if plot := self.parameters.get("plot"):
             for picture in self._study.pictures_of(answer.report, *answer.extras):
-                common.draw(picture, plot)
+                inputs_and_outputs.draw(picture, plot)
         pictures = partial(self._study.pictures_of, answer.report, *answer.extras)
-        common.deliver(answer.report, build(AnyReportOptions, self.parameters), self._study.document_of, pictures)
+        inputs_and_outputs.deliver(
+            answer.report, build(AnyReportOptions, self.parameters), self._study.document_of, pictures
+        )
         if getattr(answer.report, "gates", ()):
             from calcheck.cli.check import exit_code
 
@@ -214,7 +220,7 @@ class CommandRequest(Request):
 
     def refuse_skipped(self, skipped: Sequence[Skipped], source: FileSource) -> None:
         if self.parameters.get("metrics"):
-            common.refuse_skipped(skipped, source)
+            inputs_and_outputs.refuse_skipped(skipped, source)
 
     def judge(self) -> Callable[[Report], Report]:
         from calcheck.cli.check import parse_rules, with_gates
@@ -311,7 +317,7 @@ def _open_model(
 ) -> FileSource:
     path, own = split_options(file)
     excluded = {name: None for name in given if is_excluded(name, set(own), options_of(ColumnOptions))}
-    return common.open_source(path, {**given, **excluded, **own}, metrics, **settings)
+    return inputs_and_outputs.open_source(path, {**given, **excluded, **own}, metrics, **settings)
 
 
 def split_options(file: str) -> tuple[str, dict[str, Any]]:
@@ -348,7 +354,7 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     A file that is read with different options has them in its names.
     """
     plain = [split_options(file)[0] for file in files]
-    if plain.count(common.STDIN) > 1:
+    if plain.count(inputs_and_outputs.STDIN) > 1:
         msg = "only one file can be read from standard input: pass the others by their file names"
         raise OptionError(msg)
     if names is not None:
@@ -356,7 +362,7 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
             msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
             raise OptionError(msg)
         return list(names)
-    paths = [PurePath("stdin" if file == common.STDIN else file) for file in plain]
+    paths = [PurePath("stdin" if file == inputs_and_outputs.STDIN else file) for file in plain]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
         if len(set(candidates)) == len(candidates):

@@ -1,15 +1,13 @@
 """The conclusion: its answer, and the sentences about each topic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from calcheck import details
+from calcheck import result_details
 from calcheck.conclusion import evidence as facts
-from calcheck.core.text import format_p, percent
+from calcheck.core.number_text import format_p, percent
 from calcheck.report import Conclusion, Finding, Report, Result, Topic
 
 BY_CHANCE, VERDICTS_PER_FAILURE = 2, 10  # Failures at 5 % that are plausible: 2 of few verdicts, 6 of twenty
@@ -173,14 +171,14 @@ def _gap(evidence: facts.Evidence) -> str:
     """Return the largest difference in the quantile reliability diagram in words."""
     gaps = [
         abs(point["observed"] - point["level"])
-        for point in evidence.details("ece", details.EceDetails).get("curve", [])
+        for point in evidence.details("ece", result_details.EceDetails).get("curve", [])
     ]
     return f"up to {percent(max(gaps), 1)}" if gaps else "more than chance"
 
 
 def _skew(evidence: facts.Evidence) -> str:
     """Return the shares beyond the outermost quantiles if they differ and nothing else explains it; else ""."""
-    histogram = evidence.details("pit", details.PitDetails).get("histogram", [])
+    histogram = evidence.details("pit", result_details.PitDetails).get("histogram", [])
     if evidence.shift is not None or len(histogram) < 2:  # noqa: PLR2004 - a pair
         return ""
     below, above, share = histogram[0], histogram[-1], 1 / len(histogram)
@@ -204,7 +202,9 @@ def describe_ranking(evidence: facts.Evidence) -> Finding | None:
     if abs(evidence.shift or 0.0) > facts.LARGE_SHIFT:
         return Finding(topic="ranking", state="untested", text="cannot be judged with such a bias")
     return _by_std(
-        evidence, facts.ErrorBins.from_bins(evidence.details("ence", details.BinnedDetails).get("bins", [])), removed
+        evidence,
+        facts.ErrorBins.from_bins(evidence.details("ence", result_details.BinnedDetails).get("bins", [])),
+        removed,
     )
 
 
@@ -239,7 +239,7 @@ def _even_ranking(evidence: facts.Evidence, bins: facts.ErrorBins, removed: str)
 
 def _by_width(evidence: facts.Evidence) -> Finding | None:
     """Return the finding about coverage by the width of the intervals; None if their widths are equal."""
-    bins = evidence.details("stratified-coverage", details.StratifiedCoverageDetails).get("bins", [])
+    bins = evidence.details("stratified-coverage", result_details.StratifiedCoverageDetails).get("bins", [])
     shares = [(share, each["rows"]) for each in bins if (share := _nearest_share(each)) is not None]
     if evidence.results["stratified-coverage"].options["by"] is not None or not shares:
         return None
@@ -260,7 +260,7 @@ def _by_width(evidence: facts.Evidence) -> Finding | None:
     return Finding(topic="ranking", state="right", text=f"narrow and wide intervals hold alike, {held}")
 
 
-def _nearest_share(each: details.CoverageBin) -> float | None:
+def _nearest_share(each: result_details.CoverageBin) -> float | None:
     """Return the share inside in a bin; if targets are equal to limits, the one nearest to what is expected."""
     share, strictly, expected = each["coverage"], each.get("strictly_inside"), each.get("expected")
     if share is None or strictly is None or expected is None:
@@ -270,7 +270,7 @@ def _nearest_share(each: details.CoverageBin) -> float | None:
 
 def _removal(evidence: facts.Evidence) -> str:
     """Return what removing the rows with the largest uncertainties does to the error, in words."""
-    points = evidence.details("confidence-curve", details.ConfidenceCurveDetails).get("curve", [])
+    points = evidence.details("confidence-curve", result_details.ConfidenceCurveDetails).get("curve", [])
     curve = {point["removed"]: point["error"] for point in points}
     if WITHHELD not in curve:
         return ""
@@ -287,7 +287,7 @@ def describe_inputs(evidence: facts.Evidence) -> Finding | None:
         return None
     if result.verdict == "none":
         return _untested(evidence, "inputs", "cce")
-    rejected = evidence.details("cce", details.CceDetails).get("rejected", {})
+    rejected = evidence.details("cce", result_details.CceDetails).get("rejected", {})
     if evidence.clear_failure("cce") is None:
         return Finding(topic="inputs", state="right", text="no input stands out: distributions match where data are")
     where = f"distributions differ from the data{' in some neighborhoods' if rejected.get('count') else ''}"

@@ -8,9 +8,9 @@ from functools import cached_property
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-from calcheck.core.text import percent
-from calcheck.details import CoverageDetails, DetailsT, SpreadBin, select_details
+from calcheck.core.number_text import percent
 from calcheck.report import TIED, Direction, Fault, Overall, Report, Result
+from calcheck.result_details import CoverageDetails, DetailsT, SpreadBin, select_details
 
 CLEAR_P = 0.01  # Maximum p-value of the details that support a clear failure
 CLEAR_ERRORS = 3.0  # Minimum difference in standard errors, for the kind of a fault

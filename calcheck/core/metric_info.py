@@ -1,12 +1,10 @@
 """What is known of a metric before it is computed: name, requirements, null hypothesis and kind of interval."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from calcheck.details import Details, FieldTree, field_tree
 from calcheck.report import Alternative, Direction, Orientation, Result
+from calcheck.result_details import Details, FieldTree, field_tree
 
 Need = Literal["y", "predictive", "x"]
 IntervalMethod = Literal["bca", "percentile", "one-sided", "own", "none"]

@@ -1,7 +1,5 @@
 """Validation of parameter and target arrays, and of column names."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -16,8 +16,8 @@ from calcheck.execution.run import RowDependence
 from calcheck.io.role_inference import Grouping, grouping_of, only_increases
 from calcheck.io.times import parse_times
 from calcheck.predictions import Predictions
-from calcheck.statistics.moments import central_interval, errors, spreads, targets
 from calcheck.statistics.pit import mean_component, pit
+from calcheck.statistics.zscores import central_interval, errors, spreads, targets
 from calcheck.typing import AnyArray, Indices, Values
 
 FEWEST = 5  # Minimum number of clusters

@@ -1,7 +1,5 @@
 """Continuous distributions: normal, Laplace, Cauchy, Student t, and their common base."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy

@@ -1,7 +1,5 @@
 """Families of counts: Poisson, Bernoulli, negative binomial and double Poisson."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -10,7 +8,7 @@ import numpy as np
 
 from calcheck.core.validation import require, require_moderate, require_positive
 from calcheck.distributions.base import Predictive
-from calcheck.distributions.counts import WIDE_FROM, Counts
+from calcheck.distributions.count_base import WIDE_FROM, Counts
 from calcheck.distributions.row_random import Random
 from calcheck.distributions.special import (
     describe_parameters,

@@ -1,7 +1,5 @@
 """Prediction intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise

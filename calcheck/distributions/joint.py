@@ -1,7 +1,5 @@
 """Predictive distributions of several targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self

@@ -1,7 +1,5 @@
 """Log-normal, gamma and Weibull distributions of positive targets, with kernel means by quadrature."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Predictive distributions given by quantiles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self

@@ -1,7 +1,5 @@
 """Recalibration maps, and recalibrated predictive distributions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.continuous import Continuous, LocationScale
-from calcheck.distributions.counts import Block, Counts
+from calcheck.distributions.count_base import Block, Counts
 from calcheck.distributions.quantiles import MIN_LEVELS, Quantiles
 from calcheck.distributions.row_random import Random, Words, hash_rows
 from calcheck.distributions.samples import Samples

@@ -1,7 +1,5 @@
 """Special functions, moments and kernel means of distributions, and the numbers in their descriptions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import comb, factorial
 

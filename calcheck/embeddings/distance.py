@@ -1,7 +1,5 @@
 """Distances of embeddings, of data and of replicates: reach of kernels, influences of rows, and details in reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +14,8 @@ from calcheck.embeddings.permutations import MIN_ROWS_PER_LANDMARK, RESIDUAL_TOL
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SharedOutputs, feature_details, residual_warnings
 from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, one_blas_thread
-from calcheck.kernels.functions import Kernel, Scaling
+from calcheck.kernels.bandwidths import Scaling
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import psd_root, truncated_eigenbasis
 from calcheck.typing import Floats, Values
 

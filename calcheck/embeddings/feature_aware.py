@@ -1,7 +1,5 @@
 """Feature-aware kernel on targets: the weighted sum of two RBF kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -17,7 +17,8 @@ from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import Message, NumericalError
 from calcheck.execution.run import Limits, RandomStream, Run, hash_key, reduce_batches
 from calcheck.kernels import LandmarkSampling
-from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
+from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.typing import Floats, Indices, Values

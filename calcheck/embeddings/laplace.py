@@ -1,7 +1,5 @@
 """Laplace kernel on targets: features are factors of the Gram matrix of all targets and distributions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +20,7 @@ from calcheck.embeddings.ridge import SmootherMatrix, row_forms
 from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFeatures, TargetKernel
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
-from calcheck.kernels.functions import Laplace
+from calcheck.kernels.kernel_functions import Laplace
 from calcheck.linalg.gram import gram_factor
 from calcheck.typing import Values
 

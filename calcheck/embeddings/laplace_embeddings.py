@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.core.memory import cached
+from calcheck.core.cache import cached
 from calcheck.distributions import Independent, Predictive, Samples
 from calcheck.errors import DataError
-from calcheck.kernels.functions import Laplace
+from calcheck.kernels.kernel_functions import Laplace
 from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:

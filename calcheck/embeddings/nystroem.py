@@ -31,7 +31,8 @@ from calcheck.embeddings.target_kernels import KernelSettings
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import Run, one_blas_thread, replicate_seed
-from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel, Scaling
+from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE, Scaling
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import RESIDUAL_TOLERANCE, Nystroem, eigenvectors, leading
 from calcheck.predictions import Predictions, batch_row_keys
 from calcheck.typing import Array, Floats, Values

@@ -16,7 +16,8 @@ from calcheck.embeddings.rbf import ROUNDING, OutputFeatures
 from calcheck.embeddings.target_kernels import KernelSettings, feature_warnings
 from calcheck.errors import Message
 from calcheck.execution.run import Run
-from calcheck.kernels.functions import Kernel, Scaling
+from calcheck.kernels.bandwidths import Scaling
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.typing import AnyArray, Floats, Precision, Values
 

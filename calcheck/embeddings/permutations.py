@@ -16,7 +16,7 @@ from calcheck.embeddings.rbf import SharedFeatures
 from calcheck.embeddings.target_kernels import DataSet, FeatureBounds
 from calcheck.errors import Message
 from calcheck.execution.run import RandomStream, Run, one_blas_thread
-from calcheck.kernels.functions import Kernel
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg.gram import PivotedCholesky
 from calcheck.typing import Indices, Mask, Values
 

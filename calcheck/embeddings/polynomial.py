@@ -1,7 +1,5 @@
 """Polynomial kernel on targets: monomials as features."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement

@@ -24,7 +24,7 @@ from calcheck.embeddings import target_kernels
 from calcheck.embeddings.target_kernels import DataSet, SharedOutputs, TargetFeatures, TargetKernel
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run
-from calcheck.kernels.functions import target_bandwidths, target_precisions
+from calcheck.kernels.bandwidths import target_bandwidths, target_precisions
 from calcheck.linalg.gram import PivotedCholesky, psd_root
 from calcheck.typing import Indices, Values
 

@@ -15,7 +15,7 @@ from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import GIB, RandomStream, Run
 from calcheck.kernels import Solver
-from calcheck.kernels.functions import Kernel
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.linalg import solvers
 from calcheck.linalg.gram import Gram, Nystroem, evaluate, first_sufficient
 from calcheck.typing import Array, Floats, Values

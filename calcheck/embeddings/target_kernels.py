@@ -14,7 +14,8 @@ from calcheck.distributions import Predictive, Samples
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels import KernelName
-from calcheck.kernels.functions import Kernel, Scaling
+from calcheck.kernels.bandwidths import Scaling
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.typing import Values
 
 

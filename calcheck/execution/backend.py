@@ -1,7 +1,5 @@
 """Array backends: numpy, or torch on any of its devices, with one namespace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any

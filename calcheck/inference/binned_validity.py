@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from calcheck.core.memory import cached
+from calcheck.core.cache import cached
 from calcheck.errors import DataError
 from calcheck.inference.bootstrap import Replicates, Statistic, check_replicates
 from calcheck.inference.intervals import (
@@ -31,14 +31,14 @@ from calcheck.inference.intervals import (
     too_few_effective_rows,
 )
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.inference.verdicts import zeta
+from calcheck.inference.p_values_and_verdicts import zeta
 from calcheck.report import rejects
 from calcheck.statistics.groups import MeanTerm
 from calcheck.typing import Indices, Values
 
 if TYPE_CHECKING:
-    from calcheck.details import ValidBin, ValidBinsDetails
     from calcheck.execution.run import Run
+    from calcheck.result_details import ValidBin, ValidBinsDetails
     from calcheck.statistics.binning import Binning
 
 Function = Callable[[Mapping[str, Values]], Values]

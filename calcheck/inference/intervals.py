@@ -19,14 +19,14 @@ from calcheck.inference.metric_protocol import (
     RowResults,
     implements,
 )
-from calcheck.inference.verdicts import is_undecided, with_zeta, with_zeta_verdict, zeta
+from calcheck.inference.p_values_and_verdicts import is_undecided, with_zeta, with_zeta_verdict, zeta
 from calcheck.statistics.groups import Means
 from calcheck.typing import Values
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
-    from calcheck.details import Bootstrap
     from calcheck.execution.run import Run
+    from calcheck.result_details import Bootstrap
 
 
 Function = Callable[[Mapping[str, Values]], Values]

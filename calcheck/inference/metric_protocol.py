@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
     from calcheck.errors import Message
     from calcheck.execution.run import Run
-    from calcheck.inference.curves import CurveBands
+    from calcheck.inference.curve_bands import CurveBands
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve, Direction
     from calcheck.statistics.groups import Means, MeanTerm

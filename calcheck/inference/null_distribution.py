@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from calcheck.core.memory import cached
+from calcheck.core.cache import cached
 from calcheck.core.metric_info import FUNCTIONS_OF_MEANS
 from calcheck.dependence.clusters import FEWEST, Clusters, degrees_of_freedom, t_scales
 from calcheck.distributions import Predictive
@@ -22,7 +22,7 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.run import Limits, RandomStream, Run, replicate_seed
 from calcheck.inference import metric_protocol
 from calcheck.inference.bootstrap import EQUAL, Statistic, null_statistic_of, sums_of
-from calcheck.inference.verdicts import has_p_value, is_at_atom, is_open, p_value, p_value_error
+from calcheck.inference.p_values_and_verdicts import has_p_value, is_at_atom, is_open, p_value, p_value_error
 from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Means, MeanTerm

@@ -1,7 +1,5 @@
 """Arrow columns as NumPy arrays: numbers, texts, times, sort keys; and tables in memory."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Arrow and Feather files."""
 
-from __future__ import annotations
-
 import struct
 from contextlib import suppress
 

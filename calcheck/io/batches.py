@@ -1,7 +1,5 @@
 """Batches of rows of a file, whole or by partitions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -14,7 +12,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.memory import Inputs, LazyInputs
+from calcheck.core.lazy_inputs import Inputs, LazyInputs
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError

@@ -1,11 +1,9 @@
 """Names of columns: as the user states them, and those known by default."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from calcheck.core.conditions import Condition
+from calcheck.core.filter_conditions import Condition
 from calcheck.distributions import CONVENTIONS
 from calcheck.errors import OptionError
 from calcheck.options import option, require_positive_option, require_share_option

@@ -1,7 +1,5 @@
 """Roles of columns, and their conversion to arrays and distributions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field

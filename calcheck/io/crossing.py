@@ -1,7 +1,5 @@
 """Quantiles that cross: refused, or sorted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """CSV and TSV files: delimiter, header lines, quotes, leading zeros, decimal commas."""
 
-from __future__ import annotations
-
 import csv as standard_csv
 import io
 import re
@@ -14,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from calcheck.core.text import PROTECTED
+from calcheck.core.escaping import PROTECTED
 from calcheck.errors import DataError
 from calcheck.io.arrow_columns import MAX_BLOCK, MemoryTable, is_text, pc, replace_in_text
 from calcheck.io.files import File

@@ -1,7 +1,5 @@
 """Points at which metrics are evaluated: rows of a file, or a grid."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

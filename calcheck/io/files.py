@@ -1,7 +1,5 @@
 """Files to read: one, or several of a folder or a pattern, sorted by path, with Hive partition keys."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import io
@@ -19,7 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from calcheck.core.conditions import Condition
+from calcheck.core.filter_conditions import Condition
 from calcheck.errors import DataError, FileError, MissingFileError, OptionError, named_some
 from calcheck.io.arrow_columns import ReadLimits
 from calcheck.io.compression import compression_errors, decompressed, read_pipe

@@ -1,7 +1,5 @@
 """Filters of rows (--filter, --model), and row numbers of units."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
@@ -9,7 +7,7 @@ from typing import Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
+from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, listed_columns, named_some
 from calcheck.io.arrow_columns import is_scalar, is_text, key_text, pc, times, to_floats
 from calcheck.io.tables import Table

@@ -1,7 +1,5 @@
 """Columns of interval limits, and their levels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

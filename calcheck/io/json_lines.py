@@ -1,7 +1,5 @@
 """Files of JSON records, one per line or in an array."""
 
-from __future__ import annotations
-
 import json as standard_json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversion of layouts with several rows per unit, or several units per row, to one row per unit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows with missing numbers, which `--nan-policy omit` drops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """NetCDF files of ArviZ: draws of the posterior predictive distribution."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

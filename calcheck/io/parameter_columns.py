@@ -1,7 +1,5 @@
 """Columns of the parameters of distribution families."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Parquet files: row groups, read in batches."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The roles of columns, inferred from their names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Files of tensors (safetensors)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

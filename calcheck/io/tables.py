@@ -1,7 +1,5 @@
 """Tables of any format, opened and read in batches, and several files as one table."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence

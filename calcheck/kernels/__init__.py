@@ -1,7 +1,5 @@
 """Kernels on inputs and targets: their options, without NumPy, so that --help is fast."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -7,11 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from calcheck.core.memory import Inputs, blocks
+from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend, is_cpu, namespace
 from calcheck.execution.run import Progress, RandomStream, Run
-from calcheck.kernels.functions import OVERFLOW_MESSAGE, Kernel
+from calcheck.kernels.bandwidths import OVERFLOW_MESSAGE
+from calcheck.kernels.kernel_functions import Kernel
 from calcheck.typing import Array, Mask, Values
 
 TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache

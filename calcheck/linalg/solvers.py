@@ -1,7 +1,5 @@
 """Solvers for (K + n_lambda I) B = R: Cholesky, and block conjugate gradients, which need only products with K."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from calcheck.errors import Message
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.functions import Conditioning, Kernel
+    from calcheck.kernels.bandwidths import Conditioning
+    from calcheck.kernels.kernel_functions import Kernel
     from calcheck.mmd.joint import DataSets, JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums, RidgeNorms
     from calcheck.mmd.two_samples import SampleDistance
@@ -123,7 +124,7 @@ class KernelMetric(GenerativeMetric[FitT]):
 
         Shapes: gamma (t,).
         """
-        from calcheck.kernels.functions import bandwidths_or_none
+        from calcheck.kernels.bandwidths import bandwidths_or_none
 
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma
@@ -173,7 +174,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
         require_count_option("max_exact_rows", self.max_exact_rows)
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
-        from calcheck.kernels.functions import all_inputs, neighbors
+        from calcheck.kernels.bandwidths import all_inputs, neighbors
 
         rows = source.predictions()
         x = all_inputs(rows, run)
@@ -183,7 +184,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data."""
         from calcheck.embeddings.target_kernels import KernelSettings
-        from calcheck.kernels.functions import conditioning
+        from calcheck.kernels.bandwidths import conditioning
         from calcheck.mmd.joint import repeated_targets
 
         predictive = rows.distributions().load()
@@ -254,7 +255,7 @@ class JointMetric(KernelMetric[JointFit[SumsT]]):
     @staticmethod
     def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        from calcheck.kernels.functions import narrow_kernel_warnings
+        from calcheck.kernels.bandwidths import narrow_kernel_warnings
 
         return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
@@ -357,7 +358,7 @@ class OfSamples:
     def fit(self, source: Source, run: Run) -> SamplesFit:
         import numpy as np
 
-        from calcheck.kernels.functions import all_inputs, conditioning, target_matrix
+        from calcheck.kernels.bandwidths import all_inputs, conditioning, target_matrix
 
         rows = source.predictions()
         labels = first_sample(rows, self.info.name)
@@ -373,7 +374,7 @@ class OfSamples:
         """Return targets (n, t), divided by their deviation over both samples unless they are left unchanged."""
         import numpy as np
 
-        from calcheck.kernels.functions import target_precisions
+        from calcheck.kernels.bandwidths import target_precisions
 
         return y if self.standardize == "none" else np.asarray(y * np.sqrt(target_precisions(y)))
 
@@ -427,7 +428,7 @@ def _features(x: Values) -> Values:
     A local kernel would tell the samples apart row by row, and leave nothing to exchange.
     """
     from calcheck.embeddings.permutations import MAX_LANDMARKS, MIN_ROWS_PER_LANDMARK, low_rank_kernel
-    from calcheck.kernels.functions import Polynomial
+    from calcheck.kernels.kernel_functions import Polynomial
 
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / (spread + (spread == 0))
@@ -455,7 +456,7 @@ def with_options_of(metric: GenerativeMetric[Any], kind: type[OfSamplesT]) -> Of
 
 def sample_kernel(metric: KernelMetric[Any], columns: int) -> tuple[Kernel, dict[str, Any]]:
     """Return the kernel of a metric on standardized targets, and its description for the report."""
-    from calcheck.kernels.functions import KERNELS, FeatureAware, Rbf
+    from calcheck.kernels.kernel_functions import KERNELS, FeatureAware, Rbf
 
     gamma, described = metric.standard_gamma(columns), metric.target_kernel.details
     own, of_features = float(gamma[0]), float(gamma[-1])

@@ -55,7 +55,7 @@ class Mae(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
-        from calcheck.statistics.moments import medians, targets
+        from calcheck.statistics.zscores import medians, targets
 
         return RowResults({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
 
@@ -94,7 +94,7 @@ class Rmse(LocalMetric):
     )
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import errors
+        from calcheck.statistics.zscores import errors
 
         return RowResults({"squared_error": errors(rows) ** 2})
 
@@ -139,7 +139,7 @@ class Bias(MeanMetric):
     column: ClassVar[str] = "error"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import errors
+        from calcheck.statistics.zscores import errors
 
         return RowResults({"error": errors(rows)})
 
@@ -189,8 +189,8 @@ class StandardizedBias(MeanMetric):
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import standardized_errors
         from calcheck.statistics.pit import stated_normal_scores
+        from calcheck.statistics.zscores import standardized_errors
 
         levels = rows.distributions().quantile_levels
         z = standardized_errors(rows) if levels is None else stated_normal_scores(rows, levels)

@@ -22,12 +22,12 @@ from calcheck.options import (
 from calcheck.report import Inference, Result
 
 if TYPE_CHECKING:
-    from calcheck.details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Alternative, Curve, Direction
+    from calcheck.result_details import BinnedDetails, StratifiedCoverageDetails
     from calcheck.statistics.binning import Binning
     from calcheck.statistics.groups import Means, MeanTerm
     from calcheck.typing import AnyArray, Values
@@ -418,7 +418,7 @@ class BinnedMetric(Metric["Binning"]):
         """Return the observed spread against the predicted one, with its intervals, and the predicted spreads."""
         from calcheck.statistics.binning import root_means, sums_by_bin
         from calcheck.statistics.curves import curve_of, spread_histogram
-        from calcheck.statistics.moments import spreads
+        from calcheck.statistics.zscores import spreads
 
         data = shown.source.predictions()
         sums = sums_by_bin((shown.rows or self.evaluate(shown.fit, shown.source, shown.run)).terms, shown.fit)
@@ -434,7 +434,7 @@ class BinnedMetric(Metric["Binning"]):
 
         from calcheck.inference.binned_validity import limits_by_abc
         from calcheck.statistics.curves import plain
-        from calcheck.statistics.moments import errors
+        from calcheck.statistics.zscores import errors
 
         columns = {"squared_error": errors(rows) ** 2}
         low, high = limits_by_abc(fit, columns, lambda means: np.sqrt(means["squared_error"]), confidence)

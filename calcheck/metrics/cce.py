@@ -8,12 +8,12 @@ from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
-from calcheck.details import CceDetails
 from calcheck.errors import DataError, Message, NumericalError, OptionError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import KernelName, SolverOptions
 from calcheck.metrics.base import LevelOption, Metric
 from calcheck.options import option, require_count_option, require_positive_option
+from calcheck.result_details import CceDetails
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -205,7 +205,7 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     def replicate_bandwidths(self, gamma: Values) -> Callable[[Values], Any]:
         """Return the function of targets (n, t) that returns gamma (t,) of a replicate, None if it is undefined."""
-        from calcheck.kernels.functions import bandwidths_or_none, target_bandwidths
+        from calcheck.kernels.bandwidths import bandwidths_or_none, target_bandwidths
 
         if self.target_kernel.replicates_share_scale:
             return lambda _: gamma
@@ -232,7 +232,7 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
 
     def outcomes(self, source: Source) -> Source:
         """Return, for prediction intervals, whether targets are inside as targets, with the probability of that."""
-        from calcheck.statistics.pit import coverage_outcomes
+        from calcheck.statistics.coverage import coverage_outcomes
 
         return coverage_outcomes(source, LevelOption().level_of(source.predictions().predictive))
 
@@ -257,7 +257,7 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
     def settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data: kernels, scaling and features."""
         from calcheck.embeddings.target_kernels import KernelSettings, representation
-        from calcheck.kernels.functions import conditioning, require_inputs
+        from calcheck.kernels.bandwidths import conditioning, require_inputs
 
         y, predictive = require_inputs(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
@@ -304,7 +304,7 @@ class Cce(SolverOptions, Metric["CceExact | CceNystroem"]):
     def influences(self, both: Predictions, run: Run) -> Values:
         """Return the contribution of each row to the difference of squared values of two models, (n,)."""
         from calcheck.embeddings.distance import difference_influences
-        from calcheck.kernels.functions import require_inputs
+        from calcheck.kernels.bandwidths import require_inputs
         from calcheck.predictions import InMemory
 
         n = len(both) // 2
@@ -355,7 +355,7 @@ class CceExact:
 
     def at_inputs(self, source: Source) -> CceExact:
         """Return the fit, to be evaluated at the inputs of another source."""
-        from calcheck.kernels.functions import evaluation_points
+        from calcheck.kernels.bandwidths import evaluation_points
 
         return replace(self, at=evaluation_points(source, self.settings.scaling))
 
@@ -364,7 +364,7 @@ class CceExact:
         import numpy as np
 
         from calcheck.embeddings import distance
-        from calcheck.kernels.functions import require_inputs, sample_inputs
+        from calcheck.kernels.bandwidths import require_inputs, sample_inputs
 
         options, settings, ridge = self.options, self.settings, self.ridge
         lambda_, lambda_model = options.lambdas
@@ -404,7 +404,7 @@ class CceExact:
         from calcheck.distributions import Samples
         from calcheck.embeddings import distance
         from calcheck.embeddings.target_kernels import DataSet, SwappedDraw
-        from calcheck.kernels.functions import require_inputs, target_matrix
+        from calcheck.kernels.bandwidths import require_inputs, target_matrix
 
         options, distributions = self.options, self.settings.predictive
         y, _ = require_inputs(simulation.rows)

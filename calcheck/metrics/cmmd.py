@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
-from calcheck.details import CmmdDetails, FidDetails
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.kernels import KernelOptions, Solver
 from calcheck.metrics import _joint_mmd
 from calcheck.options import option, require_positive_option
+from calcheck.result_details import CmmdDetails, FidDetails
 
 if TYPE_CHECKING:
     from calcheck.embeddings.laplace import PairForm
     from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
     from calcheck.kernels import Normalization
-    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_functions import Kernel
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import RidgeNorms
@@ -201,7 +201,7 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
     )
 
     def fit(self, source: Source, run: Run) -> FidFit:
-        from calcheck.kernels.functions import all_inputs, fit_scaling
+        from calcheck.kernels.bandwidths import all_inputs, fit_scaling
         from calcheck.mmd.frechet import SharedInputs
 
         rows = source.predictions()
@@ -219,7 +219,7 @@ class Fid(_joint_mmd.GenerativeMetric[FidFit]):
     def _spread(self, rows: Predictions) -> Values:
         import numpy as np
 
-        from calcheck.kernels.functions import target_precisions
+        from calcheck.kernels.bandwidths import target_precisions
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import ConfidenceCurveDetails, RemovalPoint
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
+from calcheck.result_details import ConfidenceCurveDetails, RemovalPoint
 
 if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import CurveData
@@ -70,7 +70,7 @@ class ConfidenceCurve(OrderedMetric):
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         import numpy as np
 
-        from calcheck.statistics.moments import errors, spreads
+        from calcheck.statistics.zscores import errors, spreads
 
         return {"absolute_error": np.abs(errors(rows)), "std": spreads(rows.distributions())}
 

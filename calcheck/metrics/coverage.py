@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics.base import BinnedMetric, LevelOption, MeanMetric, has_interval, stated_levels
 from calcheck.options import option
+from calcheck.result_details import CoverageDetails, OtherLevel, StratifiedCoverageDetails
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -78,8 +78,8 @@ class Coverage(LevelOption, MeanMetric):
         return "less" if self.at_least else super().alternative
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import interval_mass
-        from calcheck.statistics.pit import MAX_OPEN, inside, shares_at_limits
+        from calcheck.statistics.coverage import MAX_OPEN, inside, shares_at_limits
+        from calcheck.statistics.zscores import interval_mass
 
         level = self.level_of(rows.predictive)
         found = inside(rows, level)
@@ -101,7 +101,7 @@ class Coverage(LevelOption, MeanMetric):
     def null_statistic(self, means: Means) -> Values:
         import numpy as np
 
-        from calcheck.statistics.pit import nearest_share
+        from calcheck.statistics.coverage import nearest_share
 
         return nearest_share(means, np.asarray(self.level_of(None)))
 
@@ -110,14 +110,14 @@ class Coverage(LevelOption, MeanMetric):
         return self.level_of(None) if "strictly_inside" in rows.details else None
 
     def details(self, means: Means) -> Mapping[str, Any]:
-        from calcheck.statistics.pit import shares_at_limits
+        from calcheck.statistics.coverage import shares_at_limits
 
         return shares_at_limits(means)
 
     def _at_other_levels(self, rows: Predictions, level: float) -> list[OtherLevel]:
         """Return the coverage at the other levels that are reported."""
-        from calcheck.statistics.moments import interval_mass
-        from calcheck.statistics.pit import inside, shares_at_limits
+        from calcheck.statistics.coverage import inside, shares_at_limits
+        from calcheck.statistics.zscores import interval_mass
 
         found = {other: inside(rows, other) for other in _other_levels(rows.distributions(), level)}
         return [
@@ -133,7 +133,7 @@ class Coverage(LevelOption, MeanMetric):
     @staticmethod
     def _misses(rows: Predictions, level: float) -> tuple[float, float]:
         """Return the shares of targets below and above their intervals."""
-        from calcheck.statistics.moments import central_interval, targets
+        from calcheck.statistics.zscores import central_interval, targets
 
         y, (low, high) = targets(rows), central_interval(rows.distributions(), level)
         return float((y < low).mean()), float((y > high).mean())
@@ -143,8 +143,8 @@ class Coverage(LevelOption, MeanMetric):
 
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the coverage by level: at the levels of the file, if it states intervals or quantiles only."""
+        from calcheck.statistics.coverage import coverage_by_level
         from calcheck.statistics.curves import curve_of
-        from calcheck.statistics.pit import coverage_by_level
 
         rows = shown.source.predictions()
         levels, shares = coverage_by_level(rows, stated_levels(rows.predictive))
@@ -152,8 +152,8 @@ class Coverage(LevelOption, MeanMetric):
 
     def quick_statistic(self, fit: None, source: Source, run: Run) -> float:  # noqa: ARG002 - nothing is fitted
         """Return the null statistic, without the details, which replicates do not need."""
+        from calcheck.statistics.coverage import inside
         from calcheck.statistics.groups import Means
-        from calcheck.statistics.pit import inside
 
         rows = source.predictions()
         found = inside(rows, self.level_of(rows.predictive))
@@ -184,7 +184,7 @@ class Coverage(LevelOption, MeanMetric):
     @staticmethod
     def _ambiguity(rows: Predictions, level: float) -> float:
         """Return by how much the reference may be too small because of tied draws."""
-        from calcheck.statistics.moments import central_interval, targets
+        from calcheck.statistics.zscores import central_interval, targets
 
         y = targets(rows)
 
@@ -270,7 +270,7 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
         return self.by or "widths"
 
     def sort_key(self, rows: Predictions) -> AnyArray:
-        from calcheck.statistics.moments import interval_widths
+        from calcheck.statistics.zscores import interval_widths
 
         if self.by is not None:
             return super().sort_key(rows)
@@ -287,9 +287,9 @@ class StratifiedCoverage(LevelOption, BinnedMetric):
 
     def bin_terms(self, rows: Predictions, bins: Binning) -> dict[str, MeanTerm]:
         """Return the terms to be averaged by bin: rows, targets (strictly) inside, and the expected share."""
+        from calcheck.statistics.coverage import inside
         from calcheck.statistics.groups import MeanTerm
-        from calcheck.statistics.moments import interval_mass
-        from calcheck.statistics.pit import inside
+        from calcheck.statistics.zscores import interval_mass
 
         level = self.level_of(rows.predictive)
         return {

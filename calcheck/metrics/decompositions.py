@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
-from calcheck.details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import LevelsOption, UnfittedMetric
 from calcheck.options import option
+from calcheck.result_details import CrpsMiscalibrationDetails, MeanMiscalibrationDetails, QuantileMiscalibrationDetails
 
 if TYPE_CHECKING:
-    from calcheck.details import ScoreParts
     from calcheck.distributions import Predictive
     from calcheck.inference.metric_protocol import CurveData
     from calcheck.predictions import Predictions
     from calcheck.report import Curve
+    from calcheck.result_details import ScoreParts
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
@@ -60,8 +60,8 @@ def scores_at_levels(rows: Predictions, levels: tuple[float, ...]) -> Scores:
     """Return the pinball losses at each level, (q, n) each: of predicted, recalibrated and constant quantiles."""
     import numpy as np
 
-    from calcheck.statistics.moments import targets
     from calcheck.statistics.scores import isotonic_quantiles, pinball_losses, quantiles
+    from calcheck.statistics.zscores import targets
 
     y, at = targets(rows), np.array(levels)
     predicted = np.array(list(quantiles(rows.distributions(), levels)))
@@ -136,8 +136,8 @@ class MeanMiscalibration(MiscalibrationMetric):
     )
 
     def scores(self, rows: Predictions) -> Scores:
-        from calcheck.statistics.moments import errors, means, targets
         from calcheck.statistics.scores import isotonic_means
+        from calcheck.statistics.zscores import errors, means, targets
 
         y = targets(rows)
         fitted = isotonic_means(means(rows.distributions()), y)
@@ -146,8 +146,8 @@ class MeanMiscalibration(MiscalibrationMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the corrected means against the predicted ones, and the histogram of predicted means."""
         from calcheck.statistics.curves import curve_at_quantiles, histogram
-        from calcheck.statistics.moments import means, targets
         from calcheck.statistics.scores import isotonic_means
+        from calcheck.statistics.zscores import means, targets
 
         data = shown.source.predictions()
         predicted = means(data.distributions())

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import EceDetails
 from calcheck.errors import AT_QUANTILES, DataError, OptionError
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import RowMetric
 from calcheck.options import LEVEL_TOLERANCE, option, require_count_option, require_levels_option
+from calcheck.result_details import EceDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run

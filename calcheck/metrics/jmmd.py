@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import AmmdDetails, JmmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import Estimator
 from calcheck.metrics import _joint_mmd
 from calcheck.options import option
+from calcheck.result_details import AmmdDetails, JmmdDetails
 from calcheck.typing import Floats, Values
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.target_kernels import KernelSettings
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_functions import Kernel
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.two_samples import SampleDistance

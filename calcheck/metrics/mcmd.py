@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import SHARED_FIT, MetricInfo
-from calcheck.details import McmdDetails, TargetKernel
 from calcheck.errors import NumericalError
 from calcheck.execution.run import RandomStream
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
@@ -15,13 +14,14 @@ from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Solver
 from calcheck.metrics._joint_mmd import SAMPLE, first_sample
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
+from calcheck.result_details import McmdDetails, TargetKernel
 
 if TYPE_CHECKING:
     from calcheck.embeddings.permutations import PooledOutputs
     from calcheck.embeddings.target_kernels import FeatureBounds
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.kernels.functions import Conditioning
+    from calcheck.kernels.bandwidths import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Source
     from calcheck.statistics.groups import Means
@@ -130,7 +130,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         return (SAMPLE,)
 
     def fit(self, source: Source, run: Run) -> McmdFit:
-        from calcheck.kernels.functions import conditioning, target_matrix
+        from calcheck.kernels.bandwidths import conditioning, target_matrix
         from calcheck.mmd.two_samples import TwoSamples
 
         rows = source.predictions()
@@ -162,7 +162,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         from calcheck.distributions import Samples
         from calcheck.embeddings.permutations import PooledOutputs
         from calcheck.embeddings.rbf import FeatureError, output_features
-        from calcheck.kernels.functions import KERNELS, laplace_bandwidths, target_bandwidths
+        from calcheck.kernels.bandwidths import laplace_bandwidths, target_bandwidths
+        from calcheck.kernels.kernel_functions import KERNELS
 
         if self.kernel_y == "rbf":
             first, second = y[labels], y[~labels]
@@ -188,7 +189,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         import numpy as np
 
         from calcheck.embeddings.distance import kernel_warnings, quantiles, solver_details
-        from calcheck.kernels.functions import evaluation_points, narrow_kernel_warnings
+        from calcheck.kernels.bandwidths import evaluation_points, narrow_kernel_warnings
 
         points = evaluation_points(fit.at or source, fit.inputs.scaling)
         found, dofs = fit.samples.distances(fit.outputs, self._lambdas, points)
@@ -223,7 +224,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             permutation_warnings,
             strata,
         )
-        from calcheck.kernels.functions import evaluation_points, target_matrix
+        from calcheck.kernels.bandwidths import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, fit.inputs.scaling
         y, x, labels = target_matrix(rows), scaling(rows.inputs()), first_sample(rows, "mcmd")
@@ -254,7 +255,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
     def _bandwidths(self, y: Values) -> Values | None:
         """Return the scale of the kernel on targets of the first sample; None if it is undefined."""
-        from calcheck.kernels.functions import bandwidths_or_none, target_bandwidths
+        from calcheck.kernels.bandwidths import bandwidths_or_none, target_bandwidths
 
         return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 

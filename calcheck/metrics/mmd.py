@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import MmdDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import NullDistribution, RowResults
 from calcheck.kernels import KernelName, Standardize
 from calcheck.metrics._joint_mmd import SAMPLE, first_sample
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
+from calcheck.result_details import MmdDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
@@ -111,7 +111,7 @@ class Mmd(Metric[MmdFit]):
     def fit(self, source: Source, run: Run) -> MmdFit:
         import numpy as np
 
-        from calcheck.kernels.functions import all_inputs, target_matrix
+        from calcheck.kernels.bandwidths import all_inputs, target_matrix
         from calcheck.mmd.two_samples import PooledGram
 
         rows = source.predictions()
@@ -132,7 +132,7 @@ class Mmd(Metric[MmdFit]):
 
     def _gram(self, values: Values, what: str, kernel: KernelName, gamma: float | None) -> tuple[Values, float]:
         """Return the kernel on all pairs of rows (n, d), (n, n), and its gamma."""
-        from calcheck.kernels.functions import KERNELS
+        from calcheck.kernels.kernel_functions import KERNELS
 
         default = {"rbf": 0.5, "laplace": 1.0, "polynomial": 1 / values.shape[1]}[kernel]
         shape = {"degree": DEGREE, "coef0": COEF0} if kernel == "polynomial" else {}

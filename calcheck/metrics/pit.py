@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import PitDetails, PitIndependenceDetails
 from calcheck.errors import DataError
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import MeanMetric, Metric, OrderedMetric
 from calcheck.options import option, require_count_option
+from calcheck.result_details import PitDetails, PitIndependenceDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
@@ -108,7 +108,7 @@ class Pit(OrderedMetric):
         from calcheck.statistics.pit import pit
 
         if rows.distributions().targets > 1:
-            from calcheck.statistics.moments import rank_pit
+            from calcheck.statistics.multivariate import rank_pit
 
             return rank_pit(rows, self.pre_rank or "variogram")
         if self.pre_rank is not None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import CrpsDetails, LevelScore, NllDetails, PinballDetails, WisDetails
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import LevelOption, LevelsOption, LocalMetric, MeanMetric
 from calcheck.options import LEVEL_TOLERANCE, option
+from calcheck.result_details import CrpsDetails, LevelScore, NllDetails, PinballDetails, WisDetails
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
@@ -77,8 +77,8 @@ class Nll(MeanMetric):
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
-        from calcheck.statistics.moments import uncertainties, z_scores
         from calcheck.statistics.scores import describe_impossible, log_likelihoods
+        from calcheck.statistics.zscores import uncertainties, z_scores
 
         predictive = rows.distributions()
         discretised = self.discretise and not predictive.is_discrete
@@ -170,7 +170,7 @@ class Crps(MeanMetric):
         return f"{DESCRIPTIONS[self.vector_score]} Smaller is better."
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import targets
+        from calcheck.statistics.zscores import targets
 
         if rows.distributions().targets > 1:
             return self._of_vectors(rows)
@@ -191,7 +191,7 @@ class Crps(MeanMetric):
 
     def _of_vectors(self, rows: Predictions) -> RowResults:
         """Return the scores of rows with several targets."""
-        from calcheck.statistics.moments import energy_scores, variogram_scores
+        from calcheck.statistics.multivariate import energy_scores, variogram_scores
 
         score = variogram_scores if self.vector_score == "variogram" else energy_scores
         details: CrpsDetails = {"estimator": self.ensemble}
@@ -236,7 +236,7 @@ class IntervalScore(LevelOption, MeanMetric):
         import numpy as np
         from scoringrules import interval_score
 
-        from calcheck.statistics.moments import central_interval, targets
+        from calcheck.statistics.zscores import central_interval, targets
 
         y, level = targets(rows), self.level_of(rows.predictive)
 
@@ -310,8 +310,8 @@ class Wis(LevelsOption, LocalMetric):
         import numpy as np
 
         from calcheck.statistics.groups import MeanTerm
-        from calcheck.statistics.moments import targets
         from calcheck.statistics.scores import interval_score_parts
+        from calcheck.statistics.zscores import targets
 
         levels, warnings = self._used(rows.distributions())
         parts = interval_score_parts(rows.distributions(), targets(rows), levels)
@@ -405,8 +405,8 @@ class Pinball(LevelsOption, MeanMetric):
         import numpy as np
         from scoringrules import quantile_score
 
-        from calcheck.statistics.moments import targets
         from calcheck.statistics.scores import quantiles
+        from calcheck.statistics.zscores import targets
 
         predictive, y = rows.distributions(), targets(rows)
         levels = self.levels_of(predictive)

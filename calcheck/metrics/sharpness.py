@@ -50,12 +50,12 @@ class Sharpness(RowMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
         from calcheck.statistics.curves import spread_histogram
-        from calcheck.statistics.moments import spreads
+        from calcheck.statistics.zscores import spreads
 
         return (spread_histogram(spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import spreads
+        from calcheck.statistics.zscores import spreads
 
         return RowResults({"variance": spreads(rows.distributions()) ** 2})
 
@@ -99,7 +99,7 @@ class Width(LevelOption, MeanMetric):
     column: ClassVar[str] = "width"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import interval_widths
+        from calcheck.statistics.zscores import interval_widths
 
         return RowResults({"width": interval_widths(rows.distributions(), self.level_of(rows.predictive))})
 
@@ -137,13 +137,13 @@ class Cv(RowMetric):
     def curves(self, shown: CurveData[None]) -> tuple[Curve, ...]:
         """Return the histogram of predicted standard deviations."""
         from calcheck.statistics.curves import spread_histogram
-        from calcheck.statistics.moments import spreads
+        from calcheck.statistics.zscores import spreads
 
         return (spread_histogram(spreads(shown.source.predictions().distributions())),)
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import spreads
+        from calcheck.statistics.zscores import spreads
 
         std = spreads(rows.distributions())
         if len(std) == 1:
@@ -154,7 +154,7 @@ class Cv(RowMetric):
     @staticmethod
     def rows_around(center: float, rows: Predictions) -> RowResults:
         """Return the columns of each row, with standard deviations relative to a center that only affects rounding."""
-        from calcheck.statistics.moments import spreads
+        from calcheck.statistics.zscores import spreads
 
         std = spreads(rows.distributions())
         away = std - center

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import BinnedMetric, LocalMetric, MeanMetric
 from calcheck.options import option
+from calcheck.result_details import BinnedDetails, RceDetails, ValidBinsDetails, ZmsDetails
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
@@ -64,7 +64,7 @@ class Zms(MeanMetric):
     column: ClassVar[str] = "z2"
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import equal_draws_warning, heavy_tails, missing_reference_reason, z_scores
+        from calcheck.statistics.zscores import equal_draws_warning, heavy_tails, missing_reference_reason, z_scores
 
         z = z_scores(rows)
         squared = z**2
@@ -117,7 +117,7 @@ class Rce(LocalMetric):
     )
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.moments import (
+        from calcheck.statistics.zscores import (
             equal_draws_warning,
             errors,
             heavy_tails,
@@ -351,7 +351,7 @@ class Lzms(ValidBinsMetric):
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import missing_reference_reason, z_scores
+        from calcheck.statistics.zscores import missing_reference_reason, z_scores
 
         if unknown := missing_reference_reason(rows):
             raise DataError(unknown)
@@ -376,7 +376,7 @@ def _variances(bins: Binning, rows: Predictions) -> list[float | None]:
     """Return the variance of z in each bin; None for an empty bin."""
     import numpy as np
 
-    from calcheck.statistics.moments import z_scores
+    from calcheck.statistics.zscores import z_scores
 
     z, counts = z_scores(rows), bins.sums(None)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -413,7 +413,7 @@ class Lrce(ValidBinsMetric):
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, Values], float]:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import errors, missing_moments_reason, reference_rce, uncertainties
+        from calcheck.statistics.zscores import errors, missing_moments_reason, reference_rce, uncertainties
 
         if self.by is None and rows.distributions().n_draws is not None:
             msg = "bins by the spread of draws also sort its noise, so a perfect ensemble would fail. Pass --by COLUMN"

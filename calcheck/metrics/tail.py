@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import TailDetails, TailLevel, TailParts
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import RowResults
 from calcheck.metrics.base import UnfittedMetric
 from calcheck.options import option, require_share_option
+from calcheck.result_details import TailDetails, TailLevel, TailParts
 
 if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.coverage import Exceedances
     from calcheck.statistics.groups import Means
-    from calcheck.statistics.pit import Exceedances
     from calcheck.typing import Values
 
 FEWEST = 30  # Minimum number of exceedances without a warning
@@ -88,7 +88,7 @@ class Tail(UnfittedMetric):
 
     def _exceedances(self, rows: Predictions, level: float) -> tuple[float, Exceedances]:
         """Return the threshold of a level, and the exceedances."""
-        from calcheck.statistics.pit import exceedances, mixture_quantile
+        from calcheck.statistics.coverage import exceedances, mixture_quantile
 
         upper = self.side == "upper"
         threshold = mixture_quantile(rows.distributions(), level if upper else 1 - level)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from calcheck.core.metric_info import MetricInfo
-from calcheck.details import FactorAtLevel, WidthFactorDetails
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
+from calcheck.result_details import FactorAtLevel, WidthFactorDetails
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
@@ -118,7 +118,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
         import numpy as np
 
-        from calcheck.statistics.pit import inside, states_limits
+        from calcheck.statistics.coverage import inside, states_limits
         from calcheck.statistics.width import width_ratios
 
         level, predictive = self.level_of(rows.predictive), rows.distributions()
@@ -176,8 +176,8 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the null statistic by selection, without sorting."""
         import numpy as np
 
+        from calcheck.statistics.coverage import inside, states_limits
         from calcheck.statistics.groups import Means
-        from calcheck.statistics.pit import inside, states_limits
         from calcheck.statistics.width import factor_of_draws, width_quantile
 
         rows = source.predictions()
@@ -238,7 +238,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         import numpy as np
         from scipy.special import ndtri
 
-        from calcheck.statistics.pit import nearest_share
+        from calcheck.statistics.coverage import nearest_share
         from calcheck.statistics.width import normal_score
 
         level = self.level_of(None)

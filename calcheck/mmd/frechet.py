@@ -1,7 +1,5 @@
 """Fréchet distances, and the covariances they need."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

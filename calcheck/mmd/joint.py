@@ -17,7 +17,7 @@ from calcheck.embeddings.target_kernels import DataSet, FeatureBounds, SwappedDr
 from calcheck.execution.run import Progress, Run, one_blas_thread
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.kernels import Estimator
-from calcheck.kernels.functions import Laplace
+from calcheck.kernels.kernel_functions import Laplace
 from calcheck.linalg.gram import truncated_eigenbasis
 from calcheck.mmd.quadratic_forms import QuadraticForm, of_different, row_products
 from calcheck.predictions import Predictions

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from calcheck.details import CmmdDetails
-from calcheck.details import Pairs as PairsDetails
-from calcheck.details import Solver as SolverDetails
 from calcheck.embeddings.laplace import PairForm
 from calcheck.embeddings.ridge import KernelRidge, Smoother, smoother
 from calcheck.errors import Message
 from calcheck.execution.backend import backend, namespace
 from calcheck.execution.run import RandomStream, Run
 from calcheck.kernels import Solver
-from calcheck.kernels.functions import Kernel, Rbf
+from calcheck.kernels.kernel_functions import Kernel, Rbf
 from calcheck.linalg.gram import Gram, LandmarkSamples, Nystroem, RowBlocks, first_sufficient, gram_factor
+from calcheck.result_details import CmmdDetails
+from calcheck.result_details import Pairs as PairsDetails
+from calcheck.result_details import Solver as SolverDetails
 from calcheck.typing import Array, Indices, Values
 
 BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger blocks are not faster

@@ -13,7 +13,8 @@ from calcheck.embeddings.distance import Distances
 from calcheck.embeddings.ridge import Dof, KernelRidge
 from calcheck.execution.run import Run
 from calcheck.kernels import Estimator, Solver
-from calcheck.kernels.functions import Kernel, Polynomial, neighbors
+from calcheck.kernels.bandwidths import neighbors
+from calcheck.kernels.kernel_functions import Kernel, Polynomial
 from calcheck.mmd.frechet import frechet, moments
 from calcheck.typing import Mask, Values
 

@@ -1,7 +1,5 @@
 """Comparison of the conditional distributions of two samples of inputs and targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

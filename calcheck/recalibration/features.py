@@ -1,7 +1,5 @@
 """What corrections are fitted to: z-scores and features of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -12,13 +12,13 @@ import numpy as np
 
 from calcheck.distributions import Predictive
 from calcheck.distributions.continuous import Gaussian, LocationScale
-from calcheck.distributions.counts import Counts
+from calcheck.distributions.count_base import Counts
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.quantiles import Quantiles
 from calcheck.errors import DataError, NumericalError, OptionError, with_suggestion
 from calcheck.predictions import Predictions
+from calcheck.recalibration import corrections as map_steps
 from calcheck.recalibration import features as row_features
-from calcheck.recalibration import steps as map_steps
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.pit import levels_of, pit
 from calcheck.typing import Mask, Values

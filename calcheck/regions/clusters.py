@@ -1,7 +1,5 @@
 """Clusters of an embedding as bins in which regions are searched: k-means on the inputs alone."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +8,10 @@ import numpy as np
 from numpy.random import Generator
 from scipy.cluster.vq import kmeans2, vq
 
-from calcheck.core.conditions import EQUAL, Condition
-from calcheck.core.memory import Inputs, blocks
+from calcheck.core.filter_conditions import EQUAL, Condition
+from calcheck.core.lazy_inputs import Inputs, blocks
 from calcheck.distributions.row_random import hash_rows
-from calcheck.kernels.functions import sample_inputs
+from calcheck.kernels.bandwidths import sample_inputs
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
 from calcheck.typing import Floats, Indices, Values

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik, ndtri
 
-from calcheck.core.memory import load
-from calcheck.core.text import percent
+from calcheck.core.lazy_inputs import load
+from calcheck.core.number_text import percent
 from calcheck.core.validation import LARGEST, finite_rows
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, OptionError, listed_columns
@@ -29,8 +29,8 @@ from calcheck.regions.scan import Deviations, Region
 from calcheck.report import Curve
 from calcheck.statistics.binning import Binning, middle_range
 from calcheck.statistics.groups import Groups, cells
-from calcheck.statistics.moments import missing_reference_reason, z_scores
 from calcheck.statistics.pit import levels_of, pit, share_of_row_below
+from calcheck.statistics.zscores import missing_reference_reason, z_scores
 from calcheck.typing import Indices, Values
 
 Limits = tuple[Values, Values]

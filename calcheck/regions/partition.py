@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.core.conditions import DIFFERENT, EQUAL, Condition
+from calcheck.core.filter_conditions import DIFFERENT, EQUAL, Condition
 from calcheck.errors import DataError, OptionError
 from calcheck.statistics.groups import Groups, cells
 

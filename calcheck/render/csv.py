@@ -1,16 +1,14 @@
 """Reports as CSV, one line for each result; an absent number is an empty cell."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
 from collections.abc import Iterator
 from typing import Any
 
-from calcheck.core.text import protect
-from calcheck.render.cells import outcome
+from calcheck.core.escaping import protect
 from calcheck.render.json import shared_fields
+from calcheck.render.numbers_and_notes import outcome
 from calcheck.report import Report
 
 NUMBERS = (

@@ -1,9 +1,7 @@
 """Rules as annotations of GitHub checks."""
 
-from __future__ import annotations
-
-from calcheck.core.text import strip_control
-from calcheck.render.cells import describe_input, headline
+from calcheck.core.escaping import strip_control
+from calcheck.render.numbers_and_notes import describe_input, headline
 from calcheck.report import Gate, Level, Report
 
 MOST = 10  # maximum annotations of a kind that GitHub shows per step; it silently drops the rest

@@ -1,11 +1,9 @@
 """Documents as a self-contained HTML page, without scripts, for light and dark screens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from html import escape as escape_html
 
-from calcheck.core.text import strip_control
+from calcheck.core.escaping import strip_control
 from calcheck.render import document as blocks
 
 STYLE = """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.core.text import strip_control
-from calcheck.render.cells import describe_input, outcome
+from calcheck.core.escaping import strip_control
+from calcheck.render.numbers_and_notes import describe_input, outcome
 from calcheck.report import Gate, Report
 
 if TYPE_CHECKING:

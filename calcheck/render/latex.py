@@ -1,13 +1,11 @@
 r"""Documents in LaTeX: tables as tabulars, which need only ``\usepackage{booktabs}``, and all else as comments."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from calcheck.core.text import strip_control
+from calcheck.core.escaping import strip_control
 from calcheck.render import document as blocks
 
 COLUMNS = 8  # maximum columns of numbers that fit the width of a page

@@ -1,11 +1,9 @@
 """Documents in Markdown, for pull requests and CI summaries."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 
-from calcheck.core.text import strip_control
+from calcheck.core.escaping import strip_control
 from calcheck.render import document as blocks
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")

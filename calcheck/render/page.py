@@ -11,13 +11,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from calcheck.charts.drawing import NO_ENGINE, engine_starts, javascript, replaceable, selectable, svg
+from calcheck.charts.image_files import NO_ENGINE, engine_starts, javascript, replaceable, selectable, svg
 from calcheck.charts.picture import Axis, Cells, Mark, Panel, Picture, Rule
-from calcheck.core.text import embed
-from calcheck.render.cells import number
+from calcheck.core.escaping import embed
 from calcheck.render.document import Block, Column, Document, Legend, Marks, Table, row_of
 from calcheck.render.html import PAGE, STYLE, block_lines, element, escape
 from calcheck.render.json import fields_of
+from calcheck.render.numbers_and_notes import number
 from calcheck.report import Report
 
 

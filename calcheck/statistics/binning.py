@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.core.memory import cached
+from calcheck.core.cache import cached
 from calcheck.core.metric_info import BINS
 from calcheck.core.validation import finite_rows, require, require_finite
-from calcheck.details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
 from calcheck.distributions import Predictive
 from calcheck.errors import AT_QUANTILES, DataError, Message, listed_columns, named_some
 from calcheck.predictions import Predictions
+from calcheck.result_details import BinnedDetails, CoverageBin, StratifiedCoverageDetails
+from calcheck.statistics.coverage import nearest_share
 from calcheck.statistics.groups import CutTieGroups, Groups, MeanTerm, digitize
-from calcheck.statistics.moments import errors, spreads, uncertainties
-from calcheck.statistics.pit import nearest_share
+from calcheck.statistics.zscores import errors, spreads, uncertainties
 from calcheck.typing import AnyArray, Values
 
 FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise

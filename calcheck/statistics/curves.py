@@ -1,14 +1,13 @@
 """Curves over levels, ranks and bins, and intervals of a sample of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calcheck.core.memory import cached, load
+from calcheck.core.cache import cached
+from calcheck.core.lazy_inputs import load
 from calcheck.core.metric_info import BINS
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError
@@ -16,7 +15,7 @@ from calcheck.predictions import Predictions
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName
 from calcheck.statistics.binning import DATES, NUMBERS, Binning, make_bins, middle_range, sort_keys
 from calcheck.statistics.groups import Groups, Means, cells
-from calcheck.statistics.moments import central_interval, interval_widths, medians, spreads
+from calcheck.statistics.zscores import central_interval, interval_widths, medians, spreads
 from calcheck.typing import AnyArray, Values
 
 LEAST_BINS, MAX_BINS = 4, 20  # Bins of a curve along a column

@@ -1,18 +1,16 @@
 """Scores of quantiles, masses and densities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
 
-from calcheck.core.memory import cached
+from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions
 from calcheck.statistics.groups import PART
-from calcheck.statistics.moments import targets
+from calcheck.statistics.zscores import targets
 from calcheck.typing import Indices, Mask, Values
 
 Pairs = tuple[tuple[float, float], ...]

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from calcheck.core.memory import cached
+from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import LazyPredictive, Samples
 from calcheck.errors import DataError
 from calcheck.predictions import Predictions, row_keys
+from calcheck.statistics.coverage import states_limits
 from calcheck.statistics.groups import TieGroups
-from calcheck.statistics.moments import central_interval, medians, targets, z_scores
-from calcheck.statistics.pit import NEAREST, randomized_pit, states_limits
+from calcheck.statistics.pit import NEAREST, randomized_pit
+from calcheck.statistics.zscores import central_interval, medians, targets, z_scores
 from calcheck.typing import Values
 
 SEED = 0x31D7  # Of the random numbers between the limits of the PIT of counts

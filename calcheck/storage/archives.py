@@ -1,7 +1,5 @@
 """Dataclasses as files: states, states of monitors and checkpoints are archives of arrays with a JSON header."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile
@@ -96,6 +94,15 @@ def is_archive(path: str, kind: str) -> bool:
             return HEADER in archive.files and json.loads(np.asarray(archive[HEADER]).tobytes())["kind"] == kind
     except (FileError, OSError, *UNREADABLE):
         return False
+
+
+def are_states(files: Sequence[str]) -> bool:
+    """Return whether files are saved states; raise if the first is none, but another is."""
+    states = [file for file in files if is_archive(file, STATE)]
+    if states and files[0] not in states:
+        msg = f"{states[0]} is a saved state, and {files[0]} is not: pass only saved states, or only predictions"
+        raise OptionError(msg)
+    return bool(states)
 
 
 def _read(archive: Any, name: str, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:

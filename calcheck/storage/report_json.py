@@ -1,7 +1,5 @@
 """Reports and recalibration maps as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 import types
@@ -10,7 +8,7 @@ from dataclasses import asdict, fields, is_dataclass
 from hashlib import sha256
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from calcheck.core.text import extract, is_page
+from calcheck.core.escaping import extract, is_page
 from calcheck.errors import FileError
 from calcheck.io.files import File
 from calcheck.recalibration.methods import VERSION, RecalibrationMap

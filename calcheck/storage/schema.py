@@ -1,7 +1,5 @@
 """JSON Schemas of reports, changes between reports and recalibration maps, generated from their classes."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 from dataclasses import fields
@@ -9,7 +7,7 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Metric
-from calcheck.models.difference import DIFF_SCHEMA_VERSION, Diff
+from calcheck.models.report_difference import DIFF_SCHEMA_VERSION, Diff
 from calcheck.options import options_of
 from calcheck.recalibration.methods import RecalibrationMap
 from calcheck.report import SCHEMA_VERSION, Report, Result

@@ -19,7 +19,7 @@ from calcheck.execution.run import RandomStream, Run, hash_key, reduce_batches
 from calcheck.inference import intervals, metric_protocol
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.inference.bootstrap import check_replicates
-from calcheck.inference.verdicts import with_zeta_verdict, zeta
+from calcheck.inference.p_values_and_verdicts import with_zeta_verdict, zeta
 from calcheck.kernels import EXACT
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
@@ -28,7 +28,7 @@ from calcheck.metrics.spread import ValidBinsMetric
 from calcheck.predictions import Predictions
 from calcheck.statistics.binning import Binning, bin_warnings, distinct_categories, make_bins
 from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.statistics.moments import spreads
+from calcheck.statistics.zscores import spreads
 from calcheck.storage.archives import from_arrays, to_arrays
 from calcheck.streaming.accumulators import BatchedSource, ColumnStore, Metadata, MomentSums, Sums, with_row_numbers
 from calcheck.typing import AnyArray, Values

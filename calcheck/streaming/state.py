@@ -14,7 +14,7 @@ from calcheck.evaluation import data_warnings, fitted_metric, make_results, run_
 from calcheck.execution.run import Run, reduce_batches
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import FEW_REPLICATES, batch_replicates
-from calcheck.inference.verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
+from calcheck.inference.p_values_and_verdicts import NO_REPLICATES, StatedShape, basis_of, overall_verdict
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Metric, inapplicable_reason
 from calcheck.predictions import Predictions, Source

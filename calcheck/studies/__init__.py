@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calcheck.charts.picture import Picture
     from calcheck.execution.run import Run
     from calcheck.metrics.base import Metric
-    from calcheck.models.comparison import Model
+    from calcheck.models.alignment import Model
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
@@ -225,14 +225,14 @@ class Study:
 
     def document_of(self, report: Report) -> Document:
         """Return the document of a report of this study."""
-        from calcheck.render.report_document import report_document
+        from calcheck.render.document import report_document
 
         document: Document = (self.function(self.document) if self.document else report_document)(report)
         return document
 
     def pictures_of(self, report: Report, *found: Any) -> Sequence[Picture]:
         """Return the pictures of a report of this study."""
-        from calcheck.render.pictures import metric_pictures
+        from calcheck.render.metric_pictures import metric_pictures
         from calcheck.report import Report
 
         if self.picture:

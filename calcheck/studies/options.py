@@ -1,7 +1,5 @@
 """Options that several commands share: input, rows, inference, output and computation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -15,7 +15,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import calcheck
-from calcheck.core.text import extract
+from calcheck.core.escaping import extract
 from calcheck.errors import CalcheckError, DataError, OptionError, with_keywords
 from calcheck.io.column_names import ColumnOptions
 from calcheck.io.python_arguments import ColumnArguments
@@ -708,7 +708,7 @@ def test_models_are_matched_by_their_index(frame):
 
 
 def test_settings_are_swept_as_on_the_command_line(frame):
-    from calcheck.models.comparison import Model
+    from calcheck.models.alignment import Model
     from calcheck.studies.sweep.study import parse, sweep
 
     frame["x"] = frame["mean"]

@@ -25,7 +25,8 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
 from calcheck.inference import null_distribution
 from calcheck.metrics import METRICS
-from calcheck.models.comparison import Model, compare
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
 from tests.helpers.simulations import autoregressive
 

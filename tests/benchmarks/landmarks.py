@@ -19,7 +19,7 @@ from calcheck.distributions import Gaussian
 from calcheck.embeddings.rbf import output_features
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.kernels.functions import conditioning, target_bandwidths
+from calcheck.kernels.bandwidths import conditioning, target_bandwidths
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 

@@ -27,7 +27,7 @@ from calcheck.distributions import Gaussian, Intervals, Quantiles, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson
 from calcheck.predictions import Predictions
-from calcheck.recalibration.choice import cross_validate
+from calcheck.recalibration.cross_validation import cross_validate
 from calcheck.recalibration.methods import FitOptions, apply_steps, candidates, fit_conformal, fit_pit
 
 FRESH = 3000

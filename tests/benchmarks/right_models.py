@@ -24,7 +24,8 @@ from calcheck.distributions import Gaussian, Independent, Intervals, Quantiles, 
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import NegativeBinomial, Poisson
 from calcheck.distributions.positive import LogNormal
-from calcheck.models.comparison import Model, compare
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
 from tests.helpers.simulations import autoregressive
 

@@ -22,7 +22,7 @@ from itertools import product
 
 import numpy as np
 
-from calcheck.core.conditions import Condition
+from calcheck.core.filter_conditions import Condition
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.continuous import StudentT
 from calcheck.distributions.count_families import Poisson

@@ -7,7 +7,7 @@ import numpy as np
 
 from calcheck.distributions import Gaussian
 from calcheck.metrics.cce import Cce
-from calcheck.models.comparison import Model
+from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.sweep.study import parse, points, sweep
 from tests.helpers.shorthand import gaussian_case, rows_of

@@ -3,7 +3,7 @@
 import vl_convert
 
 from calcheck.charts import drawing
-from calcheck.charts.drawing import javascript, replaceable, selectable
+from calcheck.charts.image_files import javascript, replaceable, selectable
 from calcheck.charts.picture import Axis, Cells, Panel, Picture, Rule
 
 MAP = Picture(

@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose
 
 from calcheck import __version__, read
 from calcheck.cli.app import make_program
-from calcheck.cli.typer_bridge import argument, make_command, parameters
+from calcheck.cli.typer_options import argument, make_command, parameters
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS

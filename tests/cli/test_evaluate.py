@@ -15,10 +15,9 @@ from calcheck.cli.app import COMMANDS
 from calcheck.errors import DataError
 from calcheck.metrics import DEFAULT_METRICS, METRICS
 from calcheck.render.csv import render_csv
-from calcheck.render.document import Paragraph
+from calcheck.render.document import Paragraph, report_document
 from calcheck.render.markdown import escape
-from calcheck.render.pictures import report_picture
-from calcheck.render.report_document import report_document
+from calcheck.render.metric_pictures import report_picture
 from calcheck.report import Input, InputFile, Overall, Report, Result, Skipped
 from calcheck.storage.report_json import read_report
 from tests.helpers.files import columns, table, write

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from calcheck.cli.common import progress_bar
+from calcheck.cli.inputs_and_outputs import show_progress
 from calcheck.execution.run import Run
 from tests.helpers.files import columns, write
 
@@ -63,7 +63,7 @@ def shown(monkeypatch, capsys):
     def run(*reports, delay=-1.0, terminal=True):
         monkeypatch.setenv("TERM", "xterm-256color")
         monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-        with progress_bar(delay=delay) as report:
+        with show_progress(delay) as report:
             for stage, share in reports:
                 report(stage, share)
         return lines_of(capsys.readouterr().err.replace("\r", "\n"))
@@ -100,7 +100,8 @@ def test_metrics_and_models_are_named_in_their_stages(preds):
     import calcheck as package
     from calcheck.metrics.scores import Crps
     from calcheck.metrics.spread import Lzms
-    from calcheck.models.comparison import Model, compare
+    from calcheck.models.alignment import Model
+    from calcheck.models.comparison import compare
 
     stages = []
     run = Run(resamples=200, replicates=19, progress=lambda *stage: stages.append(stage[0]))

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from calcheck import METRICS, read
-from calcheck.core.memory import LazyInputs, same_inputs
+from calcheck.core.lazy_inputs import LazyInputs, same_inputs
 from calcheck.core.validation import finite_rows
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate

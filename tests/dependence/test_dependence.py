@@ -25,12 +25,12 @@ from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import RowDependence, Run
-from calcheck.inference import paired
+from calcheck.inference import paired_comparison
 from calcheck.inference.bootstrap import Statistic, clustered
 from calcheck.inference.null_distribution import multiplier_noise
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.render.pictures import metric_pictures
+from calcheck.render.metric_pictures import metric_pictures
 from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.studies.slices.groups import clusters_within
 from tests.helpers.simulations import autoregressive, sets
@@ -394,13 +394,13 @@ def test_models_are_compared_by_whole_clusters():
 
 def test_p_values_of_a_series_of_differences_use_the_inflation_of_its_blocks(monkeypatch):
     rng, studentized = np.random.default_rng(24), []
-    actual = paired._p_of_ratio
+    actual = paired_comparison._p_of_ratio
 
     def recorded(ratios, difference, influences):
         studentized.append(difference)
         return actual(ratios, difference, influences)
 
-    monkeypatch.setattr(paired, "_p_of_ratio", recorded)
+    monkeypatch.setattr(paired_comparison, "_p_of_ratio", recorded)
     first = pd.DataFrame({"step": np.arange(300), "y": autoregressive(rng, 300, 0.8), "mean": 0.0, "std": 1.0})
     second = first.assign(mean=0.3 * autoregressive(rng, 300, 0.8))
     found = calcheck.compare({"a": first, "b": second}, "mae", time="step").results[-1]

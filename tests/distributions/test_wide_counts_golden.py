@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions.count_base import WIDE_FROM, Counts
 from calcheck.distributions.count_families import DoublePoisson, NegativeBinomial, Poisson
-from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.positive import Gamma
 from calcheck.errors import DataError
 

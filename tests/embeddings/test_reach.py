@@ -9,7 +9,8 @@ from calcheck.embeddings.distance import effective_neighbors, reach
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
-from calcheck.kernels.functions import Polynomial, Rbf, Scaling, fit_scaling
+from calcheck.kernels.bandwidths import Scaling, fit_scaling
+from calcheck.kernels.kernel_functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.helpers.naive import input_kernel, weights

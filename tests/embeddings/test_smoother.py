@@ -10,7 +10,7 @@ from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import CholeskySmoother, KernelRidge, NystroemSmoother, smoother
 from calcheck.errors import NumericalError
 from calcheck.execution.run import Limits, Run
-from calcheck.kernels.functions import KERNELS
+from calcheck.kernels.kernel_functions import KERNELS
 from tests.helpers.naive import input_kernel, weights
 
 N, M, PENALTY = 120, 30, 0.05

@@ -17,7 +17,7 @@ import numpy as np
 import calcheck
 from calcheck.distributions import CONVENTIONS
 from calcheck.render import render
-from calcheck.render.report_document import report_document
+from calcheck.render.document import report_document
 from tests.fuzz.program import READ, REFUSED
 from tests.helpers.files import table
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.run import Run
-from calcheck.inference.paired import ModelPair, compare_pairs
+from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 

@@ -14,7 +14,7 @@ import pytest
 from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.inference.curves import CurveBands, with_band
+from calcheck.inference.curve_bands import CurveBands, with_band
 from calcheck.inference.metric_protocol import CurveData
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binom
 
-from calcheck.inference.curves import global_envelope
+from calcheck.inference.curve_bands import global_envelope
 
 PUBLISHED = [(50, 50, 0.006419, 0.9514), (100, 100, 0.004110, 0.9505), (250, 250, 0.002472, 0.9501)]
 """Number of values, of points + 1, gamma, and the probability of whole curves."""

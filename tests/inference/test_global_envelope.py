@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.inference.curves import curve_limits, extreme_rank_p_values, global_envelope
+from calcheck.inference.curve_bands import curve_limits, extreme_rank_p_values, global_envelope
 
 NAN = np.nan
 

@@ -12,7 +12,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import Moments, abc_limits, acceleration, bca, percentile, zeta_error
-from calcheck.inference.verdicts import zeta
+from calcheck.inference.p_values_and_verdicts import zeta
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm

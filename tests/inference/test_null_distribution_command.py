@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.inference.verdicts import benjamini_hochberg
+from calcheck.inference.p_values_and_verdicts import benjamini_hochberg
 from tests.helpers.files import columns, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts

@@ -15,7 +15,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
 from calcheck.inference.metric_protocol import Basis, FittedMetric, NullDistribution
 from calcheck.inference.null_distribution import NullSimulator, needs_replicates
-from calcheck.inference.verdicts import compare_with_null, is_open, p_value, p_value_error
+from calcheck.inference.p_values_and_verdicts import compare_with_null, is_open, p_value, p_value_error
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Inference

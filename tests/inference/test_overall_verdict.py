@@ -10,7 +10,7 @@ import calcheck
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import Basis, NullDistribution
-from calcheck.inference.verdicts import (
+from calcheck.inference.p_values_and_verdicts import (
     CommonStatistics,
     adjusted_p_values,
     common_statistics,

@@ -8,7 +8,7 @@ from scipy import stats
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.inference.verdicts import benjamini_hochberg, pointwise_p_values
+from calcheck.inference.p_values_and_verdicts import benjamini_hochberg, pointwise_p_values
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions

@@ -10,7 +10,12 @@ from numpy.testing import assert_allclose
 from calcheck.errors import DataError, NumericalError
 from calcheck.inference.metric_protocol import FittedMetric
 from calcheck.inference.null_distribution import replicate_value
-from calcheck.inference.verdicts import adjusted_by_family, relative_to_limits, step_down_p_values, with_adjusted
+from calcheck.inference.p_values_and_verdicts import (
+    adjusted_by_family,
+    relative_to_limits,
+    step_down_p_values,
+    with_adjusted,
+)
 from calcheck.metrics import METRICS
 from calcheck.report import Inference
 from tests.helpers.simulations import band, sets

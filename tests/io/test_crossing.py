@@ -13,7 +13,7 @@ from calcheck.io import arrow_columns
 from calcheck.io.crossing import crossing_of
 from tests.helpers.files import limited, write
 from tests.helpers.shorthand import texts
-from tests.io.test_layouts import NIXTLA, hub, read, refused, truth
+from tests.io.test_long_layouts import NIXTLA, hub, read, refused, truth
 
 CROSSED = {  # rows 1, 3 and 4 cross by 1, 4 and 2.5
     "y": [0.0] * 5,

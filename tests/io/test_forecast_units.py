@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from tests.helpers.files import limited, write
-from tests.io.test_layouts import UNITS, hub, read, refused, truth
+from tests.io.test_long_layouts import UNITS, hub, read, refused, truth
 
 
 def test_units_keep_the_row_numbers_of_the_file(tmp_path):

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 
 from calcheck.errors import CalcheckError
 from tests.helpers.files import write
-from tests.io.test_layouts import UNITS, hub, read, refused, truth
+from tests.io.test_long_layouts import UNITS, hub, read, refused, truth
 
 NORMAL = {"mean": [1.0, 2.0, 3.0], "std": [1.0, 1.0, 1.0]}
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from pyarrow import csv
 
 from calcheck.errors import DataError
-from calcheck.storage.writers import column_writer
+from calcheck.storage.prediction_files import column_writer
 from tests.helpers.files import columns, table, write
 from tests.helpers.schemas import validate
 
@@ -116,7 +116,7 @@ from calcheck import cli
 from calcheck.cli import app
 
 def half(**given):
-    from calcheck.storage.writers import column_writer
+    from calcheck.storage.prediction_files import column_writer
     with column_writer({str(path)!r}) as append:
         append({{"place": np.arange(1000)}})
         os.kill(os.getpid(), {int(number)})

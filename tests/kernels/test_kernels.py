@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.core.memory import LazyInputs
+from calcheck.core.lazy_inputs import LazyInputs
 from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings.distance import MIN_DOF, few_dof
 from calcheck.embeddings.rbf import output_features, residual_of_points
@@ -17,10 +17,7 @@ from calcheck.embeddings.target_kernels import FeatureBounds, residual_warnings
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
-from calcheck.kernels.functions import (
-    Laplace,
-    Polynomial,
-    Rbf,
+from calcheck.kernels.bandwidths import (
     Scaling,
     bandwidth,
     fit_scaling,
@@ -28,6 +25,7 @@ from calcheck.kernels.functions import (
     neighbors,
     sample_inputs,
 )
+from calcheck.kernels.kernel_functions import Laplace, Polynomial, Rbf
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics import METRICS

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import backend
-from calcheck.kernels.functions import Polynomial, Rbf
+from calcheck.kernels.kernel_functions import Polynomial, Rbf
 from calcheck.linalg.gram import (
     Nystroem,
     PivotedCholesky,

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, silent
-from calcheck.kernels.functions import Laplace, Rbf
+from calcheck.kernels.kernel_functions import Laplace, Rbf
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Preconditioner, conjugate_gradients, pays_off
 from calcheck.metrics.cce import Cce

@@ -16,9 +16,9 @@ from calcheck.embeddings.ridge import approximation_reason
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run, prefetch
-from calcheck.kernels.functions import Polynomial, Rbf
+from calcheck.kernels.kernel_functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
-from calcheck.models.comparison import Model
+from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.sweep.study import parse, sweep
 from tests.helpers.files import limited, write

@@ -10,7 +10,7 @@ from calcheck.embeddings.permutations import joint_strata, low_rank_kernel, one_
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.kernels.functions import Polynomial
+from calcheck.kernels.kernel_functions import Polynomial
 from calcheck.metrics.cmmd import Cmmd, Fid
 from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.mmd import Mmd

@@ -11,7 +11,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.pit import mixture_quantile
+from calcheck.statistics.coverage import mixture_quantile
 
 PLAIN = Run(resamples=0, replicates=0)
 

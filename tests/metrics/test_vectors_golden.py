@@ -12,7 +12,7 @@ from calcheck.execution.run import Run
 from calcheck.metrics.pit import Pit
 from calcheck.metrics.scores import Crps
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.moments import average_rank, band_depth, multivariate_rank, rank_pit, variogram
+from calcheck.statistics.multivariate import average_rank, band_depth, multivariate_rank, rank_pit, variogram
 from tests.helpers.simulations import sets
 
 EXAMPLE = Predictions(

@@ -14,7 +14,8 @@ from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.metrics._weights import effective_count, has_weighted_form, weighted
-from calcheck.models.comparison import Model, compare
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of

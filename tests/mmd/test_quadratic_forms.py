@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
-from calcheck.kernels.functions import KERNELS
+from calcheck.kernels.kernel_functions import KERNELS
 from calcheck.linalg.gram import Nystroem
 from calcheck.mmd.quadratic_forms import ExactGram, LowRankGram, QuadraticForm
 

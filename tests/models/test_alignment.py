@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
-from calcheck.models.comparison import Model, align_models
+from calcheck.models.alignment import Model, align_models
 from calcheck.predictions import InMemory, Predictions
 
 N = 6

@@ -14,9 +14,9 @@ from calcheck.distributions.count_families import Poisson
 from calcheck.errors import DataError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions
-from calcheck.recalibration.choice import CrossValidation, cross_validate, require_other_rows
+from calcheck.recalibration.corrections import assign_folds
+from calcheck.recalibration.cross_validation import CrossValidation, cross_validate, require_other_rows
 from calcheck.recalibration.methods import FitOptions, Method, apply_steps, fit_local, fit_pit
-from calcheck.recalibration.steps import assign_folds
 
 Z = np.array([0.5, -1.5, 0.8, 2.0, -1.0, 3.0, 0.2, -4.0, 2.0, -1.0, 5.0, 0.5])
 

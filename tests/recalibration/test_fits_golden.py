@@ -6,7 +6,8 @@ import pytest
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.intervals import Intervals
 from calcheck.predictions import Predictions
-from calcheck.recalibration.choice import score_rows
+from calcheck.recalibration.corrections import Scale, gamma_loss, gamma_regression
+from calcheck.recalibration.cross_validation import score_rows
 from calcheck.recalibration.features import Feature
 from calcheck.recalibration.methods import (
     FitOptions,
@@ -17,7 +18,6 @@ from calcheck.recalibration.methods import (
     fit_scale,
     fit_shift_scale,
 )
-from calcheck.recalibration.steps import Scale, gamma_loss, gamma_regression
 
 MEAN = np.arange(10.0)
 STD = np.repeat([1.0, 2.0], 5)

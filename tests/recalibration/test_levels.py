@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.predictions import Predictions
-from calcheck.recalibration.choice import cross_validate, score_rows
+from calcheck.recalibration.cross_validation import cross_validate, score_rows
 from calcheck.recalibration.methods import FitOptions, Method
 from tests.benchmarks.recalibration import CORRECTED, LEVEL, RIGHT, chosen, covered, p_values
 from tests.helpers.simulations import band, sets

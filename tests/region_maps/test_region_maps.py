@@ -27,7 +27,7 @@ from calcheck.regions.maps import (
 )
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Groups
-from calcheck.statistics.moments import z_scores
+from calcheck.statistics.zscores import z_scores
 from calcheck.studies.page.document import group_picture
 from tests.helpers import families
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist
 
-from calcheck.core.memory import LazyInputs
+from calcheck.core.lazy_inputs import LazyInputs
 from calcheck.regions.clusters import cluster_embedding
 from calcheck.regions.partition import filter_options, label_of
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.core.conditions import Condition
+from calcheck.core.filter_conditions import Condition
 from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions.partition import Partition, column_values, label_of
-from calcheck.regions.scan import Trees, row_scores
+from calcheck.regions.scan import row_scores
+from calcheck.regions.trees import Trees
 from calcheck.studies.slices.options import SearchOptions
 from calcheck.studies.slices.search import search_regions
 from tests.helpers.simulations import band, sets

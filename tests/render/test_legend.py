@@ -3,7 +3,7 @@
 import pytest
 
 from calcheck.render import FORMATS, render
-from calcheck.render.report_document import DETAILS_LEGENDS, ZETA_LEGEND, legend_lines, report_document
+from calcheck.render.document import DETAILS_LEGENDS, ZETA_LEGEND, legend_lines, report_document
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
 DETAILS = {"dof": 12.5, "rejected": {"count": 3, "inputs": 40}}

@@ -16,8 +16,8 @@ from calcheck.distributions import Gaussian, continuous
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.statistics.groups import Averages, CutTieGroups, Groups, MeanTerm, TieGroups, cumulative_at, digitize
-from calcheck.statistics.moments import median
 from calcheck.statistics.pit import cramer_von_mises, distribution
+from calcheck.statistics.zscores import median
 from tests.helpers.families import cauchy, gaussian, laplace, student_t
 from tests.helpers.files import limited
 from tests.helpers.files import write as save

@@ -11,7 +11,8 @@ from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.models.comparison import Model, compare
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import compare
 from calcheck.predictions import InMemory, Predictions, group_by_input, group_rows
 from calcheck.studies.sweep.study import parse, sweep
 from tests.helpers.shorthand import texts

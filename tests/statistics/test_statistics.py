@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from calcheck.core import memory as cache_module
-from calcheck.core.memory import cached
+from calcheck.core import cache as cache_module
+from calcheck.core.cache import cached
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.samples import PooledDraws
@@ -30,7 +30,8 @@ from calcheck.statistics.groups import (
     digitize,
     resampled_weights,
 )
-from calcheck.statistics.moments import (
+from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
+from calcheck.statistics.zscores import (
     equal_draws_warning,
     errors,
     heavy_tails,
@@ -39,7 +40,6 @@ from calcheck.statistics.moments import (
     uncertainties,
     z_scores,
 )
-from calcheck.statistics.pit import cramer_von_mises, distribution, levels_of, pit, share_below
 from tests.helpers.shorthand import rows_of, texts
 
 

@@ -13,7 +13,7 @@ from calcheck.errors import FileError
 from calcheck.storage import atomic_write
 from calcheck.storage.archives import write_archive
 from calcheck.storage.atomic_write import append_text, atomic_path, write_bytes, write_text
-from calcheck.storage.writers import write_columns
+from calcheck.storage.prediction_files import write_columns
 
 NUMBERS = np.random.default_rng(0).normal(size=5000)
 WRITERS = {

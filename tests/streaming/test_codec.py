@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from calcheck.kernels.functions import Kernel, Polynomial, Rbf
+from calcheck.kernels.kernel_functions import Kernel, Polynomial, Rbf
 from calcheck.storage.archives import from_arrays, to_arrays
 
 

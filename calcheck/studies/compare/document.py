@@ -1,14 +1,12 @@
 """Comparisons, and changes between two reports, as documents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from calcheck.models.difference import Change, Diff, Unmatched
+from calcheck.models.report_difference import Change, Diff, Unmatched
 from calcheck.render import document
-from calcheck.render.cells import ABSENT, interval, number, p_value, short, skipped_notes, unit
+from calcheck.render.numbers_and_notes import ABSENT, interval, number, p_value, short, skipped_notes, unit
 from calcheck.report import Report, Result
 
 RANKS: dict[int, document.Emphasis] = {1: "best", 2: "second"}

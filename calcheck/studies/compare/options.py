@@ -1,7 +1,5 @@
 """Options of `calcheck compare` and `calcheck diff`: models, series of files, and reports side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from calcheck.options import option

@@ -1,12 +1,10 @@
 """Pictures of comparisons and of trends."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from calcheck.charts.picture import Axis, Line, Panel, Picture, Points, Rule
-from calcheck.render.cells import name_with_unit, results_by
-from calcheck.render.pictures import curve, expected_marks, numbers
+from calcheck.render.metric_pictures import curve, expected_marks, numbers
+from calcheck.render.numbers_and_notes import name_with_unit, results_by
 from calcheck.report import Report, Result
 from calcheck.studies.compare.document import decompositions, difference_name, is_difference, model_of, with_dataset
 

@@ -1,7 +1,5 @@
 """Models on the same rows, a series of files, and reports, side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,10 +11,11 @@ from calcheck.execution.run import Run
 from calcheck.io.files import STDIN
 from calcheck.metrics.base import Metric
 from calcheck.metrics.scores import Nll
-from calcheck.models.comparison import compare, compare_datasets, comparison_input, incomparable_reason
-from calcheck.models.difference import Diff, diff
+from calcheck.models.alignment import incomparable_reason
+from calcheck.models.comparison import compare, compare_datasets, comparison_input
+from calcheck.models.report_difference import Diff, diff
 from calcheck.predictions import Source
-from calcheck.render.cells import skip_reasons
+from calcheck.render.numbers_and_notes import skip_reasons
 from calcheck.report import Report, Result, Skipped
 from calcheck.storage.report_json import read_report
 from calcheck.studies import Request

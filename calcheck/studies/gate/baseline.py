@@ -8,11 +8,12 @@ from typing import Any, Protocol, Self
 
 from calcheck.dependence.clusters import Clusters
 from calcheck.execution.run import Run
-from calcheck.inference.paired import ModelPair, compare_pairs
+from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics.base import Metric
-from calcheck.models.comparison import Evaluated, Model, evaluate_models, shared_clusters, targets
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import Evaluated, evaluate_models, shared_clusters, targets
 from calcheck.report import Gate, Inference, Report, Result, loss
-from calcheck.studies.gate.resolution import format_value, format_values
+from calcheck.studies.gate.name_resolution import format_value, format_values
 
 RTOL = 0.05  # Default relative tolerance of a stored value
 WORSE = {

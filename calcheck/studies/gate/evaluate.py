@@ -1,7 +1,5 @@
 """The gates of a report: rules that hold, are violated, or cannot be judged."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +10,7 @@ from calcheck.conclusion import evidence
 from calcheck.errors import OptionError
 from calcheck.report import Gate, Input, Level, Monitor, Overall, Report, Result
 from calcheck.studies.gate import rules
-from calcheck.studies.gate.resolution import ByGroup, SliceSummary, format_value, format_values, results_by_group
+from calcheck.studies.gate.name_resolution import ByGroup, SliceSummary, format_value, format_values, results_by_group
 
 Parts = Mapping[str, Result | Input | Overall | SliceSummary | Monitor | None]
 

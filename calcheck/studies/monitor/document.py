@@ -1,13 +1,11 @@
 """Documents of a monitored model: whether there is an alarm, and metrics by window and horizon."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
-from calcheck.core.text import exponential
+from calcheck.core.number_text import exponential
 from calcheck.render import document
-from calcheck.render.cells import ABSENT, headline, name_with_unit, notes, number, results_by
-from calcheck.render.report_document import answer_to, gates_table
+from calcheck.render.document import answer_to, gates_table
+from calcheck.render.numbers_and_notes import ABSENT, headline, name_with_unit, notes, number, results_by
 from calcheck.report import HorizonEvidence, Monitor, Report, Result
 
 QUESTION = "Can the uncertainties still be trusted?"

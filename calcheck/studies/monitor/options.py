@@ -1,7 +1,5 @@
 """Options of `calcheck monitor`: what is monitored, and when there is an alarm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,13 +1,11 @@
 """Picture of a monitored model: the e-process, and metrics by window."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from calcheck.charts.picture import PERFECT, Axis, Intervals, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.render.cells import name_with_unit, results_by
-from calcheck.render.pictures import numbers
+from calcheck.render.metric_pictures import numbers
+from calcheck.render.numbers_and_notes import name_with_unit, results_by
 from calcheck.report import Monitor, Report, Result
 from calcheck.studies.monitor.document import results_of
 

@@ -1,7 +1,5 @@
 """Calibration over time: what the rows of a source add to the state of a monitored model, and its report."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calcheck.core.text import LARGEST, exponential
+from calcheck.core.number_text import LARGEST, exponential
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
 from calcheck.evaluation import data_warnings, run_settings
 from calcheck.execution.run import Run
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.verdicts import StatedShape, basis_of
+from calcheck.inference.p_values_and_verdicts import StatedShape, basis_of
 from calcheck.io.file_source import FileSource
 from calcheck.io.times import parse_times, time_texts
 from calcheck.metrics import METRICS

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calcheck.charts.picture import PERFECT
-from calcheck.core.text import percent
+from calcheck.core.number_text import percent
 from calcheck.errors import DataError
 from calcheck.evaluation import ranked_rows
 from calcheck.execution.run import Run
@@ -21,11 +21,10 @@ from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.coverage import Coverage
 from calcheck.predictions import InMemory, Predictions
 from calcheck.regions import maps
+from calcheck.render import document as documents
 from calcheck.render import page
-from calcheck.render.cells import ABSENT, notes, number, reasons
-from calcheck.render.document import Block, Cell, Column, Details, Legend, Paragraph, Table, note_blocks, row_of, source
-from calcheck.render.pictures import metric_picture
-from calcheck.render.report_document import answer, extreme_rows, gates_table, legend_lines, listed, overview
+from calcheck.render.metric_pictures import metric_picture
+from calcheck.render.numbers_and_notes import ABSENT, notes, number, reasons
 from calcheck.report import Report, Result
 from calcheck.statistics.curves import FEW_ROWS, RowIntervals, row_intervals
 from calcheck.studies.page.picture import group_picture, histogram_picture, map_picture, predictions_picture
@@ -34,16 +33,20 @@ from calcheck.typing import Values
 Part = Callable[["ModelReport"], Iterator[page.PageBlock]]
 
 
-INSIDE = Cell("inside", "pass")
-UNKNOWN = Cell(ABSENT, "none")
+INSIDE = documents.Cell("inside", "pass")
+UNKNOWN = documents.Cell(ABSENT, "none")
 DIGITS = 7  # Significant digits of sums in the data of a map
 
 
-def _cells(quantity: maps.Quantity, group: int) -> tuple[Cell, Cell, Cell]:
+def _cells(quantity: maps.Quantity, group: int) -> tuple[documents.Cell, documents.Cell, documents.Cell]:
     """Return the value of a group, its limits, and the judgement."""
     limits, fault = quantity.limits_of(group), quantity.fault(group)
-    judged = UNKNOWN if fault is None else Cell(fault, "fail") if fault else INSIDE
-    return Cell(number(quantity.values[group])), Cell(" to ".join(map(number, limits)) or ABSENT), judged
+    judged = UNKNOWN if fault is None else documents.Cell(fault, "fail") if fault else INSIDE
+    return (
+        documents.Cell(number(quantity.values[group])),
+        documents.Cell(" to ".join(map(number, limits)) or ABSENT),
+        judged,
+    )
 
 
 def linked_map(found: maps.RegionMap) -> page.LinkedMap:
@@ -57,35 +60,45 @@ def linked_map(found: maps.RegionMap) -> page.LinkedMap:
     )
 
 
-def group_table(groups: maps.ColumnGroups) -> Table:
+def group_table(groups: maps.ColumnGroups) -> documents.Table:
     """Return the table about groups: their coverage and mean squared z-score, with the limits of right models."""
     found = maps.quantities(groups.sums, groups.confidence)
     limits = f"{percent(groups.confidence)} of {PERFECT}"
-    heads = [(Column(each.name, "right"), Column(limits, "right"), Column("")) for each in found]
-    columns = (Column(groups.column), Column("rows", "right"), *(column for head in heads for column in head))
+    heads = [
+        (documents.Column(each.name, "right"), documents.Column(limits, "right"), documents.Column(""))
+        for each in found
+    ]
+    columns = (
+        documents.Column(groups.column),
+        documents.Column("rows", "right"),
+        *(column for head in heads for column in head),
+    )
     rows = tuple(
-        (*row_of(name, f"{groups.sums.n[place]:,}"), *(cell for each in found for cell in _cells(each, place)))
+        (
+            *documents.row_of(name, f"{groups.sums.n[place]:,}"),
+            *(cell for each in found for cell in _cells(each, place)),
+        )
         for place, name in enumerate(groups.names)
     )
-    return Table(columns, rows, sortable=True)
+    return documents.Table(columns, rows, sortable=True)
 
 
-def _region_table(total: maps.GroupSums, confidence: float) -> Table:
+def _region_table(total: maps.GroupSums, confidence: float) -> documents.Table:
     """Return the table about one region, here about all rows."""
     columns = (
-        Column(""),
-        Column("region", "right"),
-        Column(f"{percent(confidence)} of {PERFECT}", "right"),
-        Column(""),
+        documents.Column(""),
+        documents.Column("region", "right"),
+        documents.Column(f"{percent(confidence)} of {PERFECT}", "right"),
+        documents.Column(""),
     )
-    rows = [(*row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
-    rows += [(Cell(each.name), *_cells(each, 0)) for each in maps.quantities(total, confidence)]
+    rows = [(*documents.row_of("rows", f"{total.n[0]:,}", ABSENT), UNKNOWN)]
+    rows += [(documents.Cell(each.name), *_cells(each, 0)) for each in maps.quantities(total, confidence)]
     outside = maps.bins_outside(total, confidence)
     if outside is not None:
         count = int(outside[0])
-        verdict = Cell("wrong shape", "fail") if count else INSIDE
-        rows.append((*row_of("PIT bins beyond their limits", f"{count}", "0"), verdict))
-    return Table(columns, tuple(rows))
+        verdict = documents.Cell("wrong shape", "fail") if count else INSIDE
+        rows.append((*documents.row_of("PIT bins beyond their limits", f"{count}", "0"), verdict))
+    return documents.Table(columns, tuple(rows))
 
 
 def _data(found: maps.RegionMap) -> dict[str, Any]:
@@ -179,7 +192,7 @@ def page_of(models: Sequence[ModelReport], *, command: str = "", legend: bool = 
         _of_each("Worst rows", models, _worst),
         _of_each("Settings", models, _settings),
         page.Section("Definitions", (_definitions(models),)),
-        page.Section("Command", (Paragraph(command),) if command else ()),
+        page.Section("Command", (documents.Paragraph(command),) if command else ()),
     )
     shown = tuple(section for section in sections if section.blocks)
     blocks: list[page.PageBlock] = [*(shown if legend else page.without_legends(shown))]
@@ -197,28 +210,28 @@ def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: b
     return page.Section(title, (page.Row(named),) if beside and named else named)
 
 
-def _conclusion(model: ModelReport) -> Iterator[Block]:
-    yield source(model.report.input)
+def _conclusion(model: ModelReport) -> Iterator[documents.Block]:
+    yield documents.source(model.report.input)
     if model.report.conclusion is not None:
-        yield answer(model.report.conclusion, model.report.input.n)
+        yield documents.answer(model.report.conclusion, model.report.input.n)
 
 
-def _rules(model: ModelReport) -> Iterator[Block]:
+def _rules(model: ModelReport) -> Iterator[documents.Block]:
     if model.report.gates:
-        yield gates_table(model.report.gates)
+        yield documents.gates_table(model.report.gates)
 
 
-def _metrics(model: ModelReport) -> Iterator[Block]:
+def _metrics(model: ModelReport) -> Iterator[documents.Block]:
     """Yield the metrics that fail, those that pass, and those that were not computed with the reasons."""
     report = model.report
     results = sorted(report.results, key=lambda result: ORDER.index(result.verdict))
-    yield replace(overview(results), sortable=True)
-    if lines := legend_lines(report, details=False):
-        yield Legend(tuple(lines))
+    yield replace(documents.overview(results), sortable=True)
+    if lines := documents.legend_lines(report, details=False):
+        yield documents.Legend(tuple(lines))
     if report.skipped:
-        rows = tuple(row_of(names, reason) for names, reason in reasons(report.skipped))
-        yield Table((Column("not computed"), Column("reason")), rows)
-    yield from note_blocks(notes(replace(report, skipped=())))
+        rows = tuple(documents.row_of(names, reason) for names, reason in reasons(report.skipped))
+        yield documents.Table((documents.Column("not computed"), documents.Column("reason")), rows)
+    yield from documents.note_blocks(notes(replace(report, skipped=())))
 
 
 def _how(models: Sequence[ModelReport]) -> Iterator[page.Row]:
@@ -242,16 +255,16 @@ def _figures(report: Report, metric: str) -> Iterator[page.Figure]:
 def _where(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.map is None:
         if model.no_map:
-            yield Paragraph(f"No map: {model.no_map}.")
+            yield documents.Paragraph(f"No map: {model.no_map}.")
         return
-    yield Paragraph(DEPENDENT_NOTE if _is_dependent(model) else REGION_NOTE)
+    yield documents.Paragraph(DEPENDENT_NOTE if _is_dependent(model) else REGION_NOTE)
     yield linked_map(model.map)
     yield from _figures(model.report, "cce")
 
 
 def _groups(model: ModelReport) -> Iterator[page.PageBlock]:
     if model.groups and _is_dependent(model):
-        yield Paragraph(DEPENDENT_NOTE)
+        yield documents.Paragraph(DEPENDENT_NOTE)
     for groups in model.groups:
         yield group_table(groups)
         yield page.Figure(group_picture(groups), ())
@@ -271,10 +284,10 @@ def _predictions(model: ModelReport) -> Iterator[page.PageBlock]:
         yield page.Row((page.figure(predictions_picture(model.predictions)),))
 
 
-def _worst(model: ModelReport) -> Iterator[Block]:
+def _worst(model: ModelReport) -> Iterator[documents.Block]:
     if model.worst:
-        yield replace(listed("", model.worst), sortable=True)
-    yield from (replace(table, sortable=True) for table in extreme_rows(model.report.results))
+        yield replace(documents.listed("", model.worst), sortable=True)
+    yield from (replace(table, sortable=True) for table in documents.extreme_rows(model.report.results))
 
 
 def _settings(model: ModelReport) -> Iterator[page.PageBlock]:
@@ -282,38 +295,51 @@ def _settings(model: ModelReport) -> Iterator[page.PageBlock]:
     report = model.report
     settings = {name: value for name, value in report.settings.items() if name != "versions"}
     versions = {"calcheck": report.calcheck, **report.settings.get("versions", {})}
-    columns = (Column("file"), Column("role"), Column("rows", "right"), Column("SHA-256"))
-    files = tuple(row_of(each.path, each.role, f"{each.rows:,}", each.sha256) for each in report.input.files)
-    yield Table(columns, files)
+    columns = (
+        documents.Column("file"),
+        documents.Column("role"),
+        documents.Column("rows", "right"),
+        documents.Column("SHA-256"),
+    )
+    files = tuple(documents.row_of(each.path, each.role, f"{each.rows:,}", each.sha256) for each in report.input.files)
+    yield documents.Table(columns, files)
     roles = tuple(report.input.columns.items())
-    yield page.Folded("Columns, settings and versions", (Details((*roles, *_names(settings), *_names(versions))),))
+    yield page.Folded(
+        "Columns, settings and versions", (documents.Details((*roles, *_names(settings), *_names(versions))),)
+    )
 
 
 def _names(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, "–" if value is None else str(value)) for name, value in values.items())
 
 
-def _side_by_side(models: Sequence[ModelReport]) -> Table:
+def _side_by_side(models: Sequence[ModelReport]) -> documents.Table:
     """Return the values of all models, one line per metric, with their verdicts."""
     values = [{result.metric: result for result in each.report.results if not result.slice} for each in models]
     names = dict.fromkeys(name for known in values for name in known)
-    columns = (Column("metric"), *(Column(each.name, "right") for each in models))
-    rows = tuple((Cell(name), *(_value(known.get(name)) for known in values)) for name in names)
-    return Table(columns, rows, sortable=True)
+    columns = (documents.Column("metric"), *(documents.Column(each.name, "right") for each in models))
+    rows = tuple((documents.Cell(name), *(_value(known.get(name)) for known in values)) for name in names)
+    return documents.Table(columns, rows, sortable=True)
 
 
-def _value(result: Result | None) -> Cell:
-    return Cell("–") if result is None else Cell(number(result.number), result.verdict)
+def _value(result: Result | None) -> documents.Cell:
+    return documents.Cell("–") if result is None else documents.Cell(number(result.number), result.verdict)
 
 
 def _definitions(models: Sequence[ModelReport]) -> page.Folded:
     """Return what each metric is, its options, and where it is defined."""
     results = {result.metric: result for each in models for result in each.report.results}
-    columns = (Column("metric"), Column("definition"), Column("options"), Column("source"))
-    rows = tuple(
-        row_of(name, result.summary, _options(result), METRICS[name].info.source) for name, result in results.items()
+    columns = (
+        documents.Column("metric"),
+        documents.Column("definition"),
+        documents.Column("options"),
+        documents.Column("source"),
     )
-    return page.Folded(f"{len(rows)} metrics", (Table(columns, rows),))
+    rows = tuple(
+        documents.row_of(name, result.summary, _options(result), METRICS[name].info.source)
+        for name, result in results.items()
+    )
+    return page.Folded(f"{len(rows)} metrics", (documents.Table(columns, rows),))
 
 
 def _options(result: Result) -> str:

@@ -1,16 +1,14 @@
 """Pictures of a page: intervals of rows, maps and groups with the limits of right models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
 from calcheck.charts.picture import PERFECT, Axis, Bars, Cells, Intervals, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.core.text import percent
+from calcheck.core.number_text import percent
 from calcheck.regions import maps
 from calcheck.regions.maps import BINS, ColumnGroups, GroupSums, Quantity, RegionMap, histogram_limits, quantities
-from calcheck.render.pictures import CLEAR
+from calcheck.render.metric_pictures import CLEAR
 from calcheck.statistics.curves import RowIntervals
 from calcheck.typing import Values
 

@@ -1,11 +1,9 @@
 """Documents of recalibration: the methods with their scores, and metrics before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from calcheck.render import document
-from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, p_value, short
+from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, p_value, short
 from calcheck.report import Report, Result
 
 NONE = "none"

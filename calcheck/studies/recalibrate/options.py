@@ -1,13 +1,11 @@
 """Options of `calcheck recalibrate`: how a correction is fitted, and the files that it reads and writes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from calcheck.errors import OptionError
 from calcheck.execution.run import RowDependence
 from calcheck.options import option
-from calcheck.recalibration.choice import Score
+from calcheck.recalibration.cross_validation import Score
 from calcheck.recalibration.features import STD
 from calcheck.recalibration.methods import AUTO, NONE, STEPS, FitOptions, Method
 from calcheck.studies import Study, group

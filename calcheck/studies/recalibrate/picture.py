@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from calcheck.charts.picture import Axis, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.render.cells import name_with_unit
-from calcheck.render.pictures import numbers
+from calcheck.render.metric_pictures import numbers
+from calcheck.render.numbers_and_notes import name_with_unit
 
 if TYPE_CHECKING:
+    from calcheck.recalibration.corrections import StepCurve
     from calcheck.recalibration.methods import RecalibrationMap
-    from calcheck.recalibration.steps import StepCurve
     from calcheck.report import Report, Result
 
 

@@ -1,7 +1,5 @@
 """Recalibration judged on rows that were not used to fit it: the choice of a method, before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,11 +13,11 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.recalibration import methods as corrections
-from calcheck.recalibration.choice import Candidate, CrossValidation, cross_validate, require_other_rows
+from calcheck.recalibration.cross_validation import Candidate, CrossValidation, cross_validate, require_other_rows
 from calcheck.recalibration.features import require_single_target
 from calcheck.report import Inference, Report, Result, Skipped
+from calcheck.storage.prediction_files import suffix_of, write_canonical
 from calcheck.storage.report_json import read_map, write_map
-from calcheck.storage.writers import suffix_of, write_canonical
 from calcheck.studies import Answer, Request
 from calcheck.studies.recalibrate.options import CorrectionOptions, RecalibrationOptions
 

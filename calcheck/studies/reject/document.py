@@ -1,11 +1,9 @@
 """Documents of rejection studies: the error of the retained predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
-from calcheck.render.cells import interval, name_with_unit, notes, number, p_value, results_by
 from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
+from calcheck.render.numbers_and_notes import interval, name_with_unit, notes, number, p_value, results_by
 from calcheck.report import Report, Result
 
 RANDOM, AREA = "random", "area"  # values in the subsets of results

@@ -1,7 +1,5 @@
 """Options of `calcheck reject`: which predictions are rejected, and what is computed on the rest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from calcheck.options import option

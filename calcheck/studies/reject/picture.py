@@ -1,12 +1,10 @@
 """Pictures of withheld rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from calcheck.charts.picture import Axis, Band, Mark, Panel, Picture
-from calcheck.render.cells import name_with_unit, results_by
-from calcheck.render.pictures import curve, expected_marks, numbers
+from calcheck.render.metric_pictures import curve, expected_marks, numbers
+from calcheck.render.numbers_and_notes import name_with_unit, results_by
 from calcheck.report import Report, Result
 from calcheck.studies.reject.document import RANDOM, curve_results
 

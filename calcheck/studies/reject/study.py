@@ -1,7 +1,5 @@
 """Withheld predictions: risk-coverage curves of criteria, and metrics without the most uncertain rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -9,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from calcheck.core.text import percent
+from calcheck.core.number_text import percent
 from calcheck.core.validation import require_finite
 from calcheck.dependence.clusters import dependence_warnings
 from calcheck.errors import DataError, Message, OptionError, absent_value, listed_columns
 from calcheck.evaluation import evaluate, evaluate_each, results_of, with_changes
 from calcheck.execution.run import NullOptions, RandomStream, RowDependence, Run, SignificanceOptions
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS, check_replicates, statistic_of
-from calcheck.inference.curves import curve_limits
+from calcheck.inference.curve_bands import curve_limits
 from calcheck.inference.intervals import FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, SINGLE_ROW, few_rows, percentile
 from calcheck.inference.metric_protocol import InferableMetric, RowResults
-from calcheck.inference.verdicts import p_value
+from calcheck.inference.p_values_and_verdicts import p_value
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.metrics.cce import Cce
 from calcheck.options import share_suggestion
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.report import Inference, Input, IntervalKind, Report, Result
 from calcheck.statistics.groups import Averages, Means, MeanTerm, TieGroups, cumulative_at
-from calcheck.statistics.moments import spreads
+from calcheck.statistics.zscores import spreads
 from calcheck.studies import Request
 from calcheck.studies.reject.options import PruneOptions, RejectOptions
 from calcheck.typing import AnyArray, Indices, Values

@@ -1,13 +1,11 @@
 """Slices, searches and trees as documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calcheck.render import document
-from calcheck.render.cells import ABSENT, interval, name_with_unit, notes, number, results_by
-from calcheck.render.report_document import EXPECTED_LEGEND, answer_to
+from calcheck.render.document import EXPECTED_LEGEND, answer_to
+from calcheck.render.numbers_and_notes import ABSENT, interval, name_with_unit, notes, number, results_by
 from calcheck.report import Report, Result
 
 INDENT = "· "  # Spaces would collapse in HTML and Markdown

@@ -1,7 +1,5 @@
 """Metrics of groups of rows, also with fits of their own, and of dependent rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +9,11 @@ import numpy as np
 
 from calcheck import evaluation
 from calcheck.conclusion import unjudged_conclusion
-from calcheck.core.conditions import Condition
+from calcheck.core.filter_conditions import Condition
 from calcheck.dependence.clusters import FEWEST, Clusters, find_clusters
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
 from calcheck.execution.run import Run
-from calcheck.inference import metric_protocol, verdicts
+from calcheck.inference import metric_protocol, p_values_and_verdicts
 from calcheck.inference.bootstrap import EQUAL, null_statistic_of
 from calcheck.inference.intervals import infer
 from calcheck.inference.null_distribution import NullSimulator, SimulatesNull, multiplier_noise, replicate_values
@@ -369,8 +367,8 @@ class _Groups:
         except (DataError, NumericalError) as error:
             self.skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             return None
-        stated = verdicts.StatedShape.from_predictive(own.predictions().predictive)
-        basis = verdicts.basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
+        stated = p_values_and_verdicts.StatedShape.from_predictive(own.predictions().predictive)
+        basis = p_values_and_verdicts.basis_of(metric, stated, found, replicates=bool(len(self.simulation)))
         tested = FittedRows(metric, basis, own, fit, found, self.refit)
         if self.refit or tested.has_rows or _is_mean(tested):
             return tested
@@ -436,7 +434,7 @@ class _Groups:
 
     def _results(self, computed: Sequence[Sequence[metric_protocol.FittedMetric[Metric[Any]]]]) -> Iterator[Result]:
         """Yield the results of each group, with adjusted p-values."""
-        adjusted = iter(verdicts.adjusted_by_family([each for line in computed for each in line]))
+        adjusted = iter(p_values_and_verdicts.adjusted_by_family([each for line in computed for each in line]))
         warnings = (
             *evaluation.data_warnings(self.source, self.rows.predictive),
             *evaluation.order_warnings(self.source, self.run, self.noticed),
@@ -446,9 +444,9 @@ class _Groups:
         for group, line in self.run.track("groups: intervals", lines, len(self.groups)):
             with np.errstate(all="ignore"):
                 for each, interval in zip(line, self._intervals(group, line), strict=True):
-                    inference = verdicts.compare_with_null(each, interval, self.run)
+                    inference = p_values_and_verdicts.compare_with_null(each, interval, self.run)
                     if self.noticed is not None and inference.verdict != "none":
-                        inference = verdicts.without_verdict(inference, self.noticed.reason)
+                        inference = p_values_and_verdicts.without_verdict(inference, self.noticed.reason)
                     yield self._result(group, each, inference, next(adjusted), warnings)
 
     def _intervals(
@@ -487,7 +485,7 @@ class _Groups:
         """Return the result of a group, whose verdict is by the adjusted p-value."""
         if text := self._unjudged(group):
             inference = replace(inference, warnings=(Message("few-rows", text),))
-        inference = verdicts.with_adjusted(inference, p_value)
+        inference = p_values_and_verdicts.with_adjusted(inference, p_value)
         inference = replace(
             inference,
             verdict=self._verdict(inference, inference.p_value_adjusted),

@@ -1,7 +1,5 @@
 """Options of `calcheck slices`: groups of the rows, or the search of regions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from calcheck.errors import OptionError

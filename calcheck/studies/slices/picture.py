@@ -1,12 +1,10 @@
 """Picture of slices: the metrics of groups or regions, with their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from calcheck.charts.picture import Axis, Cells, Line, Mark, Panel, Picture, Points, Rule
-from calcheck.render.cells import name_with_unit, results_by
-from calcheck.render.pictures import CLEAR, numbers
+from calcheck.render.metric_pictures import CLEAR, numbers
+from calcheck.render.numbers_and_notes import name_with_unit, results_by
 from calcheck.report import Curve, Report, Result
 from calcheck.studies.slices.document import is_search
 

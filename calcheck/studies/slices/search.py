@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calcheck.conclusion import unjudged_conclusion
-from calcheck.core.conditions import Condition
-from calcheck.core.text import format_p
+from calcheck.core.filter_conditions import Condition
+from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import DesignEffect, noticed_effect
 from calcheck.errors import DataError, Message, OptionError
 from calcheck.evaluation import data_warnings, fitted_metric, run_settings
@@ -20,7 +20,7 @@ from calcheck.execution.run import RandomStream, Run
 from calcheck.inference.intervals import infer
 from calcheck.inference.metric_protocol import Basis, IntervalInference
 from calcheck.inference.null_distribution import NullSimulator
-from calcheck.inference.verdicts import without_verdict
+from calcheck.inference.p_values_and_verdicts import without_verdict
 from calcheck.io.file_source import FileSource
 from calcheck.metrics.base import Metric, inapplicable_reason
 from calcheck.predictions import InMemory, Predictions, Source
@@ -28,6 +28,7 @@ from calcheck.regions import partition
 from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
+from calcheck.regions.trees import Node, Trees
 from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, cannot_reject, rejects
 from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
 from calcheck.studies.slices.options import SearchOptions
@@ -53,18 +54,18 @@ class TreeSearch:
         self.searched, self.depth = searched, depth
 
     @cached_property
-    def trees(self) -> region_scan.Trees:
+    def trees(self) -> Trees:
         """How trees are grown, with the variances of the scores over the data and all replicates."""
         squares, count = np.zeros((len(self.searched.rows), 2)), 0
         for scores in self.searched.scores("variances: replicates"):
             squares += scores**2
             count += 1
-        return region_scan.Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
+        return Trees(self.searched.partitions, squares / count, self.depth, self.searched.min_rows)
 
     @cached_property
-    def _grown(self) -> tuple[list[region_scan.Node], Values]:
+    def _grown(self) -> tuple[list[Node], Values]:
         """The nodes of the data; largest excess of a node, and largest gain of a split, by data set, (1 + R, 2)."""
-        grown: list[region_scan.Node] = []
+        grown: list[Node] = []
         largest: list[tuple[float, float]] = []
         for scores in self.searched.scores("trees: replicates"):
             nodes = self.trees.grow(scores)
@@ -73,7 +74,7 @@ class TreeSearch:
         return grown, np.array(largest)
 
     @cached_property
-    def nodes(self) -> list[region_scan.Node]:
+    def nodes(self) -> list[Node]:
         """The nodes of the pruned tree, depth first."""
         grown, _ = self._grown
         order = _depth_first(grown, self._kept(grown))
@@ -83,11 +84,11 @@ class TreeSearch:
             for each in order
         ]
 
-    def _p_values(self, nodes: Sequence[region_scan.Node]) -> Values:
+    def _p_values(self, nodes: Sequence[Node]) -> Values:
         """Return the p-values of nodes, (m,)."""
         return region_scan.p_values_of(self.trees.excess(nodes).max(axis=1), self._grown[1][:, 0])
 
-    def _kept(self, nodes: Sequence[region_scan.Node]) -> set[int]:
+    def _kept(self, nodes: Sequence[Node]) -> set[int]:
         """Return the nodes whose split is kept."""
         confidence = self.searched.run.confidence
         significant = [rejects(float(p), confidence) for p in self._p_values(nodes)]
@@ -181,13 +182,13 @@ def _is_judged(results: Mapping[str, Result]) -> bool:
     return any(each.verdict != "none" for each in results.values())
 
 
-def _ancestors(nodes: Sequence[region_scan.Node], number: int) -> list[int]:
+def _ancestors(nodes: Sequence[Node], number: int) -> list[int]:
     """Return the numbers of the nodes above a node."""
     parent = nodes[number].parent
     return [] if parent is None else [parent, *_ancestors(nodes, parent)]
 
 
-def _depth_first(nodes: Sequence[region_scan.Node], split: set[int]) -> list[int]:
+def _depth_first(nodes: Sequence[Node], split: set[int]) -> list[int]:
     """Return the numbers of the nodes that remain if only some are split, depth first."""
     children: dict[int | None, list[int]] = {}
     for number, node in enumerate(nodes):

@@ -1,7 +1,5 @@
 """Where the uncertainties are wrong: in groups of the rows, or in regions that a search finds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,13 +1,11 @@
 """Documents of sweeps over settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
 from calcheck.render.document import Block, Cell, Column, Document, Table, marks_in, note_blocks, row_of, source
+from calcheck.render.numbers_and_notes import ABSENT, name_with_unit, notes, number, short
 from calcheck.report import Report, Result
 
 RANKED = 3  # minimum number of models for which Kendall's tau is shown

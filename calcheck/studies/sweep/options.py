@@ -1,7 +1,5 @@
 """Options of `calcheck sweep`: which settings of a metric are varied, and how."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS

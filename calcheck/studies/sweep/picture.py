@@ -1,14 +1,12 @@
 """Picture of sweeps over settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
 from calcheck.errors import OptionError
-from calcheck.render.cells import name_with_unit
-from calcheck.render.pictures import curve, numbers
+from calcheck.render.metric_pictures import curve, numbers
+from calcheck.render.numbers_and_notes import name_with_unit
 from calcheck.report import Report, Result
 from calcheck.studies.sweep.document import models_of, slice_key
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from calcheck.core import __version__
-from calcheck.core.memory import same_inputs
-from calcheck.details import Details, select_details
+from calcheck.core.lazy_inputs import same_inputs
 from calcheck.errors import DataError, FileError, Message, NumericalError, OptionError, RefusedError, with_suggestion
 from calcheck.evaluation import run_settings
 from calcheck.execution.run import RandomStream, Run
@@ -26,11 +25,13 @@ from calcheck.io.column_names import ColumnOptions
 from calcheck.io.evaluation_points import grid_of, require_grid
 from calcheck.metrics import TWO_SAMPLE_METRICS
 from calcheck.metrics.base import Conditional, Metric, SharesFit, inapplicable_reason
-from calcheck.models.comparison import Model, align_models, comparison_input, incomparable_reason, kendall, ranks, score
+from calcheck.models.alignment import Model, align_models, incomparable_reason
+from calcheck.models.comparison import comparison_input, kendall, ranks, score
 from calcheck.models.two_samples import GRID, PooledSamples, metric_of_samples
 from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result
+from calcheck.result_details import Details, select_details
 from calcheck.studies import Request
 from calcheck.studies.options import SAMPLES
 from calcheck.studies.sweep.options import SweepOptions

@@ -1,7 +1,5 @@
 """Options of `calcheck mcmd` and `calcheck mmd`: evaluation points, and the permutation test."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from calcheck.errors import OptionError

@@ -1,7 +1,5 @@
 """A distance between two samples, in two files or in memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,9 +1,7 @@
 """Documents of the validity of intervals."""
 
-from __future__ import annotations
-
-from calcheck.render.cells import describe_input, interval, number, short
 from calcheck.render.document import Cell, Column, Document, Legend, Paragraph, Table, row_of, source
+from calcheck.render.numbers_and_notes import describe_input, interval, number, short
 from calcheck.report import Report, Result
 
 LEGEND = (

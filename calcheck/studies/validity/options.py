@@ -1,7 +1,5 @@
 """Options of `calcheck validity`: simulated data sets of right models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,12 +1,10 @@
 """Picture of the validity of intervals, by the tails of the uncertainties."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from calcheck.charts.picture import Axis, Mark, Panel, Picture
-from calcheck.render.cells import results_by
-from calcheck.render.pictures import curve, numbers
+from calcheck.render.metric_pictures import curve, numbers
+from calcheck.render.numbers_and_notes import results_by
 from calcheck.report import Report, Result
 
 

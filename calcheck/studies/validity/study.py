@@ -1,7 +1,5 @@
 """Validity of intervals: how often the interval of a metric contains the value of a right model [ZMS Fig. 3]."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -51,7 +49,7 @@ class Tails:
 def tails_of(nu: Sequence[float] | None, source: Source | None) -> list[Tails]:
     """Return the tails of simulated data sets: those of a file, or else one for each number of degrees of freedom."""
     from calcheck.core.validation import require
-    from calcheck.statistics.moments import spreads
+    from calcheck.statistics.zscores import spreads
 
     if source is not None and nu is not None:
         msg = "--nu and FILE contradict each other: the uncertainties are simulated, or those of the file"

@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 import pytest
 
 from calcheck.errors import Message, OptionError
-from calcheck.render.cells import outcome
+from calcheck.render.numbers_and_notes import outcome
 from calcheck.report import Gate, Input, Overall, Report, Result
 from calcheck.studies.gate.baseline import StoredInterval, Tolerance, compare_with_baseline
 from calcheck.studies.gate.evaluate import evaluate_rule
-from calcheck.studies.gate.resolution import UNKNOWN, SliceSummary, format_values, resolve_rule
+from calcheck.studies.gate.name_resolution import UNKNOWN, SliceSummary, format_values, resolve_rule
 from calcheck.studies.gate.rules import DEEPEST, LONGEST, parse
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")

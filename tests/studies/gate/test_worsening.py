@@ -12,7 +12,7 @@ from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, Message
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.models.comparison import Model
+from calcheck.models.alignment import Model
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Inference, Result
 from calcheck.studies.gate.baseline import NotWorse, Tolerance, loss_differences

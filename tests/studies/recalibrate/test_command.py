@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import calcheck as package
+from calcheck.recalibration.corrections import Local
 from calcheck.recalibration.features import Feature
-from calcheck.recalibration.steps import Local
 from tests.helpers.files import write
 from tests.helpers.schemas import validate
 from tests.helpers.simulations import slow

@@ -13,10 +13,11 @@ from calcheck.distributions import Gaussian
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Limits, Run
-from calcheck.kernels.functions import KERNELS
+from calcheck.kernels.kernel_functions import KERNELS
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
-from calcheck.models.comparison import Model, kendall, ranks, score
+from calcheck.models.alignment import Model
+from calcheck.models.comparison import kendall, ranks, score
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Means
 from calcheck.studies.sweep.study import SweepCell, parse, points, sweep

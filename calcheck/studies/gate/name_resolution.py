@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
-from calcheck.details import FieldTree
 from calcheck.errors import Code, suggestion
 from calcheck.report import Input, Monitor, Overall, Result, Verdict
+from calcheck.result_details import FieldTree
 from calcheck.studies.gate import rules
 
 Value = float | str | None

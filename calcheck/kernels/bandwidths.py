@@ -1,156 +1,24 @@
-"""Kernels of every array library: functions, and the scales and bandwidths of inputs and targets.
+"""Bandwidths and scales of inputs and targets."""
 
-Kernel evaluations dominate the cost of the conditional metrics, so they run in place on chunks that fit in the
-processor's cache.
-"""
-
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calcheck.core.memory import Inputs, LazyInputs, blocks, load, take
+from calcheck.core.lazy_inputs import Inputs, LazyInputs, blocks, load, take
 from calcheck.core.validation import require
-from calcheck.details import InputKernel
 from calcheck.distributions import Predictive
 from calcheck.distributions.row_random import bottom_k, hash_rows, mix, occurrences
 from calcheck.errors import DataError, Message, OptionError
-from calcheck.execution.backend import namespace
 from calcheck.execution.run import GIB, Run
 from calcheck.kernels import Bandwidth, KernelName, KernelOptions, Normalization
+from calcheck.kernels.kernel_functions import KERNELS, Kernel
 from calcheck.predictions import Predictions, Source
-from calcheck.typing import Array, Floats, Mask, Precision, Values
+from calcheck.result_details import InputKernel
+from calcheck.typing import Floats, Mask, Precision, Values
 
-CACHE_BYTES = 1 << 19  # Bytes per chunk: half of a typical level 2 cache
-MAX_SCALED_NORM = 300.0  # Limit on gamma |x|^2; above it, |x|^2 - 2 x.x' + |x'|^2 is too inaccurate for small distances
 OVERFLOW_MESSAGE = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
-MAX_SUMMED_COLUMNS = (
-    4  # Maximum columns for summing differences directly: more accurate, and as fast as a matrix product
-)
-
-
-@dataclass(frozen=True)
-class Kernel(ABC):
-    """A positive definite function of two inputs."""
-
-    @abstractmethod
-    def gram(self, a: Array, b: Array) -> Array:
-        """Return k(a_i, b_j) for (p, d) and (q, d) inputs, (p, q)."""
-
-    def diagonal(self, a: Array) -> Array:
-        """Return k(a_i, a_i), (p,): 1 for translation-invariant kernels."""
-        return namespace(a).ones(len(a), dtype=a.dtype, device=a.device)
-
-
-@dataclass(frozen=True)
-class Rbf(Kernel):
-    """RBF kernel exp(-gamma |x - x'|^2) with the Euclidean norm; gamma in 1 / unit^2."""
-
-    gamma: float
-
-    def gram(self, a: Array, b: Array) -> Array:
-        xp = namespace(a)
-        squares_a, squares_b = xp.vecdot(a, a), xp.vecdot(b, b)
-        if a.shape[1] <= MAX_SUMMED_COLUMNS or self.gamma * xp.max(squares_b) > MAX_SCALED_NORM:
-            return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
-        block = a @ b.T
-        for start, part in _in_cache(block):
-            part *= -2
-            part += squares_a[start : start + len(part), None]
-            part += squares_b
-        return _exponential(block, -self.gamma)
-
-
-@dataclass(frozen=True)
-class Laplace(Kernel):
-    """Laplace kernel exp(-gamma |x - x'|_1) with the L1 norm, not squared; gamma in 1 / unit."""
-
-    gamma: float
-
-    def gram(self, a: Array, b: Array) -> Array:
-        return _exponential(_summed_differences(a, b, squared=False), -self.gamma)
-
-
-@dataclass(frozen=True)
-class Polynomial(Kernel):
-    """Polynomial kernel (gamma x . x' + coef0)^degree."""
-
-    degree: int
-    gamma: float
-    coef0: float
-
-    def gram(self, a: Array, b: Array) -> Array:
-        block = a @ b.T
-        for _, part in _in_cache(block):
-            if self.gamma != 1:
-                part *= self.gamma
-            part += self.coef0
-            _raise(part, self.degree)
-        return block
-
-    def diagonal(self, a: Array) -> Array:
-        return (self.gamma * namespace(a).vecdot(a, a) + self.coef0) ** self.degree
-
-
-@dataclass(frozen=True)
-class FeatureAware(Kernel):
-    """Kernel ((1 - epsilon) k_1(f, f') + epsilon) k_2(y, y'); the last columns are features f of the others, y."""
-
-    rest: Kernel  # k_2
-    features: Kernel  # k_1
-    count: int  # Number of features
-    epsilon: float  # Weight of the kernel without features, from 0 to 1
-
-    def gram(self, a: Array, b: Array) -> Array:
-        of_features = self.features.gram(a[:, -self.count :], b[:, -self.count :])
-        mixed = (1 - self.epsilon) * of_features + self.epsilon
-        return mixed * self.rest.gram(a[:, : -self.count], b[:, : -self.count])
-
-
-KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "polynomial": Polynomial}
-
-
-def _in_cache(block: Array) -> Iterator[tuple[int, Array]]:
-    """Yield the start row and the values of each chunk of a block; other libraries than NumPy get one chunk."""
-    rows = len(block)
-    if isinstance(block, np.ndarray):
-        rows = max(1, CACHE_BYTES // max(1, block[:1].nbytes))
-    for start in range(0, len(block), rows):
-        yield start, block[start : start + rows]
-
-
-def _summed_differences(a: Array, b: Array, *, squared: bool) -> Array:
-    """Return sum_k |a_ik - b_jk|, or the sum of squared differences, (p, q)."""
-    xp = namespace(a)
-    block = xp.zeros((len(a), len(b)), dtype=a.dtype, device=a.device)
-    for start, part in _in_cache(block):
-        rows = a[start : start + len(part)]
-        for column in range(a.shape[1]):
-            difference = rows[:, column, None] - b[:, column]
-            part += difference * difference if squared else xp.abs(difference)
-    return block
-
-
-def _exponential(block: Array, factor: float) -> Array:
-    """Compute exp(factor * block) in place."""
-    xp = namespace(block)
-    for _, part in _in_cache(block):
-        part *= factor
-        part[...] = xp.exp(part)
-    return block
-
-
-def _raise(part: Array, degree: int) -> None:
-    """Raise to a power in place, by repeated squaring: ten times faster than a general power function."""
-    base = part * 1
-    for bit in bin(degree)[3:]:
-        part *= part
-        if bit == "1":
-            part *= base
 
 
 Bandwidths = Callable[[Values, Any], Values]

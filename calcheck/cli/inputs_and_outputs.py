@@ -1,17 +1,16 @@
-"""What the commands share: sources, runs, progress, and the delivery of reports."""
+"""What the commands share: files to read, settings of a run, and where reports, rows and pictures go."""
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.app import metric_name
-from calcheck.cli.typer_bridge import argument, build, parameters
+from calcheck.cli.typer_options import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.execution import run as runs
 from calcheck.execution.run import Run
@@ -27,76 +26,11 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import RowResults
     from calcheck.io.file_source import FileSource
     from calcheck.metrics.base import Metric
-    from calcheck.models.difference import Diff
+    from calcheck.models.report_difference import Diff
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
     from calcheck.report import Report, Skipped
     from calcheck.typing import AnyArray
-
-
-PATIENCE_SECONDS = 1.0
-BAR_WIDTH = 16  # in characters: with a stage and the time left, a line fits 60 columns
-
-
-class _Display:
-    """One line for each stage in progress, on standard error, after a delay in seconds."""
-
-    def __init__(self, delay: float) -> None:
-        self._appears = time.monotonic() + delay
-        self._progress: Any = None
-        self._tasks: dict[str, Any] = {}
-
-    def __call__(self, stage: str, share: float) -> None:
-        if self._progress is None:
-            if time.monotonic() < self._appears:
-                return
-            self._progress = _appear()
-        if share < 1:
-            self._update(stage, share)
-        elif stage in self._tasks:
-            self._progress.remove_task(self._tasks.pop(stage))
-
-    def _update(self, stage: str, share: float) -> None:
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=1.0)
-        self._progress.update(self._tasks[stage], completed=share)
-
-    def close(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-
-def _appear() -> Any:
-    """Show the display: stage, bar, share and time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(BAR_WIDTH),
-        TaskProgressColumn(),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-    )
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.start()
-    return progress
-
-
-@contextmanager
-def progress_bar(*, delay: float = PATIENCE_SECONDS) -> Iterator[Callable[[str, float], None]]:
-    """Yield a callback that shows progress on a terminal after a delay, and does nothing without a terminal."""
-    if not sys.stderr.isatty():
-        from calcheck.execution.run import silent
-
-        yield silent
-        return
-    display = _Display(delay)
-    try:
-        yield display
-    finally:
-        display.close()
-
 
 STDIN = "-"
 STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
@@ -131,7 +65,7 @@ class Pointwise:
     def write(self) -> None:
         """Write all results in row order, with the other columns of the rows."""
         from calcheck.evaluation import with_input_columns
-        from calcheck.storage.writers import write_columns
+        from calcheck.storage.prediction_files import write_columns
 
         if self.path is not None and self._shown is not None:
             write_columns(self.path, with_input_columns(self._columns, self._shown))
@@ -151,7 +85,7 @@ def require_deliverable(
 
         require_suffix(pointwise)
     if plot:
-        from calcheck.charts.drawing import require_image
+        from calcheck.charts.image_files import require_image
 
         require_image(plot)
     written = [path for path in (report.output, pointwise, plot, summary) if path and path not in STDOUT]
@@ -163,10 +97,10 @@ def require_deliverable(
 
 def draw(picture: Picture, path: str) -> None:
     """Draw a picture to a file, in the format given by the file name."""
-    from calcheck.charts import drawing
+    from calcheck.charts import image_files
     from calcheck.storage.atomic_write import write_bytes
 
-    write_bytes(path, drawing.draw(picture, path))
+    write_bytes(path, image_files.draw(picture, path))
 
 
 def has_pictures(given: dict[str, Any]) -> bool:
@@ -176,7 +110,7 @@ def has_pictures(given: dict[str, Any]) -> bool:
 
 def pictures_of(report: Report) -> tuple[Picture, ...]:
     """Return the pictures of a report of metrics."""
-    from calcheck.render.pictures import metric_pictures
+    from calcheck.render.metric_pictures import metric_pictures
 
     return metric_pictures(report)
 
@@ -195,7 +129,7 @@ def deliver(
 ) -> None:
     """Print the report, or write it to its output file; a page has pictures, too."""
     from calcheck.render import render
-    from calcheck.render.report_document import report_document
+    from calcheck.render.document import report_document
 
     legend = not getattr(output, "quiet", False)
     shown = tuple(pictures()) if pictures is not None and output.format == PAGE else ()
@@ -324,11 +258,21 @@ def row_dependence(given: dict[str, Any]) -> runs.RowDependence:
     return stated
 
 
+def show_progress(delay: float = 1.0) -> AbstractContextManager[Callable[[str, float], None]]:
+    """Return a context with a callback that shows progress on a terminal after a delay in seconds."""
+    if not sys.stderr.isatty():
+        return nullcontext(runs.silent)
+
+    from calcheck.cli.progress import progress_bar
+
+    return progress_bar(delay)
+
+
 @contextmanager
 def run_context(given: dict[str, Any], source: FileSource | None = None) -> Iterator[Run]:
     """Yield the run settings; show progress, and add the name of a file to errors."""
     run = make_run(given)
-    with progress_bar() as progress, source.error_names() if source else nullcontext():
+    with show_progress() as progress, source.error_names() if source else nullcontext():
         yield replace(run, progress=progress)
 
 

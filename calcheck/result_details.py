@@ -1,10 +1,4 @@
-"""Types of the details in results, by metric: settings and diagnostics of the computation.
-
-All keys are optional: which ones a result has depends on the data, the options and the command. Annotations describe
-the fields, for the JSON Schema and the reference.
-"""
-
-from __future__ import annotations
+"""Types of the details in results, by metric: settings and diagnostics of the computation."""
 
 from collections.abc import Mapping
 from functools import cache

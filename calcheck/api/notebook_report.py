@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from calcheck.charts import drawing
+from calcheck.charts import image_files
 from calcheck.charts.drawing import vega_lite
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.evaluation import with_input_columns
@@ -21,9 +21,9 @@ from calcheck.io.file_source import FileSource
 from calcheck.metrics import canonical_name
 from calcheck.render import page, terminal
 from calcheck.render.csv import NUMBERS, metric_lines
+from calcheck.render.document import report_document
 from calcheck.render.html import render, render_fragment
-from calcheck.render.pictures import metric_pictures
-from calcheck.render.report_document import report_document
+from calcheck.render.metric_pictures import metric_pictures
 from calcheck.report import Report, Result
 from calcheck.storage.atomic_write import write_bytes
 from calcheck.studies.page.document import EvaluatedRows, ModelReport, model_report, page_of
@@ -115,13 +115,13 @@ class InteractivePicture:
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the picture to a .svg, .png or .pdf file."""
         name = fspath(path)
-        drawing.require_image(name)
-        write_bytes(name, drawing.draw(self.picture, name))
+        image_files.require_image(name)
+        write_bytes(name, image_files.draw(self.picture, name))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002 - of notebooks
         """Return the picture as SVG, and as a specification that notebooks may draw themselves."""
         specification = vega_lite(self.picture)
-        return {"image/svg+xml": drawing.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
+        return {"image/svg+xml": image_files.svg(self.picture), "application/vnd.vegalite.v6+json": specification}
 
 
 class InteractiveReport(Report):
@@ -282,7 +282,7 @@ class InteractiveReport(Report):
 
     def _repr_html_(self) -> str:
         """Return the report as a table and its pictures, for notebooks."""
-        return render_fragment(self._document(), [drawing.svg(each.picture) for each in self.pictures()])
+        return render_fragment(self._document(), [image_files.svg(each.picture) for each in self.pictures()])
 
     def pictures(self) -> tuple[InteractivePicture, ...]:
         """Return the pictures of the report, which notebooks show.

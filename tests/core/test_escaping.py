@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck import read
-from calcheck.core.text import PROTECTED, protect
+from calcheck.core.escaping import PROTECTED, protect
 from calcheck.errors import DataError
-from calcheck.storage.writers import write
+from calcheck.storage.prediction_files import write
 from tests.helpers.files import columns, table
 from tests.helpers.files import write as write_file
 

@@ -1,4 +1,4 @@
-"""Streaming for commands, and `calcheck merge`: create, read and merge states, and report their results."""
+"""States on the command line: streaming creates them, `calcheck merge` adds them up."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli import common
-from calcheck.cli.typer_bridge import argument, build, make_command, parameters
+from calcheck.cli import inputs_and_outputs
+from calcheck.cli.typer_options import argument, build, make_command, parameters
 from calcheck.errors import Message, OptionError
 from calcheck.options import flag_of, option, options_of
 from calcheck.studies.options import OVERWRITTEN, ReportOptions, StateOptions
@@ -41,7 +41,7 @@ def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason:
     options = build(StateOptions, given)
     like = _like(options)
     metrics = [metric] if like is None else [_as_in(like, options.settings_from, metric, given)]
-    common.deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
+    inputs_and_outputs.deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
 def stream_metrics(metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
@@ -61,22 +61,22 @@ def _summed(
     from calcheck.streaming.state import accumulate, report_from_state, write_state
 
     options = build(StateOptions, given)
-    for name in common.OF_ROWS:
+    for name in inputs_and_outputs.OF_ROWS:
         if given.get(name):
             msg = f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it"
             raise OptionError(msg)
-    source = common.open_source(file, given, metrics, narrow=False)
+    source = inputs_and_outputs.open_source(file, given, metrics, narrow=False)
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with exclusive(options.save_state) as require_unchanged:
-        with common.run_context(given, source) as run:
+        with inputs_and_outputs.run_context(given, source) as run:
             checkpoint = _checkpoint(options, source, reads, metrics, run)
             with _workers(options.dask) as executor:
                 state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
             state.warnings += (Message("streamed", reason),) if reason else ()
             report = report_from_state(state, run)
         if strict:
-            common.require_nothing_skipped(report, source)
+            inputs_and_outputs.require_nothing_skipped(report, source)
         if options.save_state:
             require_unchanged()
             write_state(options.save_state, state)
@@ -125,11 +125,11 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
     from calcheck.storage.atomic_write import require_writable
 
     report = build(ReportOptions, given)
-    common.require_deliverable(report, inputs, summary=given.get("summary"))
+    inputs_and_outputs.require_deliverable(report, inputs, summary=given.get("summary"))
     for flag, path in paths.items():
         if path:
             require_archive_path(path, flag)
-    outputs = [None if report.output in common.STDOUT else report.output, *paths.values()]
+    outputs = [None if report.output in inputs_and_outputs.STDOUT else report.output, *paths.values()]
     require_writable([path for path in outputs if path], inputs)
 
 
@@ -169,20 +169,9 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
     return theirs
 
 
-def are_states(files: Sequence[str]) -> bool:
-    """Return whether files are saved states; raise if the first is none, but another is."""
-    from calcheck.storage.archives import STATE, is_archive
-
-    states = [file for file in files if is_archive(file, STATE)]
-    if states and files[0] not in states:
-        msg = f"{states[0]} is a saved state, and {files[0]} is not: pass only saved states, or only predictions"
-        raise OptionError(msg)
-    return bool(states)
-
-
 def merge_states(files: Sequence[str], given: dict[str, Any], declared: Sequence[Parameter]) -> Report:
     """Return the report of all rows of saved states, merged; raise if an option of ``declared`` needs the rows."""
-    common.require_only(declared, {*(each.name for each in MERGED), *OF_REPORTS}, given, "saved states")
+    inputs_and_outputs.require_only(declared, {*(each.name for each in MERGED), *OF_REPORTS}, given, "saved states")
     return _merged(files, given)
 
 
@@ -193,7 +182,7 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)
-    run = common.make_run(given)
+    run = inputs_and_outputs.make_run(given)
     with exclusive(options.save_state) as require_unchanged:
         state = merge([(file, read_state(file)) for file in files])
         report = report_from_state(state, run)
@@ -205,15 +194,15 @@ def _merged(files: Sequence[str], given: dict[str, Any]) -> Report:
 
 def _merge(files: list[str], **given: Any) -> None:
     """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
-    common.deliver(_merged(files, given), build(ReportOptions, given))
+    inputs_and_outputs.deliver(_merged(files, given), build(ReportOptions, given))
 
 
 MERGED = [
     argument("files", "STATES…", "State files written with --save-state.", list[str]),
-    *common.BOOTSTRAP,
-    *common.CONFIDENCE,
-    *common.REPORT,
+    *inputs_and_outputs.BOOTSTRAP,
+    *inputs_and_outputs.CONFIDENCE,
+    *inputs_and_outputs.REPORT,
     *parameters(MergeOptions, "Output"),
-    *common.SEED,
+    *inputs_and_outputs.SEED,
 ]
 merge_command = make_command("merge", _merge, MERGED, example="calcheck evaluate monday.state tuesday.state")

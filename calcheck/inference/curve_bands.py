@@ -1,7 +1,5 @@
 """Curves with bands that hold over all their points."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Changes between two reports."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,11 +1,9 @@
-"""Numbers, and facts of a report in words."""
-
-from __future__ import annotations
+"""Numbers, and facts and notes of a report in words."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from calcheck.core.text import format_p
+from calcheck.core.number_text import format_p
 from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"

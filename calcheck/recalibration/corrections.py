@@ -1,6 +1,4 @@
-"""The steps of corrections."""
-
-from __future__ import annotations
+"""The corrections of distributions, and the regressions that fit them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

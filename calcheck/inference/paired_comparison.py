@@ -1,7 +1,5 @@
 """Paired comparison of two models on the same rows: intervals by the bootstrap, p-values also by swapping models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -10,7 +8,7 @@ from typing import Generic
 
 import numpy as np
 
-from calcheck.core.memory import same_inputs
+from calcheck.core.lazy_inputs import same_inputs
 from calcheck.dependence.clusters import Clusters
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message

@@ -1,7 +1,5 @@
 """Pictures of metrics, and marks that pictures of several studies share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -21,9 +19,9 @@ from calcheck.charts.picture import (
     Points,
     Rule,
 )
-from calcheck.core.text import format_p, percent
+from calcheck.core.number_text import format_p, percent
 from calcheck.errors import DataError
-from calcheck.render.cells import ABSENT, is_withheld, name_with_unit, number, p_value
+from calcheck.render.numbers_and_notes import ABSENT, is_withheld, name_with_unit, number, p_value
 from calcheck.report import SPREAD, WIDTH, Curve, CurveName, Input, Report, Result
 
 NAN = float("nan")

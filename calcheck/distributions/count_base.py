@@ -1,7 +1,5 @@
 """Base class of count distributions, computed by sums over the effective support."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from calcheck.distributions.continuous import Laplace
 from calcheck.distributions.positive import LogNormal
 from calcheck.execution.run import Limits, Run
 from calcheck.inference.bootstrap import Replicates, statistic_of
-from calcheck.inference.paired import ModelPair, compare_pairs
+from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
 from tests.helpers.families import calibrated

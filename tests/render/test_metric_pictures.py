@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from calcheck.charts.drawing import draw, svg, vega_lite
+from calcheck.charts.drawing import vega_lite
+from calcheck.charts.image_files import draw, svg
 from calcheck.charts.picture import MAX_MARKS, Axis, Band, Line
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
@@ -14,7 +15,7 @@ from calcheck.inference.metric_protocol import HasCurves
 from calcheck.metrics import DECOMPOSITIONS, METRICS
 from calcheck.predictions import InMemory
 from calcheck.render.json import render_json
-from calcheck.render.pictures import EXPECTED, PANELS, metric_picture, metric_pictures
+from calcheck.render.metric_pictures import EXPECTED, PANELS, metric_picture, metric_pictures
 from calcheck.report import Curve, Report
 from calcheck.storage.report_json import from_json
 from tests.helpers.families import calibrated

@@ -1,7 +1,5 @@
 """Scores of corrections on rows that they were not fitted to, and the choice among methods by cross-validation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,9 +18,9 @@ from calcheck.distributions.row_random import Words, hash_rows
 from calcheck.errors import DataError, NumericalError, RefusedError
 from calcheck.execution.run import RowDependence
 from calcheck.predictions import Predictions, concat
+from calcheck.recalibration.corrections import assign_folds
 from calcheck.recalibration.features import require_different_errors
 from calcheck.recalibration.methods import NONE, FitOptions, Method, apply_steps
-from calcheck.recalibration.steps import assign_folds
 from calcheck.typing import Indices, Values
 
 BY_CHANCE = 0.5  # Maximum share of rows with equal contents that happens by chance, for targets that are counts

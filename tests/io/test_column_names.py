@@ -16,7 +16,7 @@ from calcheck.io.file_source import FileSource
 from tests.helpers.files import limited
 from tests.helpers.files import write as save
 from tests.helpers.shorthand import texts
-from tests.io.test_layouts import hub, read, refused
+from tests.io.test_long_layouts import hub, read, refused
 
 Y = {"y": [1.0, 2.0]}
 NORMAL = Y | {"mean": [0.0, 1.0], "std": [1.0, 2.0]}

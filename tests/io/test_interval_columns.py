@@ -13,7 +13,7 @@ from calcheck.execution.run import Run
 from calcheck.io.column_names import ColumnOptions
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.helpers.files import write as save
-from tests.io.test_layouts import read, refused
+from tests.io.test_long_layouts import read, refused
 
 Y = {"y": [0.5, 2.0, 3.0]}
 LOW, HIGH = [0.0, 0, 0], [1.0, 1, 4]

@@ -1,4 +1,4 @@
-"""Commands of Typer, made from declared options."""
+"""Commands and options of Typer, made from declared options, with completion and environment variables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from calcheck.render import FORMATS, formats_of
 if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.studies import Group, Study
-
 
 LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
 """Sources of option values, the one with the highest priority first."""

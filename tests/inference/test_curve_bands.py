@@ -11,13 +11,13 @@ from calcheck.distributions.count_families import Bernoulli
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Limits, Run
-from calcheck.inference.curves import curves_at_inputs
+from calcheck.inference.curve_bands import curves_at_inputs
 from calcheck.linalg.gram import principal_components
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.coverage import LEVELS, coverage_by_level
 from calcheck.statistics.curves import bins_along, cells_along, spread_histogram
-from calcheck.statistics.moments import covered
-from calcheck.statistics.pit import LEVELS, coverage_by_level
+from calcheck.statistics.zscores import covered
 from tests.helpers.families import FAMILIES, calibrated
 
 NO_NULL = Run(curves=True, replicates=0, resamples=0)

@@ -1,0 +1,90 @@
+"""Errors of the command line: what they say, and hints at the option or file that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from calcheck.errors import CalcheckError, MissingFileError, nearest_word
+
+BEFORE_COMMAND = ("--config", "--no-config")
+LISTS = frozenset(
+    {
+        *("--target", "--mean", "--std", "--var", "--log-std", "--log-var", "--samples", "--quantiles"),
+        *("--lower", "--upper", "--level"),
+        *("--embedding", "--inputs", "--join-on", "--metrics", "--names", "--criteria", "--levels"),
+    }
+)
+"""Options whose values are separated by commas."""
+
+
+def explain(error: typer.TyperException, words: Sequence[str], commands: Sequence[str]) -> str:
+    """Return the message of a usage error, with a hint."""
+    message: str = getattr(error, "message", "") or error.format_message()
+    if hasattr(error, "possibilities"):  # only the error about an unknown option has them
+        return f"{message}. {_option_hint(error)}"
+    # Typer raises the next two with the same type and no fields, so that only the text tells them apart
+    if message.startswith("No such command") and "Did you mean" not in message:
+        return f"{message} Available commands: {', '.join(commands)}."
+    if message.startswith("Got unexpected extra argument"):
+        return f"{message}. {list_hint(message.partition('(s) ')[2].count(' ') + 1, words)}"
+    return error.format_message()
+
+
+def describe(error: CalcheckError, words: Sequence[str]) -> str:
+    """Return the message of an error with its notes, and with a hint if a file is missing."""
+    hint = _file_hint(error.name, words) if isinstance(error, MissingFileError) else ""
+    message = f"{error}. {hint}" if hint else str(error)
+    return " ".join([message, *getattr(error, "__notes__", ())])
+
+
+def _option_hint(error: Any) -> str:
+    """Return which commands have an option, or a similar option, or where the options are listed."""
+    if error.option_name in BEFORE_COMMAND:
+        return "Put this option before the command, e.g. calcheck --config FILE evaluate …"
+    if commands := _commands_with(error.option_name, error.ctx.find_root().command.commands):
+        return f"{error.ctx.command_path} does not take it; these commands do: {', '.join(commands)}"
+    flags = {flag.lstrip("-"): flag for parameter in error.ctx.command.params for flag in parameter.opts}
+    if near := nearest_word(error.option_name.lstrip("-"), flags):
+        return f"Did you mean {flags[near]}?"
+    return f"{error.ctx.command_path} --help lists the options"
+
+
+def _commands_with(flag: str, commands: Mapping[str, Any]) -> list[str]:
+    """Return the names of the commands that have an option."""
+    return [name for name, command in commands.items() if any(flag in option.flags for option in command.options())]
+
+
+def _file_hint(name: str, words: Sequence[str]) -> str:
+    """Return how several values of an option are given, if one was taken for a missing file; else an empty string."""
+    for flag, values in _values_by_flag(words):
+        if name in values[1:]:
+            return _joined(flag, values[: values.index(name) + 1])
+    return ""
+
+
+def list_hint(strays: int, words: Sequence[str]) -> str:
+    """Return how several values of an option, or several files, are given."""
+    hints = (_joined(flag, values[: strays + 1]) for flag, values in _values_by_flag(words) if len(values) > strays)
+    return next(hints, "To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'")
+
+
+def _joined(flag: str, values: Sequence[str]) -> str:
+    """Return how several values of an option are given."""
+    return f"Several values are separated by commas: {flag} {','.join(values)}"
+
+
+def _values_by_flag(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each option that takes a list, with the words up to the next option that are not files."""
+    parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    for place, part in enumerate(parts):
+        if part in LISTS:
+            yield part, list(takewhile(_is_value, parts[place + 1 :]))
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("-") and not Path(word).exists()
