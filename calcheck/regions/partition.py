@@ -264,6 +264,11 @@ def _edge(low: Any, high: Any) -> str:
     if isinstance(low, np.datetime64):
         floors = (high.astype(f"datetime64[{unit}]") for unit in UNITS)
         return str(next(floor for floor in floors if low < floor <= high))
+    return shortest_number(float(low), float(high))
+
+
+def shortest_number(low: float, high: float) -> str:
+    """Return the shortest text of a number in [low, high)."""
     middle = low + (high - low) / 2
     shortest = (float(f"{value:.{digits}g}") for digits in range(1, DIGITS + 1) for value in (low, middle))
     edge = next((each for each in shortest if low <= each < high), float(low))

@@ -112,6 +112,7 @@ class Scan:
 
     partitions: tuple[Partition, ...]  # Bins of the columns
     min_rows: int  # Minimum number of rows of a region
+    one_sided: bool = False  # Whether runs end at the first or the last bin
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -131,13 +132,18 @@ class Scan:
         found = []
         for partition in self.columns:
             bins = np.arange(len(partition.bins))
-            runs = [(bins >= first) & (bins <= last) for first, last in partition.runs()]
+            runs = [(bins >= first) & (bins <= last) for first, last in self.runs(partition)]
             found.append(np.stack([bins >= 0, *runs]).astype(np.float64))
         return found
 
     def run(self, column: int, place: int) -> tuple[int, int] | None:
         """Return a run of bins of a column by its place in the selector; None for all rows."""
-        return self.columns[column].runs()[place - 1] if place else None
+        return self.runs(self.columns[column])[place - 1] if place else None
+
+    def runs(self, partition: Partition) -> list[tuple[int, int]]:
+        """Return the runs of bins of a column that are searched."""
+        last = len(partition.bins) - 1
+        return [run for run in partition.runs() if not self.one_sided or run[0] == 0 or run[1] == last]
 
     def sums(self, values: Values) -> list[Values]:
         """Return the sums of values (n, c) by cell of each pair of columns, (k, l, c) each."""

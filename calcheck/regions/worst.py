@@ -1,0 +1,285 @@
+"""The region of the inputs whose rows differ most from the others: a run, a corner, a direction of columns, a ball."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from calcheck.core.lazy_inputs import blocks, load, take
+from calcheck.inference.null_distribution import NullSimulator
+from calcheck.predictions import Predictions, row_keys
+from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number
+from calcheck.regions.scan import Region, Scan, p_values_of, row_scores
+from calcheck.report import rejects
+from calcheck.typing import Floats, Indices, Mask, Values
+
+MOST_ROWS = 4_096  # Rows that are searched; of more, a sample
+MOST_REPLICATES = 199
+MOST_COLUMNS = 40  # More inputs are searched like an embedding
+FEWEST_ROWS, FEWEST_SHARE = 20, 0.05  # Minimum number and share of the rows of a region, and outside of it
+BINS = 64  # Of a column, for its runs
+CORNER_BINS, FEW_COLUMNS, COARSE_BINS = 16, 4, 8  # Of each of two columns, for corners; fewer for more columns
+CENTERS, SIZES = 2_048, 12  # Numbers of centers of balls, and of sizes of balls and of directions
+RIDGE = 0.05  # Penalty per row of the regression that finds a direction
+PLAINER = 1.0  # By how much a direction must exceed regions that are plainer
+DIGITS = 1  # Of the coefficients of a direction, relative to the largest
+
+
+class Place(NamedTuple):
+    """A region in words, as options that select its rows ("" if none do), and which rows are in it, (n,)."""
+
+    text: str
+    filter: str
+    inside: Mask
+
+
+class WorstRegion(NamedTuple):
+    """The region that differs most from the other rows."""
+
+    place: Place
+    score: int  # BIAS or DISPERSION, whichever differs more
+    is_positive: bool  # Whether targets are above the predictions there, or distributions too narrow
+    p_value: float  # Probability that the rows of a right model differ as much in any region
+
+
+class Family(Protocol):
+    """Regions of the searched rows, in parts."""
+
+    handicap: float  # By how much its regions must exceed those of other families
+
+    def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
+        """Yield numbers of rows, (m,), and sums of scores (n, c), (m, c), of the regions of each part."""
+
+    def place(self, part: int, number: int, scores: Values) -> Place:
+        """Return a region by its number in a part. Shapes: scores (n,), those of the data that differ there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Runs of bins of one column, or corners of two."""
+
+    columns: tuple[tuple[Partition, ...], ...]  # Bins of all rows, of the columns of each scan
+    searched: Indices
+    one_sided: bool = False
+    handicap = 0.0
+
+    def scans(self, searched: Indices | slice) -> list[Scan]:
+        """Return the scans of some rows."""
+        parts = [tuple(replace(each, label=each.label[searched]) for each in bins) for bins in self.columns]
+        return [Scan(each, FEWEST_ROWS, one_sided=self.one_sided) for each in parts]
+
+    def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
+        """Yield numbers of rows and sums by region, of each pair of columns."""
+        for scan in self.scans(self.searched):
+            ones = np.ones((len(scores), 1))
+            for rows, sums in zip(scan.by_region(ones), scan.by_region(scores), strict=True):
+                yield rows.ravel(), sums.reshape(-1, scores.shape[1])
+
+    def place(self, part: int, number: int, scores: Values) -> Place:  # noqa: ARG002 - as for directions
+        """Return a region as conditions on its columns."""
+        scan, (first, second) = [(scan, pair) for scan in self.scans(slice(None)) for pair in scan.pairs][part]
+        line, column = divmod(number, len(scan.selectors[second]))
+        region = Region(first, second, scan.run(first, line), scan.run(second, column), 0, 0.0, 1.0)
+        conditions = scan.conditions(region)
+        return Place(label_of(conditions), filter_options(conditions), scan.mask(region))
+
+
+class Directions:
+    """Rows far in a direction of the columns, in which a score increases or decreases most.
+
+    The direction is that of a ridge regression of the scores of each data set.
+    """
+
+    handicap = PLAINER
+
+    def __init__(self, x: Values, names: Sequence[str], searched: Indices) -> None:
+        self.x = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+        self.names, self.sizes = names, _sizes(len(searched))
+        self.searched = self.x[searched]
+        gram = self.searched.T @ self.searched + RIDGE * len(searched) * np.eye(x.shape[1])
+        self.solution = np.linalg.solve(gram, self.searched.T)  # (d, n)
+
+    def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
+        """Yield numbers of rows and sums by size, of the rows with the largest fitted values, and with the smallest."""
+        order = np.argsort(-self.searched @ (self.solution @ scores), axis=0, kind="stable")
+        for end in (order, order[::-1]):
+            yield self.sizes.astype(np.float64), np.cumsum(np.take_along_axis(scores, end, 0), axis=0)[self.sizes - 1]
+
+    def place(self, part: int, number: int, scores: Values) -> Place:
+        """Return a region as a condition on a sum of standardized columns, with rounded coefficients."""
+        slopes = self.solution @ scores * (1 if part == 0 else -1)
+        weights = np.round(slopes / np.abs(slopes).max(), DIGITS)
+        position, count = self.x @ weights, int(self.sizes[number])
+        ordered = np.sort(self.searched @ weights)[::-1]
+        limit = float(shortest_number(ordered[count], ordered[count - 1]))
+        terms = [f"{weight:+g}·{name}" for weight, name in zip(weights, self.names, strict=True) if weight]
+        text = " ".join(terms).replace("+1·", "+").replace("-1·", "-").removeprefix("+")
+        return Place(f"{text} > {limit:g} (standardized)", "", position > limit)
+
+
+class Balls:
+    """Nearest neighbors of rows, by Euclidean distance."""
+
+    handicap = 0.0
+
+    def __init__(self, rows: Predictions, x: Values, scale: tuple[Values, Values], searched: Indices) -> None:
+        self.rows, self.x, self.scale, self.searched = rows, x, scale, searched
+        self.sizes = _sizes(len(x))
+        nearest = np.argsort(_distances(x[:CENTERS], x), axis=1, kind="stable")[:, : self.sizes[-1]]
+        ends = np.cumsum(np.tile(np.diff(self.sizes, prepend=0), len(nearest)))
+        shape = len(nearest) * len(self.sizes), len(x)
+        self.shells = csr_array((np.ones(nearest.size, np.float32), nearest.ravel(), np.append(0, ends)), shape)
+
+    def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
+        """Yield numbers of rows and sums by center and size."""
+        by_shell = np.asarray(self.shells @ scores.astype(np.float32)).reshape(-1, len(self.sizes), scores.shape[1])
+        rows = np.tile(self.sizes.astype(np.float64), len(by_shell))
+        yield rows, np.cumsum(by_shell, axis=1, dtype=np.float64).reshape(-1, scores.shape[1])
+
+    def place(self, part: int, number: int, scores: Values) -> Place:  # noqa: ARG002 - as for directions
+        """Return a ball by its center."""
+        center, size = divmod(number, len(self.sizes))
+        point = self.x[center : center + 1]
+        radius = np.sort(_distances(point, self.x)[0])[self.sizes[size] - 1]
+        middle, deviation = self.scale
+        parts = [_distances(point, (block - middle) / deviation)[0] for _, block in blocks(self.rows.lazy_inputs())]
+        inside = np.concatenate(parts) <= radius * (1 + 1e-9)
+        return Place(f"nearest to row {self.rows.row_numbers()[self.searched[center]]}", "", inside)
+
+
+def _distances(centers: Floats, x: Floats) -> Values:
+    """Return squared distances, (k, n)."""
+    squares = (centers**2).sum(axis=1)[:, None] + (x**2).sum(axis=1)
+    return np.asarray(squares - 2 * centers @ x.T)
+
+
+def _sizes(n: int) -> Indices:
+    """Return the numbers of rows of balls, and of directions, from the least to a half."""
+    return np.unique(np.geomspace(_least(n), n // 2, SIZES).astype(np.intp))
+
+
+def _least(n: int) -> int:
+    return max(FEWEST_ROWS, math.ceil(FEWEST_SHARE * n))
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A search of N data sets, the first of which are the data: all are treated alike, so that the p-value is exact."""
+
+    scores: Values  # (n, N, 2)
+
+    @cached_property
+    def standardized(self) -> tuple[Values, Values]:
+        """The scores with mean 0 and variance 1 in each data set, (n, 2 N), and their means before, (2 N,)."""
+        flat = self.scores.reshape(len(self.scores), -1)
+        mean, deviation = flat.mean(axis=0), flat.std(axis=0)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        return (flat - mean) / deviation, mean / deviation
+
+    def largest(self, family: Family) -> tuple[Values, tuple[int, int, int], bool]:
+        """Return the largest excess in each data set, (N,); in the data its part, number and score, and its sign."""
+        scores, shift = self.standardized
+        largest = np.full(self.scores.shape[1], -np.inf)
+        place, is_positive = (0, 0, 0), False
+        for part, (rows, sums) in enumerate(family.sums(scores)):
+            excess = self._excess(rows, sums).reshape(len(rows), -1, 2)
+            if (own := excess[:, 0]).max() > largest[0]:
+                number, score = map(int, np.unravel_index(own.argmax(), own.shape))
+                place, is_positive = (part, number, score), shift[score] + sums[number, score] / rows[number] > 0
+            largest = np.maximum(largest, excess.max(axis=(0, 2)))
+        return largest, place, bool(is_positive)
+
+    def _excess(self, rows: Values, sums: Values) -> Values:
+        """Return how far regions differ from the other rows, beyond what is usual for their size, (m, 2 N).
+
+        It is -inf for regions that are too small or too large, and where the other rows are worse.
+        """
+        n, shift = len(self.scores), self.standardized[1]
+        least = _least(n)
+        found = np.full(sums.shape, -np.inf)
+        enough = (rows >= least) & (n - rows >= least)
+        count, sums = rows[enough, None], sums[enough]
+        usual = np.sqrt(2 * np.log(np.e * n / np.minimum(count, n - count)))
+        excess = np.abs(sums) / np.sqrt(count * (1 - count / n)) - usual
+        is_worse = np.abs(shift + sums / count) >= np.abs(shift - sums / (n - count))
+        found[enough] = np.where(is_worse, excess, -np.inf)
+        return found
+
+    def worst(self, families: Sequence[Family]) -> WorstRegion:
+        """Return the region with the largest excess; that of each family is relative to its median over data sets."""
+        found = [self.largest(family) for family in families]
+        relative = [
+            values - np.median(values) - each.handicap for each, (values, *_) in zip(families, found, strict=True)
+        ]
+        first = int(np.argmax([values[0] for values in relative]))
+        largest = np.max(relative, axis=0)
+        _, (part, number, score), is_positive = found[first]
+        p_value = float(p_values_of(largest[:1], largest)[0])
+        return WorstRegion(
+            families[first].place(part, number, self.standardized[0][:, score]), score, is_positive, p_value
+        )
+
+
+def worst_region(
+    rows: Predictions, simulation: NullSimulator, names: Sequence[str], confidence: float
+) -> WorstRegion | None:
+    """Return the region of the inputs that differs most from the other rows; None if none differs significantly.
+
+    The rows of a right model differ as much in any region with a probability of at most 1 - confidence. Rows must be
+    independent.
+    """
+    if not is_searchable(rows):
+        return None
+    searched = _searched(rows, simulation.run.seed)
+    data_sets = [rows.take(searched), *islice(simulation.take(searched), MOST_REPLICATES)]
+    if not rejects(1 / len(data_sets), confidence):
+        return None
+    search = Search(np.stack([row_scores(each) for each in data_sets], axis=1))
+    found = search.worst(_families(rows, names, searched))
+    return found if rejects(found.p_value, confidence) else None
+
+
+def is_searchable(rows: Predictions) -> bool:
+    """Return whether there are inputs, several rows, one target per row, and the whole distribution of each."""
+    predictive = rows.predictive
+    if rows.x is None or rows.y is None or predictive is None or rows.repeated or len(rows) < 4 * FEWEST_ROWS:
+        return False
+    stated = predictive.quantile_levels is None and predictive.interval_levels is None and predictive.shape_is_known
+    return stated and predictive.targets == 1
+
+
+def _searched(rows: Predictions, seed: int) -> Indices:
+    """Return the rows that are searched: all, or a sample, which does not depend on their order."""
+    if len(rows) <= MOST_ROWS:
+        return np.arange(len(rows))
+    return np.sort(np.argsort(row_keys(rows, seed), kind="stable")[:MOST_ROWS])
+
+
+def _families(rows: Predictions, names: Sequence[str], searched: Indices) -> list[Family]:
+    """Return the regions of inputs, or those of an embedding."""
+    if rows.has_embedding or rows.width > MOST_COLUMNS:
+        x = take(rows.lazy_inputs(), searched).astype(np.float64)
+        deviation = x.std(axis=0)
+        scale = (np.zeros(rows.width), np.ones(rows.width))
+        if not rows.has_embedding:
+            scale = (x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+        return [Balls(rows, (x - scale[0]) / scale[1], scale, searched)]
+    x = load(rows.lazy_inputs()).astype(np.float64)
+    found: list[Family] = [Boxes(tuple((each,) for each in _bins(x, names, BINS)), searched)]
+    if rows.width > 1:
+        bins = CORNER_BINS if rows.width <= FEW_COLUMNS else COARSE_BINS
+        found += [Boxes((tuple(_bins(x, names, bins)),), searched, one_sided=True), Directions(x, names, searched)]
+    return found
+
+
+def _bins(x: Values, names: Sequence[str], bins: int) -> Iterator[Partition]:
+    """Yield the quantile bins of each column."""
+    for name, values in zip(names, x.T, strict=True):
+        yield Partition.quantiles(name, values, np.zeros(len(values), dtype=np.bool_), bins)
