@@ -376,7 +376,7 @@ def slices(
         default, regions of the inputs are searched.
     metrics : str, Metric, or sequence of these, optional
         Metrics by group, which are means over rows, or cce, unless ``refit``; or metrics that describe regions. By
-        default bias, pit-dispersion, coverage and zms.
+        default bias, pit-dispersion, width-factor and zms.
     columns : str or sequence of str
         Columns in which regions are searched; by default the inputs, columns without a role, ``"mean"`` and ``"std"``.
     bins : int

@@ -99,10 +99,12 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the same, which does not depend on which of exchangeable values is the target."""
         return fit
 
-    def evaluate(self, fit: Standard, source: Source, run: Run) -> RowResults:  # type: ignore[override]
+    def evaluate(self, fit: Standard | None, source: Source, run: Run) -> RowResults:
         from calcheck.statistics.width import width_order
 
         rows = source.predictions()
+        if fit is None:
+            return self.compute(rows)
         ties = width_order(rows, self.level_of(rows.predictive), fit.uniform)
         found = self._results(self._sort_keys(rows, fit.uniform), ties)
         if run.dependence.is_stated:
@@ -231,7 +233,7 @@ class WidthFactor(LevelOption, OrderedMetric):
             inside = (rows.columns["ratio"] <= _plain(rows.fixed).get("expected", 1.0)).astype(np.float64)
             others = {name: term for name, term in rows.terms.items() if term.groups is None}
             terms = {"covered": MeanTerm(inside if weights is None else weights * inside), **others}
-        return replace(rows, terms=terms)
+        return replace(rows, terms=terms, fixed={})
 
     def _by_share(self, means: Means) -> Values:
         """Return the factor that normal distributions need to have this share of targets inside."""

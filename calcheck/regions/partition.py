@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -369,7 +368,7 @@ def describe_faults(results: Mapping[str, Result]) -> str:
 
     Examples
     --------
-    ``overconfident: uncertainties should be 1.5 times as large; 90 % intervals hold 71 %``
+    ``overconfident: 90 % intervals should be 1.52 (1.31 to 1.8) times as wide``
     """
     failed = {name: result for name, result in results.items() if result.verdict == "fail"}
     if not failed:
@@ -387,21 +386,22 @@ def describe_faults(results: Mapping[str, Result]) -> str:
 
 
 def _factor(results: Mapping[str, Result], direction: str) -> str:
-    """Return by how much uncertainties should be scaled, if the mean squared z-score agrees with the direction."""
-    zms = results.get("zms")
-    if zms is None or not zms.value:
+    """Return by how much intervals should be wider, if that agrees with the direction."""
+    found = results.get("width-factor")
+    if found is None or not found.value or (found.value > 1) != (direction == "overconfident"):
         return ""
-    factor = sqrt(zms.value)
-    if (factor > 1) != (direction == "overconfident"):
-        return ""
-    return f": uncertainties should be {factor:.2g} times as large"
+    limits = "" if found.low is None or found.high is None else f" ({found.low:.3g} to {found.high:.3g})"
+    return f": {_intervals(found)} should be {found.value:.3g}{limits} times as wide"
+
+
+def _intervals(result: Result) -> str:
+    level = result.options.get("level")
+    return "intervals" if level is None else f"{100 * level:g} % intervals"
 
 
 def coverage_text(result: Result) -> str:
     """Return a coverage in words, beside the level of the intervals."""
-    level = result.options.get("level")
-    share = f"{100 * (result.value or 0):.3g} %"
-    return f"intervals hold {share}" if level is None else f"{100 * level:g} % intervals hold {share}"
+    return f"{_intervals(result)} hold {100 * (result.value or 0):.3g} %"
 
 
 def _location(name: str, result: Result) -> str:

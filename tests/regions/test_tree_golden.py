@@ -189,4 +189,4 @@ def test_a_fault_that_is_the_same_everywhere_needs_no_split():
     report = search_regions(InMemory(rows), options=SearchOptions(depth=3), run=Run(replicates=39, resamples=200))
     (root,) = report.settings["tree"]
     assert (root["rule"], root["rows"]) == ("all rows", 1000)
-    assert root["verdict"].startswith("overconfident: uncertainties should be 1.5 times as large")
+    assert root["verdict"].startswith("overconfident: 90 % intervals should be 1.47 (1.39 to 1.53) times as wide")

@@ -33,7 +33,7 @@ from calcheck.regions.partition import (
     sentence,
 )
 from calcheck.report import Conclusion, Finding, Inference, Report, Result, Skipped, Verdict, rejects
-from calcheck.statistics.groups import Means
+from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.scores import are_impossible, describe_impossible
 from calcheck.typing import Indices, Values
 
@@ -236,12 +236,14 @@ def dependent_group_values(
     """Return the values of perfect models by metric and group, (r,) each, with the same multipliers of clusters."""
     quiet = run.quiet()
     source = InMemory(simulation.rows)
-    found = [DependentGroups(each, each.evaluate(None, source, quiet).columns, groups, clusters) for each in metrics]
+    found = [
+        DependentGroups(each, row_terms(each, each.evaluate(None, source, quiet)), groups, clusters) for each in metrics
+    ]
     for rows in run.track("groups: replicates", simulation, len(simulation)):
         replicate = InMemory(rows)
         with np.errstate(all="ignore"):
             for each in found:
-                each.add(each.metric.evaluate(None, replicate, quiet).columns)
+                each.add(row_terms(each.metric, each.metric.evaluate(None, replicate, quiet)))
     within = [clusters_within(clusters, rows) for rows in groups]
     judged = [(each, place) for each in found for place, own in enumerate(within) if own is not None]
     residuals = [(each.residuals(place), each.members(place)) for each, place in judged]
@@ -252,7 +254,7 @@ def dependent_group_values(
     ]
 
 
-GROUP_METRICS = ("bias", "pit-dispersion", "coverage", "zms")
+GROUP_METRICS = ("bias", "pit-dispersion", "width-factor", "zms")
 FEWEST_ROWS = 30  # Minimum number of rows of a group that is judged
 NO_MEAN = "is no mean over rows: pass --refit, which computes it on the rows of each group alone"
 NO_CLUSTERS = "has a null distribution for independent rows only: omit --cluster, --time and --block"
@@ -414,7 +416,7 @@ class _Groups:
             replicate = InMemory(rows)
             for metric, values in zip(metrics, found, strict=True):
                 with np.errstate(all="ignore"):
-                    columns = row_terms(metric.evaluate(None, replicate, quiet))
+                    columns = row_terms(metric, metric.evaluate(None, replicate, quiet))
                     for partition, own in zip(self.partitions, values, strict=True):
                         own[:, number] = _statistics(metric, partition, columns)
         return found
@@ -427,7 +429,8 @@ class _Groups:
             rows = metric.evaluate(None, InMemory(self.rows.take(group.rows)), self.run)
             found = evaluation.fitted_metric(metric, rows, basis)
             if isinstance(metric, metric_protocol.HasNullStatistic):
-                found.tested = null_statistic_of(metric, rows).estimate()
+                fixed = metric.at_fixed_levels(rows) if isinstance(metric, metric_protocol.HasFixedLevels) else rows
+                found.tested = null_statistic_of(metric, fixed).estimate()
         if basis.kind == "p" and null is not None and not self._unjudged(group):
             found.null = metric_protocol.NullDistribution(null)
         return found
@@ -455,8 +458,10 @@ class _Groups:
         """Yield the intervals of the metrics of a group; none for those without a value."""
         known = [each for each in line if each.rows.columns or each.rows.terms]
         found = iter(self._inferred(group, known))
+        unjudged = bool(self._unjudged(group))
         for each in line:
-            yield next(found) if each in known else metric_protocol.IntervalInference()
+            own = next(found) if each in known else metric_protocol.IntervalInference()
+            yield replace(own, p_value=None) if unjudged else own
 
     def _inferred(self, group: _Group, found: Sequence[Fitted]) -> Sequence[metric_protocol.IntervalInference]:
         """Return the intervals of the metrics of a group; none if it has too few clusters."""
@@ -464,7 +469,14 @@ class _Groups:
         if self.clusters is None:
             return infer(found, quiet)
         within = clusters_within(self.clusters, group.rows)
-        return infer(found, quiet, within) if within is not None else infer(found, replace(quiet, resamples=0))
+        if within is not None:
+            return infer(found, quiet, within)
+        own = infer(found, replace(quiet, resamples=0))
+        limited = (isinstance(each.metric, metric_protocol.HasLimits) for each in found)
+        return [
+            replace(each, low=None, high=None, interval=None) if own_ else each
+            for each, own_ in zip(own, limited, strict=True)
+        ]
 
     def _unjudged(self, group: _Group) -> str:
         """Return why a group is not judged; "" if it is."""
@@ -523,19 +535,19 @@ def _own_warnings(found: metric_protocol.RowResults) -> tuple[Message, ...]:
     return tuple(each for each in found.warnings if each.code != "weighted")
 
 
-def row_terms(found: metric_protocol.RowResults) -> dict[str, Values]:
-    """Return the terms by name, (n,) each, whose means determine a metric; none if some are means over bins."""
-    if not found.terms:
-        return found.columns
-    values = {name: term.values for name, term in found.terms.items() if term.groups is None}
+def row_terms(metric: Metric[Any], found: metric_protocol.RowResults) -> dict[str, Values]:
+    """Return the terms by name, (n,) each, whose means determine a metric; none if it depends on more than these."""
+    if isinstance(metric, metric_protocol.HasFixedLevels):
+        found = metric.at_fixed_levels(found)
+    terms = found.terms or {name: MeanTerm(values) for name, values in found.columns.items()}
+    values = {name: term.values for name, term in terms.items() if term.groups is None}
     known = {name: each for name, each in values.items() if each is not None}
-    return known if len(known) == len(found.terms) else {}
+    return known if len(known) == len(terms) and not found.fixed else {}
 
 
 def _is_mean(tested: FittedRows) -> bool:
-    """Return whether a metric is a function of means over rows, without a fit."""
-    found = tested.rows
-    return isinstance(tested.metric, RowMetric) and bool(row_terms(found)) and not found.fixed
+    """Return whether a metric is a function of means over rows."""
+    return isinstance(tested.metric, RowMetric) and bool(row_terms(tested.metric, tested.rows))
 
 
 def _groups_of(found: Sequence[Partition], number: int) -> Iterator[_Group]:

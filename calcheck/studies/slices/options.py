@@ -23,7 +23,7 @@ class SliceOptions:
     metrics: tuple[str, ...] | None = option(
         None,
         "Metrics by group, which must be means over rows, or cce, unless --refit; or metrics that describe regions. "
-        "Default: bias, pit-dispersion, coverage and zms.",
+        "Default: bias, pit-dispersion, width-factor and zms.",
         metavar="NAMES",
     )
 

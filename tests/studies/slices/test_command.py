@@ -56,7 +56,10 @@ def test_an_overconfident_group_is_named_with_what_would_mend_it(sliced, preds):
     assert found["sex=f"]["p_value_adjusted"] == pytest.approx(1 / 200)
     assert report["conclusion"]["answer"] == "no"
     text = next(each["text"] for each in report["conclusion"]["findings"] if each["text"].startswith("sex=f"))
-    assert "overconfident: uncertainties should be 1.5 times as large; 90 % intervals hold 7" in text
+    factor = by_group(report, "width-factor")["sex=f"]
+    low, value, high = (f"{factor[name]:.3g}" for name in ("low", "value", "high"))
+    assert f"overconfident: 90 % intervals should be {value} ({low} to {high}) times as wide" in text
+    assert factor["low"] < 1.5 < factor["high"]
     assert report["conclusion"]["next"][1] == f"calcheck recalibrate {preds} --by sex"
 
 
@@ -92,8 +95,8 @@ def test_a_right_model_passes_in_all_groups(sliced, tmp_path):
 def test_small_groups_have_values_but_no_verdict(sliced, tmp_path):
     data = forecasts(200) | {"site": np.repeat(["big", "small"], [180, 20])}
     report = sliced(write(tmp_path / "few.parquet", data), "--by", "site")
-    found = by_group(report, "coverage")["site=small"]
-    assert found["verdict"] == "none"
+    found = by_group(report, "width-factor")["site=small"]
+    assert (found["verdict"], found["p_value"]) == ("none", None)
     assert found["value"] is not None
     assert found["p_value_adjusted"] is None
     assert "groups with fewer than 30 rows are not judged (--min-rows)" in str(found["warnings"])
@@ -351,7 +354,7 @@ def test_metrics_that_a_file_does_not_allow_are_skipped_with_the_reason(sliced, 
     file = write(tmp_path / "quantiles.parquet", parts)
     report = sliced(file, "--by", "sex")
     assert {each["metric"] for each in report["skipped"]} == {"bias", "zms"}
-    assert by_group(report, "coverage")["sex=f"]["verdict"] == "pass"
+    assert by_group(report, "width-factor")["sex=f"]["verdict"] == "pass"
     assert "the mean depends on the tails" in calcheck("slices", file, "--by", "sex", "--metrics", "zms").refused()
 
 
