@@ -12,7 +12,7 @@ import pyarrow as pa
 from calcheck.errors import DataError, Message, OptionError, listed_columns
 from calcheck.execution.run import available_memory
 from calcheck.io import column_roles, join, role_inference
-from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector, key_text
+from calcheck.io.arrow_columns import is_number, is_scalar, is_text, is_vector, key_text, to_numpy
 from calcheck.io.batches import Scan, load_all, parts_of, require_no_rerun, require_unique_keys
 from calcheck.io.column_names import SPREADS, ColumnOptions
 from calcheck.io.crossing import Crossing
@@ -271,7 +271,7 @@ class FileSource(Source):
             mask = filters.mask(batch)
             first = (batch if mask is None else batch.filter(pa.array(mask))).slice(0, FIRST_ROWS)
             if len(first) > 1:
-                return [name for name in names if role_inference.only_increases(first[name].to_numpy())]
+                return [name for name in names if role_inference.only_increases(to_numpy(first[name]))]
         return []
 
     def _require_room(self) -> None:
