@@ -59,7 +59,8 @@ class ModelPair(Generic[MetricT_co]):
     @property
     def plain(self) -> bool:
         """Whether the values are functions of column means, where each row depends on that row only."""
-        return self.metric.info.interval == "bca"
+        grouped = any(term.groups is not None for each in self.rows for term in each.terms.values())
+        return self.metric.info.interval == "bca" or (self.metric.info.interval == "one-sided" and not grouped)
 
     @property
     def units(self) -> int:
