@@ -162,7 +162,7 @@ def recalibrate(
     --------
     >>> found = recalibrate("examples/diabetes.parquet", "scale", metrics="zms", replicates=0)
     >>> found.map.texts, [round(result.value, 3) for result in found.results if result.metric == "zms"]
-    (('uncertainties × 0.9923',), [0.985, 1.002])
+    (('uncertainties × 0.9923, the root mean squared z-score',), [0.985, 1.002])
     """
     request = KeywordRequest(locals(), RecalibrationArguments)
     return Recalibration.from_answer(STUDIES["recalibrate"].answer(request))

@@ -166,7 +166,7 @@ class Scale(Step):
         return rows.distributions().load().rescale(np.zeros(n), np.full(n, self.factor))
 
     def describe(self) -> str:
-        return f"uncertainties × {self.factor:.4g}"
+        return f"uncertainties × {self.factor:.4g}, the root mean squared z-score"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,11 @@ OUT_OF_FOLD_LEGEND = (
     "out of fold: the correction is chosen on these rows, so verdicts pass more easily than on other rows"
 )
 
+WIDTH_LEGEND = (
+    "width-factor: the ⌈np⌉-th of the factors that n rows need at level p, in ascending order; scale takes the root"
+    " mean squared z-score instead, and conformal the ⌈(n + 1)p⌉-th, so the three differ"
+)
+
 
 def recalibration_document(report: Report) -> document.Document:
     """Return the document of a recalibration study, or of a correction that was applied."""
@@ -39,7 +44,8 @@ def recalibration_tables(report: Report) -> Iterator[document.Block]:
     groups = dict.fromkeys(str(result.slice["rows"]) for result in report.results if "rows" in result.slice)
     for rows in groups:
         yield _stages([result for result in report.results if result.slice.get("rows") == rows], rows)
-    yield document.Legend(tuple(_legend(groups)))
+    metrics = {result.metric for result in report.results}
+    yield document.Legend((*_legend(groups), *([WIDTH_LEGEND] if "width-factor" in metrics else [])))
 
 
 def _correction(report: Report) -> Iterator[tuple[str, str]]:

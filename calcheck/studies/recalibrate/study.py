@@ -23,7 +23,7 @@ from calcheck.studies.recalibrate.options import CorrectionOptions, Recalibratio
 
 BEFORE, AFTER = "before", "after"
 OUT_OF_FOLD, OTHER = "out of fold", "other rows"
-JUDGES = ("zms", "ence", "cv", "ece", "coverage", "nll", "crps", "cce", "sharpness")
+JUDGES = ("zms", "width-factor", "ence", "cv", "ece", "coverage", "nll", "crps", "cce", "sharpness")
 """The metrics before and after."""
 OPTIONS = {"crps": {"ensemble": "biased"}}  # Scaled draws are no draws of a distribution: see score_rows
 OF_DEPENDENCE = ("dependent-rows", "ordered-rows")  # Codes of warnings that name a column and a size

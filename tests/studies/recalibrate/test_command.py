@@ -87,7 +87,7 @@ def test_predictions_that_are_right_are_left_as_they_are(calcheck, tmp_path):
 def test_corrected_predictions_of_other_rows_are_written_and_judged(recalibrated, calcheck, val, test, tmp_path):
     out = tmp_path / "out.parquet"
     report = recalibrated(val, "--method", "scale", "--to", test, "-o", out)
-    (factor,) = [float(text.split()[-1]) for text in report["settings"]["steps"]]
+    (factor,) = [float(text.split("×")[1].split(",")[0]) for text in report["settings"]["steps"]]
     written, given = pq.read_table(out).to_pydict(), pq.read_table(test).to_pydict()
     assert_allclose(written["std"], np.array(given["std"]) * factor, rtol=1e-3)
     assert written["mean"] == given["mean"]
