@@ -446,7 +446,7 @@ def monitor(
     time : str, optional
         Column of the target times: dates, or numbers in the order of time. Required without a state.
     metrics : str, Metric, or sequence of these, optional
-        Metrics by window, which are means over rows; by default pit-bias, pit-dispersion and coverage.
+        Metrics by window, which are means over rows; by default pit-bias, pit-dispersion and width-factor.
     state : path, optional
         Stored state of an earlier run, which the data follow in time.
     save_state : path, optional

@@ -100,6 +100,15 @@ class CurveData(Generic[FitT]):
 
 
 @runtime_checkable
+class HasGrid(Protocol):
+    """A metric of ordered values whose value follows from means over rows too, up to the steps of a grid."""
+
+    def on_grid(self, rows: Predictions) -> dict[str, Values]:
+        """Return the columns, (n,) each, of whose means ``value`` is a function, so that sums of rows can be added."""
+        ...
+
+
+@runtime_checkable
 class HasLimits(Protocol):
     """A metric with two one-sided limits in closed form, also for weights, and for rows that depend on each other."""
 

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 LEVELS = (0.5, 0.9, 0.99)
 """Levels at which the factors show the shape of the distributions."""
+STEP, STEPS = (
+    1.1,
+    16,
+)  # Ratio of neighboring factors of the grid for sums over groups, and their number on each side of 1
+UP_TO = "up to "  # Beginning of the names of the shares of rows up to them
 MEMBER = "member "  # Beginning of the names of columns in which a draw plays the target
 
 
@@ -196,6 +201,8 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _of_means(self, means: Means) -> Values:
         """Return the factor by the order of the ratios; without it, by the share of targets inside."""
+        if f"{UP_TO}0" in means:
+            return self._on_grid(means)
         if "ratio" not in means:
             return self._by_share(means)
         ratio = self._quantile(means, "ratio")
@@ -234,6 +241,47 @@ class WidthFactor(LevelOption, OrderedMetric):
             others = {name: term for name, term in rows.terms.items() if term.groups is None}
             terms = {"covered": MeanTerm(inside if weights is None else weights * inside), **others}
         return replace(rows, terms=terms, fixed={})
+
+    def on_grid(self, rows: Predictions) -> dict[str, Values]:
+        """Return the share of each row up to the factors of a grid, of the target and of draws in its place."""
+        import numpy as np
+
+        from calcheck.statistics.coverage import inside, states_limits
+        from calcheck.statistics.width import shares_up_to
+
+        level, predictive = self.level_of(rows.predictive), rows.distributions()
+        own, *members = shares_up_to(rows, level, self._grid(), tuple(self._members(rows).values()))
+        found = {f"{UP_TO}{place}": each for place, each in enumerate(own.T)}
+        if members:
+            found |= {f"{MEMBER}{UP_TO}{place}": each for place, each in enumerate(np.mean(members, axis=0).T)}
+            found["draws"] = np.full(len(rows), float(predictive.n_draws or 0))
+        return found | (inside(rows, level) if states_limits(predictive) else {})
+
+    @staticmethod
+    def _grid() -> Values:
+        import numpy as np
+
+        return np.asarray(STEP ** np.arange(-STEPS, STEPS + 1), np.float64)
+
+    def _on_grid(self, means: Means) -> Values:
+        """Return the factor by shares of rows up to the factors of a grid, and within it."""
+        own = self._at_share(means, UP_TO)
+        if "draws" not in means:
+            return own
+        expected = self._at_share(means, f"{MEMBER}{UP_TO}")
+        return _factor(own, {"expected": expected, "draws": means["draws"]})
+
+    def _at_share(self, means: Means, names: str) -> Values:
+        """Return where shares on the grid reach the level, by interpolation of logarithms."""
+        import numpy as np
+
+        grid = np.log(self._grid())
+        shares = np.stack([means[f"{names}{place}"] for place in range(len(grid))], axis=-1)
+        level = self.level_of(None)
+        after = np.clip(np.count_nonzero(shares < level, axis=-1), 1, len(grid) - 1)
+        low, high = (np.take_along_axis(shares, (after - side)[..., None], axis=-1)[..., 0] for side in (1, 0))
+        part = np.clip(np.divide(level - low, high - low, out=np.ones_like(low), where=high > low), 0, 1)
+        return np.asarray(np.exp(grid[after - 1] + part * (grid[after] - grid[after - 1])))
 
     def _by_share(self, means: Means) -> Values:
         """Return the factor that normal distributions need to have this share of targets inside."""

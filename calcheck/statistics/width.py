@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from calcheck.core.cache import cached
 from calcheck.distributions import Predictive
@@ -15,7 +15,7 @@ from calcheck.errors import DataError
 from calcheck.predictions import Predictions, row_keys
 from calcheck.statistics.coverage import states_limits
 from calcheck.statistics.groups import TieGroups
-from calcheck.statistics.pit import NEAREST, randomized_pit
+from calcheck.statistics.pit import NEAREST, pit, randomized_pit
 from calcheck.statistics.zscores import central_interval, medians, targets, z_scores
 from calcheck.typing import Values
 
@@ -147,6 +147,19 @@ def _ratios(y: Values, middle: Values, low: Values, high: Values) -> Values:
         found[open_] = np.where(inside, 0.0, np.inf)[open_]
     found[at_limit] = 1.0
     return np.asarray(found)
+
+
+def shares_up_to(rows: Predictions, level: float, factors: Values, others: tuple[Values, ...]) -> list[Values]:
+    """Return the share of each row whose ratio is up to each factor, (n, k): 0 or 1, or parts of a row of counts.
+
+    It is followed by those of other ratios, (n,) each.
+    """
+    if not rows.distributions().is_discrete:
+        ratios = (width_ratios(rows, level, None), *others)
+        return [np.asarray(each[:, None] <= factors, np.float64) for each in ratios]
+    left, right = (each[:, None] for each in pit(rows))
+    low, high = (ndtr(side * factors * normal_score(level)) for side in (-1, 1))
+    return [np.clip((np.minimum(right, high) - np.maximum(left, low)) / (right - left), 0, 1)]
 
 
 def role_ratios(rows: Predictions, level: float) -> list[Values]:

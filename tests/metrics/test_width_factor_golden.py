@@ -9,8 +9,11 @@ import calcheck
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
+from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.groups import Means
 from calcheck.statistics.width import quantile_of
+from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of
 
 DIABETES = "examples/diabetes.parquet"
@@ -147,3 +150,11 @@ def test_the_quantile_of_many_values_is_that_of_their_order():
     for values in (rng.normal(size=60_001), rng.integers(0, 9, 70_000).astype(float), np.sort(rng.normal(size=60_000))):
         for level in (0.01, 0.5, 0.9, 0.99, 0.9999):
             assert quantile_of(values, level) == np.sort(values)[math.ceil(len(values) * level - 1e-9) - 1]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "samples", "quantiles"])
+def test_sums_of_groups_have_the_factor_by_a_grid(family):
+    rows = calibrated(family, n=4_000)
+    metric = METRICS["width-factor"](level=0.9)
+    means = Means({name: each.mean() for name, each in metric.on_grid(rows).items()}, len(rows))
+    assert float(metric.value(means)) == pytest.approx(factor(rows, replicates=0).value, rel=0.03)

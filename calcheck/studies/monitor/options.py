@@ -70,7 +70,7 @@ class WindowMetricOptions:
 
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and coverage.",
+        "Metrics by window, which must be means over rows. Default: pit-bias, pit-dispersion and width-factor.",
         metavar="NAMES",
     )
 

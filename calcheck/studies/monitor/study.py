@@ -13,6 +13,7 @@ from calcheck.core.number_text import LARGEST, exponential
 from calcheck.errors import DataError, Message, OptionError, RefusedError, named_rows
 from calcheck.evaluation import data_warnings, run_settings
 from calcheck.execution.run import Run
+from calcheck.inference.metric_protocol import HasGrid, HasNullStatistic, RowResults
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.inference.p_values_and_verdicts import StatedShape, basis_of
 from calcheck.io.file_source import FileSource
@@ -33,7 +34,7 @@ from calcheck.studies.monitor.options import MonitorOptions
 from calcheck.typing import AnyArray, Values
 
 NO_TIME = "--time is required: the column of the target times"
-WINDOW_METRICS = ("pit-bias", "pit-dispersion", "coverage")
+WINDOW_METRICS = ("pit-bias", "pit-dispersion", "width-factor")
 NO_MEAN = "is no mean over rows, so that windows of several files cannot be added up"
 AT_QUANTILES = Message(
     "verdict-basis",
@@ -255,11 +256,19 @@ def _window_metric(metric: Metric[Any], source: Source, run: Run, *, replicates:
         return None
     metric = metric.with_defaults(rows)
     with np.errstate(all="ignore"):
-        found = metric.evaluate(None, source, run)
-    if not found.columns or found.terms or found.fixed:
+        columns, found = _columns(metric, source, run)
+    if not columns:
         return None
     basis = basis_of(metric, StatedShape.from_predictive(rows.predictive), found, replicates=replicates)
-    return _WindowMetric(metric, found.columns, basis.kind == "p")
+    return _WindowMetric(metric, columns, basis.kind == "p")
+
+
+def _columns(metric: RowMetric, source: Source, run: Run) -> tuple[Mapping[str, Values], RowResults]:
+    """Return the columns of whose means a metric is a function, none if there are no such columns, and its results."""
+    found = metric.evaluate(None, source, run)
+    if isinstance(metric, HasGrid):
+        return metric.on_grid(source.predictions()), found
+    return {} if found.terms or found.fixed else found.columns, found
 
 
 def _add_up(
@@ -278,7 +287,7 @@ def _add_up(
         rows = InMemory(replicate)
         for each in metrics:
             with np.errstate(all="ignore"):
-                add(each.name, each.metric.evaluate(None, rows, run.quiet()).columns)
+                add(each.name, _columns(each.metric, rows, run.quiet())[0])
     return [adder.result() for adder in adders]
 
 
@@ -351,8 +360,9 @@ def _inference(
     """Return the value of a metric in a group, with the mean and the limits of perfect models."""
     with np.errstate(all="ignore"):
         values = np.atleast_1d(np.asarray(metric.value(means), dtype=np.float64))
+        tested = metric.null_statistic(means) if isinstance(metric, HasNullStatistic) else values
     value = float(values[0]) if np.isfinite(values[0]) else None
-    null = values[1:][np.isfinite(values[1:])]
+    null = tested[1:][np.isfinite(tested[1:])]
     if not has_null or not len(null):
         return value, Inference()
     tail = (1 - confidence) / 2

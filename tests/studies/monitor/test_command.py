@@ -163,7 +163,7 @@ def test_joined_states_add_rows_and_dropped_rows_and_keep_all_warnings(calcheck,
     assert (report["input"]["n"], report["input"]["dropped"]) == (75, 9)
     assert len(report["input"]["files"]) == 3
     assert texts(report["results"][0]["warnings"]) == ("0", "1", "2")
-    assert sum(each["slice"]["rows"] for each in report["results"] if each["metric"] == "coverage") == 75
+    assert sum(each["slice"]["rows"] for each in report["results"] if each["metric"] == "width-factor") == 75
 
 
 @pytest.mark.parametrize(("data", "days"), [(forecasts, 30), (counts, 8), (ensembles, 8)])
@@ -343,7 +343,7 @@ def test_rules_decide_the_exit_code_of_monitor_and_of_check_on_its_state(calchec
     run = ("monitor", file, "--time", "date", "--save-state", state)
     assert calcheck(*run).code == 0
     assert calcheck(*run, "--fail-on", "monitor.e_value > 20").code == 1
-    assert calcheck(*run, "--fail-on", "coverage < 0.8", "--exit-zero").code == 0
+    assert calcheck(*run, "--fail-on", "width-factor > 1.2", "--exit-zero").code == 0
     assert calcheck(*run, "--warn-on", "monitor.verdict == fail").code == 0
     assert calcheck("check", state).code == 1
     assert calcheck("check", state, "--fail-on", "monitor.e_value > 20").code == 1
@@ -470,12 +470,14 @@ def test_python_monitors_frames_and_continues_states(tmp_path):
         ({"seed": 5}, "seed 5 contradicts .*, which has 0: omit seed"),
         ({"metrics": "zms"}, "metrics zms contradicts .*, which has pit-bias,.*: omit metrics"),
         (
-            {"metrics": ["pit-bias", "pit-dispersion", package.metric("coverage", level=0.5)]},
-            "coverage: level 0.5 contradicts .*, which has 0.9: omit coverage: level",
+            {"metrics": ["pit-bias", "pit-dispersion", package.metric("width-factor", level=0.5)]},
+            "width-factor: level 0.5 contradicts .*, which has 0.9: omit width-factor: level",
         ),
         ({"windw": "1D"}, r"there is no argument 'windw' .* Did you mean 'window'\?"),
     ):
         with pytest.raises(package.OptionError, match=message):
             package.monitor(late, state=state, **options)
-    same = package.monitor(late, state=state, metrics=["pit-bias", "pit-dispersion", "coverage"], seed=0, replicates=0)
+    same = package.monitor(
+        late, state=state, metrics=["pit-bias", "pit-dispersion", "width-factor"], seed=0, replicates=0
+    )
     assert_allclose(same.monitor.log_e_value, found.monitor.log_e_value)
