@@ -161,7 +161,7 @@ def with_needed_columns(
         contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
         grouping=True,
-        inputs=inputs or any("x" in metric.info.needs for metric in metrics),
+        inputs=inputs or any(metric.info.takes_inputs for metric in metrics),
         repeated=all(metric.info.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )

@@ -26,6 +26,7 @@ Direction = Literal[
     "skewed-right",
     "skewed-left",
     "conditional-bias",
+    "conditional-scale",
     "wrong-quantiles",
     "wrong-in-bins",
     "dependent-errors",

@@ -291,6 +291,17 @@ class PitIndependenceDetails(Details, total=False):
     correlations: Annotated[list[LagCorrelations], "Autocorrelations of the PIT by lag."]
 
 
+class LocalErrorDetails(Details, total=False):
+    """Details of local-scale and local-bias."""
+
+    along: Annotated[str, "What the error varies along: std, inputs, time, or a column."]
+    mean: Annotated[float, "Mean over all rows: log factor of the standard deviation, or bias in predicted deviations."]
+    standard_error: Annotated[float, "Standard error of the value."]
+    regularizer: Annotated[float, "Regularizer of the regression, with the smallest leave-one-out error."]
+    directions: Annotated[int, "Number of independent functions of the inputs."]
+    dof: Annotated[float, "Effective degrees of freedom of the regression."]
+
+
 class RemovalPoint(TypedDict):
     """Point of a confidence curve: error without the removed share of rows, and that of an oracle."""
 

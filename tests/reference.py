@@ -88,6 +88,7 @@ INTERVALS = {
     "percentile": "percentile bootstrap",
     "one-sided": "two one-sided limits in closed form",
     "own": "exact (Clopper-Pearson)",
+    "lower": "a one-sided lower limit, by the normal distribution",
     "none": "none",
 }
 PANEL_OF = {name: panel for panel, modules in PANELS.items() for name in modules}

@@ -35,7 +35,7 @@ def metric_command(metric: type[Metric[Any]]) -> Command:
     info, own = metric.info, Group("Metric", (metric,)).omit(inputs_and_outputs.LEVEL)
     parts = {
         own: True,
-        options.COLUMNS if "x" in info.needs else options.COLUMNS.omit(*inputs_and_outputs.INPUTS): True,
+        options.COLUMNS if info.takes_inputs else options.COLUMNS.omit(*inputs_and_outputs.INPUTS): True,
         group("Rows", options.RowOptions): True,
         options.WEIGHTS: True,
         group("Rows", options.EvaluationPointsOptions): info.conditional,

@@ -83,7 +83,7 @@ def _given_options(command: str, given: dict[str, Any], further: Sequence[str] =
     Options among the further ones are left out.
     """
     configured = {setting.option.field for setting in given["settings"].used}
-    without = () if command not in METRICS or "x" in METRICS[command].info.needs else INPUTS
+    without = () if command not in METRICS or METRICS[command].info.takes_inputs else INPUTS
     dependence = options_of(RowDependence) if row_dependence(given).is_stated and command != "slices" else []
     for option in (*options_of(ColumnOptions), *dependence):
         value = given.get(option.field)

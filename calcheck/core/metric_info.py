@@ -7,7 +7,7 @@ from calcheck.report import Alternative, Direction, Orientation, Result
 from calcheck.result_details import Details, FieldTree, field_tree
 
 Need = Literal["y", "predictive", "x"]
-IntervalMethod = Literal["bca", "percentile", "one-sided", "own", "none"]
+IntervalMethod = Literal["bca", "percentile", "one-sided", "lower", "own", "none"]
 Part = Literal["distribution", "point", "interval", "coverage"]
 """Parts of predictions: all of the distribution, the mean or median, intervals, or the coverage of intervals."""
 
@@ -42,6 +42,7 @@ ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
     "percentile": ("zeta_mc_error",),
     "one-sided": ("zeta", "zeta_mc_error"),
     "own": ("zeta_mc_error",),
+    "lower": ("high", "zeta_mc_error"),
     "none": ("low", "high", "interval", "zeta_mc_error"),
 }
 """Result fields that are always null, by alternative hypothesis and by interval method."""
@@ -60,7 +61,7 @@ class MetricInfo:
     source: str  # Publication and equation
     interpretation: str  # How to read a value: its range and its optimum
     # Interval method: bootstrap (percentile if resampling is biased), the metric's own method (one-sided if it is a
-    # function of means with two one-sided limits in closed form), or none
+    # function of means with two one-sided limits in closed form, lower if it has a lower limit only), or none
     interval: IntervalMethod = "bca"
     no_interval: str = ""  # Reason why there is no interval; empty if there is one
     # Reason why there is no p-value and no interval if rows depend on each other; empty if that follows from the
@@ -76,6 +77,7 @@ class MetricInfo:
     conditional: bool = False  # Whether the metric can be evaluated at any input, including those of another file
     pointwise: bool = True  # Whether the metric has a value per row
     several_targets: bool = False  # Whether the metric accepts several target columns
+    uses_inputs: bool = False  # Whether the metric uses inputs if there are any, without requiring them
     # Whether the metric accepts several targets per input, given as rows with the same key
     repeated_targets: bool = False
     # Whether an infinite value means that targets have probability 0 under the predictions
@@ -87,6 +89,11 @@ class MetricInfo:
     details: type[Details] = Details  # Type of the details in results
     # Laws in tests/metrics/test_every_metric.py that do not apply to the metric, with the reasons
     exempt_laws: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def takes_inputs(self) -> bool:
+        """Whether the metric uses inputs if there are any."""
+        return self.uses_inputs or "x" in self.needs
 
     def result_fields(self) -> FieldTree:
         """Return the result fields that are not always null, by name, with the fields of their details."""

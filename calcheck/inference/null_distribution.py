@@ -26,7 +26,8 @@ from calcheck.inference.p_values_and_verdicts import has_p_value, is_at_atom, is
 from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Means, MeanTerm
-from calcheck.typing import Indices, Values
+from calcheck.statistics.pit import stated_pit
+from calcheck.typing import Floats, Indices, Values
 
 REPLICATES = 199  # Default number of replicates
 FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
@@ -139,6 +140,17 @@ def _cached_row_keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
 def _digest(rows: Predictions) -> int:
     """Return a hash of the order of the targets, cached."""
     return hash_order(rows.targets())
+
+
+@cached
+def replicate_pits(simulation: NullSimulator) -> tuple[Floats, Floats]:
+    """Return the limits of the PIT of each replicate in single precision, (R, n) each; see :func:`stated_pit`."""
+    left, right = np.empty((2, len(simulation), len(simulation.rows)), np.float32)
+    same = True
+    for number, rows in enumerate(simulation):
+        left[number], right[number] = limits = stated_pit(rows)
+        same = same and limits[0] is limits[1]
+    return (right, right) if same else (left, right)
 
 
 @runtime_checkable

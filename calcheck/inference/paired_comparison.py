@@ -9,6 +9,7 @@ from typing import Generic
 import numpy as np
 
 from calcheck.core.lazy_inputs import same_inputs
+from calcheck.core.metric_info import SHARED_FIT
 from calcheck.dependence.clusters import Clusters
 from calcheck.distributions.samples import LazyPredictive
 from calcheck.errors import DataError, Message
@@ -191,6 +192,8 @@ def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
     """Return an inference that states why there is no interval and no p-value; None if there may be one."""
     if pair.metric.info.interval == "own":
         return Inference(warnings=(BY_BIN,))
+    if pair.metric.info.interval == "lower":
+        return Inference(warnings=(intervals.no_interval(f"{SHARED_FIT}, and there is no p-value of the difference"),))
     if not np.isfinite(pair.values()).all():
         return Inference(warnings=(NOT_FINITE,))
     return None

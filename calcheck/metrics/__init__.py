@@ -60,6 +60,7 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
 
 
 PIT_COMPONENTS = ("pit-bias", "pit-dispersion", "pit-skew", "pit-tails")
+LOCAL_ERRORS = ("local-scale", "local-bias")
 DECOMPOSITIONS = ("mean-miscalibration", "quantile-miscalibration", "crps-miscalibration")
 METRICS = Registry(
     {
@@ -67,6 +68,7 @@ METRICS = Registry(
         "ece": "ece",  # marginal calibration
         **dict.fromkeys(("pit", *PIT_COMPONENTS, "pit-independence"), "pit"),
         "tail": "tail",
+        **dict.fromkeys(LOCAL_ERRORS, "local_error"),  # by inputs, uncertainty, time or a column
         **dict.fromkeys(("coverage", "stratified-coverage"), "coverage"),  # of intervals, and by bins
         "width-factor": "width_factor",
         **dict.fromkeys(("ence", "uce"), "spread"),
@@ -82,7 +84,10 @@ METRICS = Registry(
 )
 """All metrics by name, in the order of reports."""
 
-BY_NAME = (*PIT_COMPONENTS, "pit-independence", "tail", "width-factor", *DECOMPOSITIONS, "standardized-bias")
+BY_NAME = (
+    *(*PIT_COMPONENTS, "pit-independence", "tail", *LOCAL_ERRORS),
+    *("width-factor", *DECOMPOSITIONS, "standardized-bias"),
+)
 DEFAULT_METRICS = Registry({name: module for name, module in METRICS.modules.items() if name not in BY_NAME})
 """The metrics that are computed if none is named: all but parts, of the PIT, of its tails, and of scores; and but those
 that need rows in the order of time."""

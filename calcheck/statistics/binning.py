@@ -251,17 +251,17 @@ def cut_spreads(predictive: Predictive, shares: tuple[float, ...]) -> CutTieGrou
     return CutTieGroups(spreads(predictive), np.array(shares))
 
 
-def sort_keys(rows: Predictions, by: str | None) -> AnyArray:
+def sort_keys(rows: Predictions, by: str | None, purpose: str = "to bin rows by (--by)") -> AnyArray:
     """Return the values by which rows are binned, (n,): standard deviations, or the values of a column."""
     if by is None:
         return spreads(rows.distributions())
     if by not in rows.columns:
-        msg = f"there is no column {by!r} to bin rows by (--by) {listed_columns(rows.columns, by)}"
+        msg = f"there is no column {by!r} {purpose} {listed_columns(rows.columns, by)}"
         raise DataError(msg)
     values = rows.columns[by]
     kind = values.dtype.kind
     if kind not in NUMBERS + DATES + CATEGORIES:
-        msg = f"column {by!r} must contain numbers, dates or categories to bin rows by (--by), got {values.dtype}"
+        msg = f"column {by!r} must contain numbers, dates or categories {purpose}, got {values.dtype}"
         raise DataError(msg)
     if kind in CATEGORIES:
         require(by, finite_rows(values), "must be present", MISSING)

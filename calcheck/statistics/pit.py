@@ -35,11 +35,15 @@ def randomized_pit(rows: Predictions, uniform: Values) -> Values:
 
     Shapes: uniform (n,).
     """
+    left, right = stated_pit(rows)
+    return np.asarray(left + uniform * (right - left))
+
+
+def stated_pit(rows: Predictions) -> tuple[Values, Values]:
+    """Return limits between which the PIT of a right model is uniform, (n,) each; see :func:`randomized_pit`."""
     left, right = pit(rows)
     levels = rows.distributions().quantile_levels
-    if levels is not None:
-        left, right = _stated_limits(left, right, levels)
-    return np.asarray(left + uniform * (right - left))
+    return (left, right) if levels is None else _stated_limits(left, right, levels)
 
 
 def _stated_limits(left: Values, right: Values, levels: Values) -> tuple[Values, Values]:

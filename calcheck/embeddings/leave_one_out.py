@@ -1,0 +1,135 @@
+"""Leave-one-out predictions of kernel ridge regressions, for many outputs and several regularizers at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calcheck.execution.backend import backend
+from calcheck.kernels.bandwidths import Scaling, sample_inputs
+from calcheck.kernels.kernel_functions import Kernel
+from calcheck.linalg.gram import Nystroem
+from calcheck.typing import Floats, Indices, Values
+
+LAMBDAS = (0.001, 0.01, 0.03, 0.1, 0.3)  # Regularizers that are tried: K + n lambda I
+NEGLIGIBLE = 1e-6 * LAMBDAS[0]  # Eigenvalues of K / n up to this do not change predictions
+EXACT_ROWS = (
+    20_000  # Maximum rows for the leave-one-out formula; above, leverages are small and their square is dropped
+)
+LANDMARKS, LANDMARKS_OF_MANY, LANDMARKS_OF_ONE = 1_000, 300, 64  # Most landmarks; of many rows; of a single input
+
+
+@dataclass(frozen=True, eq=False)
+class Covariances:
+    """How leave-one-out predictions g vary with outputs w, (l, c) each: for l regularizers and c outputs."""
+
+    covariance: Values  # Mean of g w
+    variance: Values  # Variance of g
+    errors: Values  # Mean of (w - g)^2, up to the mean of w^2
+
+    @property
+    def best(self) -> Indices:
+        """The place of the regularizer with the smallest error for each output, (c,)."""
+        return np.asarray(self.errors.argmin(axis=0))
+
+    @property
+    def bounds(self) -> Values:
+        """The lower bound of the standard deviation of E[w|x] for each output, (c,); see :class:`LeaveOneOut`."""
+        columns = np.arange(self.errors.shape[1])
+        return np.asarray(self.covariance[self.best, columns] / np.sqrt(self.variance[self.best, columns]))
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    r"""Kernel ridge regression of centered outputs on n inputs, with a free constant.
+
+    With the smoother :math:`A = K (K + n \lambda I)^{-1}` of the centered kernel matrix, the prediction of
+    an output without its row is
+
+    .. math:: g_i = \frac{(A w)_i - A_{ii} w_i}{1 - A_{ii}}.
+
+    As it does not depend on the output of its row, Cauchy-Schwarz bounds the variation of the expected output from
+    below: :math:`\mathrm{sd}(E[w|x]) \ge \mathrm{Cov}(g, w) / \mathrm{sd}(g)`.
+    """
+
+    basis: Values  # (n, q), orthonormal eigenvectors of the centered kernel matrix
+    eigenvalues: Values  # (q,), of the centered kernel matrix, over n
+
+    @classmethod
+    def from_features(cls, features: Values) -> LeaveOneOut:
+        """Return the regression on features (n, p), which are centered here; K is the product of the features."""
+        features = features - features.mean(axis=0)
+        values, vectors = np.linalg.eigh(features.T @ features / len(features))
+        kept = values > NEGLIGIBLE
+        return cls(features @ (vectors[:, kept] / np.sqrt(len(features) * values[kept])), values[kept])
+
+    @classmethod
+    def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> LeaveOneOut:
+        """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks."""
+        most = LANDMARKS_OF_ONE if x.shape[1] == 1 else LANDMARKS if len(x) <= EXACT_ROWS else LANDMARKS_OF_MANY
+        scaled = scaling(x)
+        landmarks = _spread_out(scaled, most) if x.shape[1] == 1 else np.asarray(sample_inputs(scaled, most))
+        if len(landmarks) == len(x):
+            return cls._from_gram(kernel.gram(scaled, scaled))
+        features = Nystroem.from_eigenvectors(kernel, landmarks, backend(None, "float64"), smallest_share=1e-12)
+        return cls.from_features(np.asarray(features(scaled)))
+
+    @classmethod
+    def _from_gram(cls, gram: Values) -> LeaveOneOut:
+        """Return the regression with a kernel matrix (n, n)."""
+        means = gram.mean(axis=0)
+        values, vectors = np.linalg.eigh((gram - means - means[:, None] + means.mean()) / len(gram))
+        kept = values > NEGLIGIBLE
+        return cls(vectors[:, kept], values[kept])
+
+    @cached_property
+    def shrinkage(self) -> Values:
+        """The eigenvalues of the smoother for each regularizer, (l, q)."""
+        return np.asarray(self.eigenvalues / (self.eigenvalues + np.array(LAMBDAS)[:, None]))
+
+    @cached_property
+    def leverages(self) -> Values:
+        """The diagonal of the smoother for each regularizer, (l, n)."""
+        return np.asarray(self.shrinkage @ (self.basis**2).T)
+
+    def predict(self, outputs: Values, place: int) -> Values:
+        """Return the leave-one-out predictions of centered outputs (n, c) with the regularizer at a place, (n, c)."""
+        leverage = self.leverages[place][:, None]
+        fitted = self.basis @ (self.shrinkage[place][:, None] * (self.basis.T @ outputs))
+        fitted -= leverage * outputs
+        fitted /= 1 - leverage
+        return np.asarray(fitted)
+
+    def covariances(self, outputs: Values) -> Covariances:
+        """Return how predictions vary with centered outputs (n, c).
+
+        For many rows, predictions are A w without the part of their row, A_ii w_i, to first order in the leverages:
+        their covariances are then functions of 2 q sums over rows for each output.
+        """
+        if len(outputs) > EXACT_ROWS:
+            return self._of_sums(self.basis.T @ outputs, (self.basis**2).T @ outputs**2, len(outputs))
+        found = np.empty((3, len(LAMBDAS), outputs.shape[1]))
+        for place in range(len(LAMBDAS)):
+            predicted = self.predict(outputs, place)
+            common = np.einsum("ic,ic->c", predicted, outputs)
+            squares = np.einsum("ic,ic->c", predicted, predicted)
+            own = squares / len(outputs) - predicted.mean(axis=0) ** 2
+            found[:, place] = common / len(outputs), own, (squares - 2 * common) / len(outputs)
+        return Covariances(*found)
+
+    def _of_sums(self, sums: Values, squares: Values, n: int) -> Covariances:
+        """Return the same from the sums of basis times outputs, and of both squared, (q, c) each."""
+        common = (self.shrinkage @ (sums**2 - squares)) / n
+        own = (self.shrinkage**2 @ sums**2) / n
+        return Covariances(common, own, own - 2 * common)
+
+
+def _spread_out(x: Values, most: int) -> Values:
+    """Return landmarks of a single input (n, 1): quantiles, and values between the extremes at equal distances."""
+    values = np.unique(x)
+    if len(values) > most:
+        even = np.linspace(values[0], values[-1], most // 2)
+        values = np.unique(np.concatenate([np.quantile(x, np.linspace(0, 1, most // 2)), even]))
+    return values[:, None]
