@@ -186,30 +186,31 @@ class Search:
     def largest(self, family: Family) -> tuple[Values, tuple[int, int, int], bool]:
         """Return the largest excess in each data set, (N,); in the data its part, number and score, and its sign."""
         scores, shift = self.standardized
-        largest = np.full(self.scores.shape[1], -np.inf)
+        largest = np.full(scores.shape[1], -np.inf)
         place, is_positive = (0, 0, 0), False
         for part, (rows, sums) in enumerate(family.sums(scores)):
-            excess = self._excess(rows, sums).reshape(len(rows), -1, 2)
-            if (own := excess[:, 0]).max() > largest[0]:
+            excess = self._excess(rows, sums)
+            if (own := excess[:, :2]).max() > largest[:2].max():
                 number, score = map(int, np.unravel_index(own.argmax(), own.shape))
                 place, is_positive = (part, number, score), shift[score] + sums[number, score] / rows[number] > 0
-            largest = np.maximum(largest, excess.max(axis=(0, 2)))
-        return largest, place, bool(is_positive)
+            largest = np.maximum(largest, excess.max(axis=0))
+        return largest.reshape(-1, 2).max(axis=1), place, bool(is_positive)
 
     def _excess(self, rows: Values, sums: Values) -> Values:
         """Return how far regions differ from the other rows, beyond what is usual for their size, (m, 2 N).
 
-        It is -inf for regions that are too small or too large, and where the other rows are worse.
+        It is -inf for regions that are too small or too large, and where the mean score of the other rows is larger in
+        size.
         """
         n, shift = len(self.scores), self.standardized[1]
         least = _least(n)
         found = np.full(sums.shape, -np.inf)
         enough = (rows >= least) & (n - rows >= least)
         count, sums = rows[enough, None], sums[enough]
+        sizes = np.abs(sums)
         usual = np.sqrt(2 * np.log(np.e * n / np.minimum(count, n - count)))
-        excess = np.abs(sums) / np.sqrt(count * (1 - count / n)) - usual
-        is_worse = np.abs(shift + sums / count) >= np.abs(shift - sums / (n - count))
-        found[enough] = np.where(is_worse, excess, -np.inf)
+        is_worse = sizes * (1 / count - 1 / (n - count)) >= np.copysign(2, -sums) * shift
+        found[enough] = np.where(is_worse, sizes / np.sqrt(count * (1 - count / n)) - usual, -np.inf)
         return found
 
     def worst(self, families: Sequence[Family]) -> WorstRegion:
