@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from calcheck.core.number_text import format_p
 from calcheck.dependence.clusters import Clusters, DesignEffect, find_clusters, input_warnings, noticed_effect
 from calcheck.distributions import Predictive
 from calcheck.errors import DataError, Message, NumericalError, OptionError, RefusedError, absent_value
@@ -27,10 +28,11 @@ from calcheck.inference.null_distribution import (
 )
 from calcheck.inference.p_values_and_verdicts import pointwise_p_values
 from calcheck.io.file_source import FileSource
+from calcheck.metrics import METRICS
 from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inapplicable_reason
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
-from calcheck.report import Inference, Report, Result, Skipped
+from calcheck.report import Inference, Report, Result, Skipped, WorstRegion
 from calcheck.typing import AnyArray, Indices
 
 Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]
@@ -52,12 +54,14 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     best: int = 0,
     sink: Sink | None = None,
     referred: Referred | None = None,
+    region: bool = False,
 ) -> Report:
-    """Return a report of metrics on predictions."""
+    """Return a report of metrics on predictions; if asked for, with the region of the inputs where these are worst."""
     from calcheck.core import __version__
 
     run = run or Run()
     run = replace(run, keep_rows=bool(sink or worst or best))
+    names = source.roles.x if isinstance(source, FileSource) else ()
     source = group_by_input(source, map(type, metrics))
     info = source.input_info()
     noticed = noticed_dependence(source, run)
@@ -112,7 +116,54 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         overall=p_values_and_verdicts.overall_verdict(
             [each for each, _ in found], run.confidence, judged=noticed is None
         ),
+        region=_worst_region(names, simulation, run) if region and at is None and noticed is None else None,
     )
+
+
+def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run) -> WorstRegion | None:
+    """Return the region of the inputs whose rows differ most from the others; None if none differs significantly."""
+    rows = simulation.rows
+    if rows.x is None or run.dependence.is_stated or not len(simulation):
+        return None
+    from calcheck.regions.worst import worst_region
+
+    names = names if len(names) == rows.width else [f"input {number + 1}" for number in range(rows.width)]
+    found = worst_region(rows, simulation, names, run.confidence)
+    if found is None:
+        return None
+    inside = found.place.inside
+    metric = METRICS["width-factor" if found.direction in ("too-narrow", "too-wide") else "standardized-bias"]()
+    plain = replace(run.quiet(), replicates=0, resamples=0)
+    there, elsewhere = (
+        evaluate(InMemory(rows.take(np.flatnonzero(part))), [metric], run=plain).results[0]
+        for part in (inside, ~inside)
+    )
+    region = WorstRegion(
+        where=found.place.text,
+        filter=found.place.filter,
+        rows=int(inside.sum()),
+        direction=found.direction,
+        value=there.value,
+        low=there.low,
+        high=there.high,
+        other_value=elsewhere.value,
+        level=there.options.get("level"),
+        p_value=found.p_value,
+        text="",
+    )
+    return replace(region, text=describe_region(region, len(rows)))
+
+
+def describe_region(region: WorstRegion, n: int) -> str:
+    """Return the sentence about the worst region of n rows."""
+    value, low, high, other = (
+        "?" if each is None else f"{each:.2f}" for each in (region.value, region.low, region.high, region.other_value)
+    )
+    what = f"{value} times as wide would be right ({low} to {high})"
+    if region.level is None:
+        side = "above" if region.direction == "predictions-too-low" else "below"
+        what = f"targets are {value.removeprefix('-')} predicted standard deviations {side} the predictions"
+    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}, elsewhere {other}; p {format_p(region.p_value)}"
 
 
 def evaluate_each(

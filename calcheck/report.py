@@ -414,6 +414,47 @@ class Conclusion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorstRegion:
+    """The region of the inputs whose rows differ most from the others.
+
+    Parameters
+    ----------
+    where : str
+        The region in words: conditions on inputs, or the row of an embedding to which its rows are nearest.
+    filter : str
+        Options that select its rows; empty if no option can.
+    rows : int
+        Number of rows in the region.
+    direction : str
+        How the model is wrong there.
+    value, low, high : float or None
+        Factor by which intervals would have to be wider there, if the model is too narrow or too wide, else the mean
+        error in predicted standard deviations; with its interval. As the region is chosen for it, it is nearer to that
+        of a right model on other rows.
+    other_value : float or None
+        The same for the other rows.
+    level : float or None
+        Level of the intervals; None for a mean error.
+    p_value : float
+        Probability that the rows of a right model differ as much in any region.
+    text : str
+        The sentence.
+    """
+
+    where: str
+    filter: str
+    rows: int
+    direction: Direction
+    value: float | None
+    low: float | None
+    high: float | None
+    other_value: float | None
+    level: float | None
+    p_value: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overall:
     """One verdict for all metrics of a report whose verdicts are based on p-values.
 
@@ -541,6 +582,7 @@ class Report:
     overall: Overall | None = field(default=None, metadata=ADDED)
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
     monitor: Monitor | None = field(default=None, metadata=ADDED)
+    region: WorstRegion | None = field(default=None, metadata=ADDED)
 
     @property
     def has_dependent_rows(self) -> bool:

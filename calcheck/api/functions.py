@@ -15,6 +15,7 @@ from calcheck.api.requests import KeywordRequest, report_of
 from calcheck.conclusion import conclude
 from calcheck.errors import OptionError, keyword_messages
 from calcheck.inference.metric_protocol import RowResults
+from calcheck.io.file_source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.models.two_samples import metric_of_samples
 from calcheck.predictions import Predictions
@@ -103,6 +104,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         arguments.require_conditional(chosen)
     columns = tuple(arguments.listed(plot_by))
     source = request.open(data, chosen, also=columns)
+    source = source.with_stated_inputs() if isinstance(source, FileSource) else source
     worst, best = arguments.checked_count("worst", worst), arguments.checked_count("best", best)
     subsample = None if subsample is None else arguments.checked_count("subsample", subsample)
     points = None if at is None else arguments.evaluation_points(at, source)
@@ -120,6 +122,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             worst=worst,
             best=best,
             sink=keep if pointwise else None,
+            region=True,
         )
     report = conclude(replace(arguments.require_results(report), skipped=(*report.skipped, *without)))
     return InteractiveReport.from_report(report, request.rows)

@@ -228,14 +228,15 @@ def _open(files: Sequence[str], given: dict[str, Any], plan: Plan) -> list[FileS
     """Return the source of each file, with the columns that form groups, or those of a search."""
     from calcheck.cli.study_commands import open_models
 
+    inputs = plan.paged or (plan.concluded and bool(given["inputs"] or given["embedding"]))
     if plan.slices is None:
-        return open_models(files, given, plan.metrics, narrow=plan.narrow, inputs=plan.paged)
+        return open_models(files, given, plan.metrics, narrow=plan.narrow, inputs=inputs)
     from calcheck.studies.slices.groups import file_columns
 
     searched = not plan.slices.cuts
     by = file_columns([cut.text for cut in plan.slices.cuts])
     metrics = [*plan.metrics, *plan.slices.metrics]
-    return open_models(files, given, metrics, narrow=plan.narrow or searched, by=by, inputs=plan.paged or searched)
+    return open_models(files, given, metrics, narrow=plan.narrow or searched, by=by, inputs=inputs or searched)
 
 
 def _require_outputs(
@@ -314,6 +315,7 @@ def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, s
             worst=extremes.worst,
             best=extremes.best,
             sink=take if sinks else None,
+            region=plan.concluded,
         )
     if plan.strict:
         inputs_and_outputs.require_nothing_skipped(report, source)

@@ -14,11 +14,17 @@ from scipy.sparse import csr_array
 from calcheck.core.filter_conditions import Condition
 from calcheck.predictions import Predictions
 from calcheck.regions.partition import Partition
+from calcheck.report import Direction
 from calcheck.statistics.pit import mean_component, pit
 from calcheck.typing import Indices, Mask, Values
 
 BIAS, DISPERSION = 0, 1
 SCORES = ("bias", "dispersion")
+DIRECTIONS: tuple[tuple[Direction, Direction], ...] = (
+    ("predictions-too-high", "predictions-too-low"),
+    ("too-wide", "too-narrow"),
+)
+"""What a negative and a positive sum of each score mean."""
 LIMIT = 0.995  # PIT values beyond this level, and below 1 minus it, have the score of the level
 MEAN, DEVIATION = -0.01026466524, 1.14976952245  # Of the logistic score of a uniform PIT, with this limit
 NARROW = 1e-6  # Narrower jumps are treated as points: their differences would be rounding errors

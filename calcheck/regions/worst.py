@@ -16,8 +16,8 @@ from calcheck.core.lazy_inputs import blocks, load, take
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.predictions import Predictions, row_keys
 from calcheck.regions.partition import Partition, filter_options, label_of, shortest_number
-from calcheck.regions.scan import Region, Scan, p_values_of, row_scores
-from calcheck.report import rejects
+from calcheck.regions.scan import DIRECTIONS, Region, Scan, p_values_of, row_scores
+from calcheck.report import Direction, rejects
 from calcheck.typing import Floats, Indices, Mask, Values
 
 MOST_ROWS = 4_096  # Rows that are searched; of more, a sample
@@ -28,7 +28,7 @@ BINS = 64  # Of a column, for its runs
 CORNER_BINS, FEW_COLUMNS, COARSE_BINS = 16, 4, 8  # Of each of two columns, for corners; fewer for more columns
 CENTERS, SIZES = 2_048, 12  # Numbers of centers of balls, and of sizes of balls and of directions
 RIDGE = 0.05  # Penalty per row of the regression that finds a direction
-PLAINER = 1.0  # By how much a direction must exceed regions that are plainer
+PLAINER = 0.5  # By how much runs between two values and corners must exceed runs to an end; directions, twice as much
 DIGITS = 1  # Of the coefficients of a direction, relative to the largest
 
 
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     inside: Mask
 
 
-class WorstRegion(NamedTuple):
+class WorstPlace(NamedTuple):
     """The region that differs most from the other rows."""
 
     place: Place
@@ -48,11 +48,18 @@ class WorstRegion(NamedTuple):
     is_positive: bool  # Whether targets are above the predictions there, or distributions too narrow
     p_value: float  # Probability that the rows of a right model differ as much in any region
 
+    @property
+    def direction(self) -> Direction:
+        """How the model is wrong there."""
+        return DIRECTIONS[self.score][int(self.is_positive)]
+
 
 class Family(Protocol):
     """Regions of the searched rows, in parts."""
 
-    handicap: float  # By how much its regions must exceed those of other families
+    @property
+    def handicap(self) -> float:
+        """By how much its regions must exceed those of other families."""
 
     def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
         """Yield numbers of rows, (m,), and sums of scores (n, c), (m, c), of the regions of each part."""
@@ -67,8 +74,8 @@ class Boxes:
 
     columns: tuple[tuple[Partition, ...], ...]  # Bins of all rows, of the columns of each scan
     searched: Indices
-    one_sided: bool = False
-    handicap = 0.0
+    one_sided: bool = False  # Whether runs end at the first or the last bin
+    handicap: float = 0.0
 
     def scans(self, searched: Indices | slice) -> list[Scan]:
         """Return the scans of some rows."""
@@ -97,7 +104,7 @@ class Directions:
     The direction is that of a ridge regression of the scores of each data set.
     """
 
-    handicap = PLAINER
+    handicap = 2 * PLAINER
 
     def __init__(self, x: Values, names: Sequence[str], searched: Indices) -> None:
         self.x = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
@@ -213,7 +220,7 @@ class Search:
         found[enough] = np.where(is_worse, sizes / np.sqrt(count * (1 - count / n)) - usual, -np.inf)
         return found
 
-    def worst(self, families: Sequence[Family]) -> WorstRegion:
+    def worst(self, families: Sequence[Family]) -> WorstPlace:
         """Return the region with the largest excess; that of each family is relative to its median over data sets."""
         found = [self.largest(family) for family in families]
         relative = [
@@ -223,14 +230,14 @@ class Search:
         largest = np.max(relative, axis=0)
         _, (part, number, score), is_positive = found[first]
         p_value = float(p_values_of(largest[:1], largest)[0])
-        return WorstRegion(
+        return WorstPlace(
             families[first].place(part, number, self.standardized[0][:, score]), score, is_positive, p_value
         )
 
 
 def worst_region(
     rows: Predictions, simulation: NullSimulator, names: Sequence[str], confidence: float
-) -> WorstRegion | None:
+) -> WorstPlace | None:
     """Return the region of the inputs that differs most from the other rows; None if none differs significantly.
 
     The rows of a right model differ as much in any region with a probability of at most 1 - confidence. Rows must be
@@ -273,10 +280,12 @@ def _families(rows: Predictions, names: Sequence[str], searched: Indices) -> lis
             scale = (x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
         return [Balls(rows, (x - scale[0]) / scale[1], scale, searched)]
     x = load(rows.lazy_inputs()).astype(np.float64)
-    found: list[Family] = [Boxes(tuple((each,) for each in _bins(x, names, BINS)), searched)]
+    runs = tuple((each,) for each in _bins(x, names, BINS))
+    found: list[Family] = [Boxes(runs, searched, one_sided=True), Boxes(runs, searched, handicap=PLAINER)]
     if rows.width > 1:
         bins = CORNER_BINS if rows.width <= FEW_COLUMNS else COARSE_BINS
-        found += [Boxes((tuple(_bins(x, names, bins)),), searched, one_sided=True), Directions(x, names, searched)]
+        corners = (tuple(_bins(x, names, bins)),)
+        found += [Boxes(corners, searched, one_sided=True, handicap=PLAINER), Directions(x, names, searched)]
     return found
 
 

@@ -270,7 +270,7 @@ def _blocks(report: Report, *, brief: bool) -> Iterator[Block]:
     detailed = len(report.results) == 1 and not report.gates
     yield source(report.input)
     if report.conclusion is not None:
-        yield answer(report.conclusion, report.input.n)
+        yield with_region(answer(report.conclusion, report.input.n), report)
         if brief:
             if report.gates:
                 yield gates_table(report.gates)
@@ -312,6 +312,12 @@ def _reservation(conclusion: Conclusion, n: int) -> str:
 def answer(conclusion: Conclusion, n: int) -> Answer:
     """Return the conclusion from n rows, with a line per finding."""
     return answer_to(QUESTION, conclusion, _reservation(conclusion, n))
+
+
+def with_region(told: Answer, report: Report) -> Answer:
+    """Return an answer with the region where the model is worst, if there is one."""
+    region = report.region
+    return told if region is None else replace(told, findings=(*told.findings, ("where", Cell(region.text, "strong"))))
 
 
 def answer_to(question: str, conclusion: Conclusion, after: str = "") -> Answer:

@@ -213,7 +213,8 @@ def _of_each(title: str, models: Sequence[ModelReport], part: Part, *, beside: b
 def _conclusion(model: ModelReport) -> Iterator[documents.Block]:
     yield documents.source(model.report.input)
     if model.report.conclusion is not None:
-        yield documents.answer(model.report.conclusion, model.report.input.n)
+        told = documents.answer(model.report.conclusion, model.report.input.n)
+        yield documents.with_region(told, model.report)
 
 
 def _rules(model: ModelReport) -> Iterator[documents.Block]:

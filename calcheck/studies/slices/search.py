@@ -29,7 +29,7 @@ from calcheck.regions import scan as region_scan
 from calcheck.regions.clusters import EMBEDDING, EmbeddingClusters, cluster_embedding
 from calcheck.regions.maps import region_map
 from calcheck.regions.trees import Node, Trees
-from calcheck.report import Conclusion, Curve, Finding, Report, Result, Skipped, cannot_reject, rejects
+from calcheck.report import Conclusion, Curve, Direction, Finding, Report, Result, Skipped, cannot_reject, rejects
 from calcheck.studies.slices.groups import by_group, fault_findings, group_metrics
 from calcheck.studies.slices.options import SearchOptions
 from calcheck.typing import Indices, Mask, Values
@@ -367,8 +367,6 @@ def _first_failures(results: Sequence[Result]) -> list[Result]:
 FEWEST_ROWS, FEWEST_SHARE = 50, 0.02  # Minimum number and share of the rows of a region
 FEWEST_LEAF_ROWS = 100  # Minimum number of rows of a leaf
 MOST_COLUMNS = 40
-DIRECTIONS = {"dispersion": ("too-wide", "too-narrow"), "bias": ("predictions-too-high", "predictions-too-low")}
-"""What a negative and a positive score mean."""
 
 
 class FoundRegion(NamedTuple):
@@ -391,9 +389,9 @@ class FoundRegion(NamedTuple):
         }
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> Direction:
         """How the model is wrong in the region, if it is."""
-        return DIRECTIONS[region_scan.SCORES[self.score]][int(self.deviation > 0)]
+        return region_scan.DIRECTIONS[self.score][int(self.deviation > 0)]
 
 
 class SearchedRows:

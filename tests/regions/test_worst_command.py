@@ -1,0 +1,83 @@
+"""The worst region in reports, by the command line and in Python."""
+
+import html
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck import evaluate
+
+N = 600
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Return predictions whose standard deviations are half of the right ones where a > 0.5, of two inputs."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, N))
+    y = rng.normal(size=N) * np.where(a > 0.5, 2, 1)
+    return pd.DataFrame({"y": y, "mean": 0.0, "std": 1.0, "a": a, "b": b})
+
+
+@pytest.fixture(scope="module")
+def path(frame, tmp_path_factory):
+    frame.to_parquet(found := tmp_path_factory.mktemp("worst") / "preds.parquet")
+    return found
+
+
+def region_of(calcheck, path, *options):
+    return json.loads(calcheck("evaluate", path, "--metrics", "zms,coverage", "--format", "json", *options).out)[
+        "region"
+    ]
+
+
+def test_the_answer_names_the_region_and_its_factor(calcheck, path):
+    shown = calcheck("evaluate", path, "--inputs", "a,b", "--metrics", "zms,coverage", "--format", "markdown").out
+    region = region_of(calcheck, path, "--inputs", "a,b")
+    assert f"- **where**: {region['text']}" in html.unescape(shown.replace("\\", ""))
+    assert region["direction"] == "too-narrow"
+    assert region["text"].startswith(f"{region['where']} ({region['rows']} of {N} rows): ")
+    assert f"{region['value']:.2f} times as wide would be right" in region["text"]
+
+
+def test_its_factor_is_that_of_its_rows_and_its_filter_selects_them(calcheck, path):
+    region = region_of(calcheck, path, "--inputs", "a,b")
+    inside = json.loads(calcheck("width-factor", path, *shlex.split(region["filter"]), "--format", "json").out)
+    assert inside["input"]["n"] == region["rows"]
+    factor = inside["results"][0]
+    assert_allclose([factor[name] for name in ("value", "low", "high")], [region[n] for n in ("value", "low", "high")])
+    assert factor["options"]["level"] == region["level"]
+
+
+def test_python_has_the_same_region_as_the_command_line(calcheck, path, frame):
+    told = region_of(calcheck, path, "--inputs", "a,b")
+    found = evaluate(frame, ["zms", "coverage"], inputs=["a", "b"]).region
+    assert found is not None
+    assert (found.where, found.rows, found.p_value) == tuple(told[n] for n in ("where", "rows", "p_value"))
+
+
+def test_a_right_model_and_rows_without_inputs_have_no_region(calcheck, path, frame):
+    right = frame.assign(y=frame.y / np.where(frame.a > 0.5, 2, 1))
+    assert evaluate(right, ["zms", "coverage"], inputs=["a", "b"], seed=1).region is None
+    assert region_of(calcheck, path) is None
+
+
+def test_dependent_rows_have_no_region(frame):
+    assert evaluate(frame, ["zms", "coverage"], inputs=["a", "b"], block=10).region is None
+
+
+def test_an_embedding_has_a_ball():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(N, 20))
+    wrong = np.linalg.norm(x - x[5], axis=1) < np.quantile(np.linalg.norm(x - x[5], axis=1), 0.25)
+    y = rng.normal(size=N) + 1.5 * wrong
+    region = evaluate(y=y, mean=np.zeros(N), std=np.ones(N), embedding=x, metrics=["zms", "coverage"]).region
+    assert region is not None
+    assert region.where.startswith("nearest to row ")
+    assert (region.direction, region.level, region.filter) == ("predictions-too-low", None, "")
+    assert 1 < region.value < 2
+    assert "standard deviations above the predictions" in region.text
