@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics._targets import each_target, farthest, hull, joined, separated
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
 
 if TYPE_CHECKING:
     from calcheck.dependence.clusters import Clusters
     from calcheck.execution.run import Run
+    from calcheck.inference.order_statistics import WeightedMean
     from calcheck.predictions import Predictions
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
@@ -162,7 +164,8 @@ class StandardizedBias(MeanMetric):
     -----
     A mean over rows; unbiased. The interval consists of two one-sided limits by Student's t, each of which is wrong
     with a probability of 1 - confidence; with the default, 90 % of intervals contain the expected value. If rows depend
-    on each other, its standard error is that between clusters. Time O(n).
+    on each other, its standard error is that between clusters. For several targets, it is that of the target with the
+    largest bias, and the limits contain those of each target. Time O(n).
 
     References
     ----------
@@ -181,6 +184,7 @@ class StandardizedBias(MeanMetric):
         interpretation="0 is ideal; at 0.2, targets are on average 0.2 predicted standard deviations too high.",
         interval="one-sided",
         distribution_free=True,
+        several_targets=True,
         exempt_laws={"spread": "a wrong spread makes a mean of errors smaller or larger"},
     )
     column: ClassVar[str] = "z"
@@ -189,32 +193,53 @@ class StandardizedBias(MeanMetric):
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.pit import stated_normal_scores
-        from calcheck.statistics.zscores import standardized_errors
+        columns = [{"z": z, "z2": z**2} for z in map(_standardized, each_target(rows))]
+        return RowResults(joined(columns), reference=0.0)
 
-        levels = rows.distributions().quantile_levels
-        z = standardized_errors(rows) if levels is None else stated_normal_scores(rows, levels)
-        return RowResults({"z": z, "z2": z**2}, reference=0.0)
+    def value(self, means: Means) -> Values:
+        import numpy as np
+
+        return farthest([each["z"] for each in separated(means)], np.abs)
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by Student's t, and its test."""
-        from calcheck.inference.order_statistics import WeightedMean, weighted_mean
         from calcheck.report import rejects
 
         if rows.n == 1:
             return IntervalInference(warnings=(Message.of_absence("no-interval", "a single row has no spread"),))
-        if rows.columns:
-            weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
-            found = weighted_mean(rows.columns["z"], weights, clusters)
-        else:
-            mean, square = (float(rows.fixed[name]) for name in ("z", "z2"))  # sums of a state
-            found = WeightedMean(mean, (max(square - mean**2, 0.0) / (rows.n - 1)) ** 0.5, rows.n - 1)
-        low, high = found.limits(1 - run.confidence)
-        p_value = found.p_value(0.0)
-        return IntervalInference(
-            low=low,
-            high=high,
-            interval="t",
-            p_value=p_value,
-            verdict="fail" if rejects(p_value, run.confidence) else "pass",
-        )
+        weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
+        means = [
+            _weighted_mean(own["z"], weights, clusters) if rows.columns else _mean_of_sums(own, rows.n)
+            for own in separated(rows.columns or rows.fixed)
+        ]
+        found = hull([_inferred(each, 1 - run.confidence) for each in means])
+        p_value = 1.0 if found.p_value is None else found.p_value
+        return replace(found, verdict="fail" if rejects(p_value, run.confidence) else "pass")
+
+
+def _standardized(rows: Predictions) -> Values:
+    """Return z-scores whose mean is 0 for a right model, (n,), or mean normal scores between stated quantiles."""
+    from calcheck.statistics.pit import stated_normal_scores
+    from calcheck.statistics.zscores import standardized_errors
+
+    levels = rows.distributions().quantile_levels
+    return standardized_errors(rows) if levels is None else stated_normal_scores(rows, levels)
+
+
+def _weighted_mean(values: Values, weights: Values | None, clusters: Clusters | None) -> WeightedMean:
+    from calcheck.inference.order_statistics import weighted_mean
+
+    return weighted_mean(values, weights, clusters)
+
+
+def _mean_of_sums(means: dict[str, Values], n: int) -> WeightedMean:
+    """Return a mean from the sums of a state."""
+    from calcheck.inference.order_statistics import WeightedMean
+
+    mean, square = float(means["z"]), float(means["z2"])
+    return WeightedMean(mean, (max(square - mean**2, 0.0) / (n - 1)) ** 0.5, n - 1)
+
+
+def _inferred(mean: WeightedMean, tail: float) -> IntervalInference:
+    low, high = mean.limits(tail)
+    return IntervalInference(low=low, high=high, interval="t", p_value=mean.p_value(0.0))

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import AT_QUANTILES, Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
+from calcheck.metrics._targets import (
+    each_target,
+    farthest,
+    hull,
+    joined,
+    joined_rows,
+    separated,
+    separated_means,
+    separated_rows,
+)
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
 from calcheck.result_details import FactorAtLevel, WidthFactorDetails
@@ -68,7 +78,8 @@ class WidthFactor(LevelOption, OrderedMetric):
     series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
     on the side that favors the model. For files of quantiles and of intervals, the p-value is that of the number of
     targets inside. Draws resolve levels up to (m - 1) / (m + 1) in a row; at higher ones, it is the factor of z-scores
-    over all rows. Time O(n log n); replicates O(n).
+    over all rows. For several targets, it is the factor of the one whose intervals are farthest from right; the limits
+    contain those of each target, and ``details`` have its factor. Time O(n log n); replicates O(n).
 
     References
     ----------
@@ -87,39 +98,53 @@ class WidthFactor(LevelOption, OrderedMetric):
         interpretation="1 is ideal; at 1.2, intervals would have to be 20 % wider.",
         interval="one-sided",
         uses="coverage",
+        several_targets=True,
         details=WidthFactorDetails,
     )
 
     def interpolates(self, levels: Values) -> bool:
         return not has_interval(levels, self.level_of(None))
 
-    def fit(self, source: Source, run: Run) -> Standard:  # type: ignore[override] # noqa: ARG002 - not random
+    def fit(self, source: Source, run: Run) -> tuple[Standard, ...]:  # type: ignore[override] # noqa: ARG002 - not random
+        """Return what the data and their replicates have in common, for each target."""
+        return tuple(self._standard(rows) for rows in each_target(source.predictions()))
+
+    def _standard(self, rows: Predictions) -> Standard:
         """Return the random numbers of counts, and the quantile that exchangeable draws have."""
         from calcheck.statistics.width import uniforms
 
-        rows = source.predictions()
         return Standard(uniforms(rows), self._expected(self._members(rows)))
 
-    def refit(self, fit: Standard, source: Source, run: Run) -> Standard:  # noqa: ARG002 - replicates share it
+    def refit(self, fit: tuple[Standard, ...], source: Source, run: Run) -> tuple[Standard, ...]:  # noqa: ARG002
         """Return the same, which does not depend on which of exchangeable values is the target."""
         return fit
 
-    def evaluate(self, fit: Standard | None, source: Source, run: Run) -> RowResults:
+    def evaluate(self, fit: tuple[Standard, ...] | None, source: Source, run: Run) -> RowResults:
         from calcheck.statistics.width import width_order
 
         rows = source.predictions()
         if fit is None:
             return self.compute(rows)
-        ties = width_order(rows, self.level_of(rows.predictive), fit.uniform)
-        found = self._results(self._sort_keys(rows, fit.uniform), ties)
+        targets = each_target(rows)
+        parts = [
+            self._results(
+                self._sort_keys(own, standard.uniform),
+                width_order(own, self.level_of(own.predictive), standard.uniform),
+            )
+            for own, standard in zip(targets, fit, strict=True)
+        ]
+        found, tail = joined_rows(parts), 1 - run.confidence
         if run.dependence.is_stated:
             return found
-        return replace(found, details=self._details(rows, found, fit, 1 - run.confidence))
+        if len(parts) == 1:
+            return replace(found, details=self._details(rows, found, fit[0], tail))
+        factors = [_at_level(self._order(part, None), self.level_of(None), tail, part.fixed) for part in parts]
+        return replace(found, details={"targets": factors})
 
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         from calcheck.statistics.width import uniforms
 
-        return self._sort_keys(rows, uniforms(rows))
+        return joined([self._sort_keys(own, uniforms(own)) for own in each_target(rows)])
 
     def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
@@ -155,7 +180,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
         from calcheck.statistics.groups import TieGroups
 
-        return self._results(columns, TieGroups(columns["ratio"]))
+        return joined_rows([self._results(own, TieGroups(own["ratio"])) for own in separated(columns)])
 
     def _results(self, columns: dict[str, Values], order: TieGroups) -> RowResults:
         """Return the results of ratios, given their order."""
@@ -179,25 +204,27 @@ class WidthFactor(LevelOption, OrderedMetric):
             warnings=(AT_QUANTILES,) if at_limits else (),
         )
 
-    def quick_statistic(self, fit: Standard, source: Source, run: Run) -> float:  # noqa: ARG002 - not random
+    def quick_statistic(self, fit: tuple[Standard, ...], source: Source, run: Run) -> float:  # noqa: ARG002 - not random
         """Return the null statistic by selection, without sorting."""
+        parts = zip(each_target(source.predictions()), fit, strict=True)
+        return float(_worst([self._quick(own, standard) for own, standard in parts]))
+
+    def _quick(self, rows: Predictions, fit: Standard) -> Values:
         import numpy as np
 
         from calcheck.statistics.coverage import inside, states_limits
         from calcheck.statistics.groups import Means
         from calcheck.statistics.width import factor_of_draws, width_quantile
 
-        rows = source.predictions()
         predictive, level = rows.distributions(), self.level_of(rows.predictive)
         if states_limits(predictive):
             found = {name: np.asarray(each.mean()) for name, each in inside(rows, level).items()}
-            return float(self._by_share(Means(found, len(rows))))
-        ratio = width_quantile(rows, level, fit.uniform)
-        draws = predictive.n_draws
-        return ratio if draws is None else float(factor_of_draws(np.asarray(ratio), fit.expected, draws))
+            return self._by_share(Means(found, len(rows)))
+        ratio, draws = np.asarray(width_quantile(rows, level, fit.uniform)), predictive.n_draws
+        return ratio if draws is None else factor_of_draws(ratio, fit.expected, draws)
 
     def value(self, means: Means) -> Values:
-        return self._of_means(means)
+        return _worst([self._of_means(own) for own in separated_means(means)])
 
     def _of_means(self, means: Means) -> Values:
         """Return the factor by the order of the ratios; without it, by the share of targets inside."""
@@ -221,7 +248,8 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def null_statistic(self, means: Means) -> Values:
         """Return the factor by the share of targets inside, if only that is stated; else the value."""
-        return self._by_share(means) if "covered" in means else self._of_means(means)
+        parts = separated_means(means)
+        return _worst([self._by_share(own) if "covered" in own else self._of_means(own) for own in parts])
 
     def null_reference(self, rows: RowResults) -> float | None:  # noqa: ARG002 - the same for all rows
         """Return 1."""
@@ -229,6 +257,9 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:
         """Return results by the share of targets inside, in place of the order of all ratios."""
+        return joined_rows([self._at_fixed_levels(own) for own in separated_rows(rows)])
+
+    def _at_fixed_levels(self, rows: RowResults) -> RowResults:
         import numpy as np
 
         from calcheck.statistics.groups import MeanTerm
@@ -244,6 +275,9 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
         """Return the share of each row up to the factors of a grid, of the target and of draws in its place."""
+        return joined([self._target_on_grid(own) for own in each_target(rows)])
+
+    def _target_on_grid(self, rows: Predictions) -> dict[str, Values]:
         import numpy as np
 
         from calcheck.statistics.coverage import inside, states_limits
@@ -297,31 +331,41 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by order statistics, and the test of the number of targets inside."""
+        from calcheck.report import rejects
+
+        parts = separated_rows(replace(rows, fixed=_plain(rows.fixed)))
+        found = hull([self._limits(own, 1 - run.confidence, clusters) for own in parts])
+        p_value = 1.0 if found.p_value is None else found.p_value
+        return replace(found, verdict="fail" if rejects(p_value, run.confidence) else "pass")
+
+    def _limits(self, rows: RowResults, tail: float, clusters: Clusters | None) -> IntervalInference:
+        """Return the limits and the p-value of one target."""
+        level = self.level_of(None)
+        order = self._order(rows, clusters)
+        found = _at_level(order, level, tail, rows.fixed)
+        unlimited = Message("few-rows", f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}")
+        return IntervalInference(
+            low=found["low"],
+            high=found["high"],
+            interval="order-statistics",
+            p_value=order.p_value(level, float(rows.fixed.get("expected", 1.0))),
+            warnings=(unlimited,) if found["high"] is None else (),
+        )
+
+    def _order(self, rows: RowResults, clusters: Clusters | None) -> WeightedOrder:
+        """Return the order of the ratios of one target, with the number of independent rows that they stand for."""
         import numpy as np
 
         from calcheck.inference.order_statistics import WeightedOrder, effective_rows
-        from calcheck.report import rejects
 
-        level, fixed = self.level_of(None), _plain(rows.fixed)
-        term = rows.terms["ratio"]
+        level, term = self.level_of(None), rows.terms["ratio"]
         ties, weights, count = cast("TieGroups", term.groups), term.values, float(rows.n)
         order = WeightedOrder.from_ties(ties, weights, count)
         if weights is not None or clusters is not None:
             apart = np.where(ties.values <= order.value(level), 1 - level, -level)
             count = effective_rows(apart, weights, level, clusters)
-        order = replace(order, rows=count / (1 + 1 / roles) if (roles := len(_members_of(rows.terms))) else count)
-        found = _at_level(order, level, 1 - run.confidence, fixed)
-        p_value = order.p_value(level, float(fixed.get("expected", 1.0)))
-        high = found["high"]
-        unlimited = Message("few-rows", f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}")
-        return IntervalInference(
-            low=found["low"],
-            high=high,
-            interval="order-statistics",
-            p_value=p_value,
-            verdict="fail" if rejects(p_value, run.confidence) else "pass",
-            warnings=() if high is not None and np.isfinite(high) else (unlimited,),
-        )
+        roles = len(_members_of(rows.terms))
+        return replace(order, rows=count / (1 + 1 / roles) if roles else count)
 
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
@@ -362,6 +406,14 @@ def _factor(ratio: Values, fixed: Any) -> Values:
     from calcheck.statistics.width import factor_of_draws
 
     return factor_of_draws(ratio, fixed["expected"], fixed["draws"]) if "expected" in fixed else ratio
+
+
+def _worst(factors: list[Values]) -> Values:
+    """Return the factor of the target whose intervals are farthest from right."""
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        return farthest(factors, lambda each: np.abs(np.log(each)))
 
 
 def _members_of(terms: Iterable[str]) -> list[str]:

@@ -1,0 +1,108 @@
+"""Metrics of several targets that are those of the worst of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from calcheck.inference.metric_protocol import IntervalInference, RowResults
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Means
+    from calcheck.typing import Values
+
+TARGET = "target "  # Beginning of the names of what belongs to one of several targets
+ValueT = TypeVar("ValueT")
+
+
+def each_target(rows: Predictions) -> list[Predictions]:
+    """Return the rows with each of their targets alone, and its distributions; the rows themselves if there is one."""
+    import numpy as np
+
+    from calcheck.distributions.joint import Independent, JointGaussian
+    from calcheck.distributions.samples import Samples
+    from calcheck.errors import DataError
+
+    predictive = rows.distributions()
+    if predictive.targets == 1:
+        return [rows]
+    y, known = rows.targets(), predictive.load()
+    if isinstance(known, JointGaussian):
+        known = known.independent
+    if isinstance(known, Independent):
+        parts: Sequence[Any] = known.marginals
+    elif isinstance(known, Samples):
+        parts = [Samples(np.ascontiguousarray(known.draws[:, :, place])) for place in range(known.targets)]
+    else:
+        msg = f"{known.display_name} are no distributions of single targets"
+        raise DataError(msg)
+    return [rows.with_targets(np.ascontiguousarray(y[:, place]), part) for place, part in enumerate(parts)]
+
+
+def joined(parts: Sequence[Mapping[str, ValueT]]) -> dict[str, ValueT]:
+    """Return what belongs to each target under names that say to which; the names of a single one do not change."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    return {f"{TARGET}{place}: {name}": each for place, part in enumerate(parts) for name, each in part.items()}
+
+
+def separated(named: Mapping[str, ValueT]) -> list[dict[str, ValueT]]:
+    """Return what :func:`joined` joined, with what belongs to all targets in each part."""
+    prefixes = dict.fromkeys(f"{name.split(': ')[0]}: " for name in named if name.startswith(TARGET))
+    common = {name: each for name, each in named.items() if not name.startswith(TARGET)}
+    parts = [
+        {name.removeprefix(prefix): each for name, each in named.items() if name.startswith(prefix)} | common
+        for prefix in prefixes
+    ]
+    return parts or [common]
+
+
+def separated_means(means: Means) -> list[Means]:
+    """Return the means of each target."""
+    from calcheck.statistics.groups import Means
+
+    return [Means(part, means.n) for part in separated(means)]
+
+
+def separated_rows(rows: RowResults) -> list[RowResults]:
+    """Return the results of each target."""
+    terms, fixed = separated(rows.terms), separated(rows.fixed)
+    columns = separated(rows.columns) if rows.columns else [{} for _ in terms]
+    parts = zip(columns, terms, fixed, strict=True)
+    return [replace(rows, columns=own, terms=each, fixed=others) for own, each, others in parts]
+
+
+def joined_rows(parts: Sequence[RowResults]) -> RowResults:
+    """Return the results of several targets."""
+    return replace(
+        parts[0],
+        columns=joined([each.columns for each in parts]),
+        terms=joined([each.terms for each in parts]),
+        fixed=joined([each.fixed for each in parts]),
+        warnings=tuple(dict.fromkeys(message for each in parts for message in each.warnings)),
+    )
+
+
+def farthest(values: Iterable[Values], distance: Callable[[Values], Values]) -> Values:
+    """Return the values of the target whose distance from its ideal is largest, (...)."""
+    import numpy as np
+
+    return reduce(lambda one, other: np.where(distance(other) > distance(one), other, one), values)
+
+
+def hull(found: Sequence[IntervalInference]) -> IntervalInference:
+    """Return the interval that contains those of all targets, with the smallest p-value times their number."""
+    if len(found) == 1:
+        return found[0]
+    lows, highs = [each.low for each in found], [each.high for each in found]
+    known = [each.p_value for each in found if each.p_value is not None]
+    return replace(
+        found[0],
+        low=None if None in lows else min(each for each in lows if each is not None),
+        high=None if None in highs else max(each for each in highs if each is not None),
+        p_value=min(1.0, len(found) * min(known)) if known else None,
+        warnings=tuple(dict.fromkeys(each for part in found for each in part.warnings)),
+    )
