@@ -42,15 +42,15 @@ def each_target(rows: Predictions) -> list[Predictions]:
     return [rows.with_targets(np.ascontiguousarray(y[:, place]), part) for place, part in enumerate(parts)]
 
 
-def joined(parts: Sequence[Mapping[str, ValueT]]) -> dict[str, ValueT]:
+def join(parts: Sequence[Mapping[str, ValueT]]) -> dict[str, ValueT]:
     """Return what belongs to each target under names that say to which; the names of a single one do not change."""
     if len(parts) == 1:
         return dict(parts[0])
     return {f"{TARGET}{place}: {name}": each for place, part in enumerate(parts) for name, each in part.items()}
 
 
-def separated(named: Mapping[str, ValueT]) -> list[dict[str, ValueT]]:
-    """Return what :func:`joined` joined, with what belongs to all targets in each part."""
+def split(named: Mapping[str, ValueT]) -> list[dict[str, ValueT]]:
+    """Return what :func:`join` merged, with what belongs to all targets in each part."""
     prefixes = dict.fromkeys(f"{name.split(': ')[0]}: " for name in named if name.startswith(TARGET))
     common = {name: each for name, each in named.items() if not name.startswith(TARGET)}
     parts = [
@@ -60,28 +60,28 @@ def separated(named: Mapping[str, ValueT]) -> list[dict[str, ValueT]]:
     return parts or [common]
 
 
-def separated_means(means: Means) -> list[Means]:
+def split_means(means: Means) -> list[Means]:
     """Return the means of each target."""
     from calcheck.statistics.groups import Means
 
-    return [Means(part, means.n) for part in separated(means)]
+    return [Means(part, means.n) for part in split(means)]
 
 
-def separated_rows(rows: RowResults) -> list[RowResults]:
+def split_rows(rows: RowResults) -> list[RowResults]:
     """Return the results of each target."""
-    terms, fixed = separated(rows.terms), separated(rows.fixed)
-    columns = separated(rows.columns) if rows.columns else [{} for _ in terms]
+    terms, fixed = split(rows.terms), split(rows.fixed)
+    columns = split(rows.columns) if rows.columns else [{} for _ in terms]
     parts = zip(columns, terms, fixed, strict=True)
     return [replace(rows, columns=own, terms=each, fixed=others) for own, each, others in parts]
 
 
-def joined_rows(parts: Sequence[RowResults]) -> RowResults:
+def join_rows(parts: Sequence[RowResults]) -> RowResults:
     """Return the results of several targets."""
     return replace(
         parts[0],
-        columns=joined([each.columns for each in parts]),
-        terms=joined([each.terms for each in parts]),
-        fixed=joined([each.fixed for each in parts]),
+        columns=join([each.columns for each in parts]),
+        terms=join([each.terms for each in parts]),
+        fixed=join([each.fixed for each in parts]),
         warnings=tuple(dict.fromkeys(message for each in parts for message in each.warnings)),
     )
 

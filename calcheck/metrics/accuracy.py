@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.core.metric_info import MetricInfo
 from calcheck.errors import Message
 from calcheck.inference.metric_protocol import IntervalInference, RowResults
-from calcheck.metrics._targets import each_target, farthest, hull, joined, separated
+from calcheck.metrics._targets import each_target, farthest, hull, join, split
 from calcheck.metrics.base import WEIGHT, LocalMetric, MeanMetric
 
 if TYPE_CHECKING:
@@ -194,12 +194,12 @@ class StandardizedBias(MeanMetric):
 
     def compute(self, rows: Predictions) -> RowResults:
         columns = [{"z": z, "z2": z**2} for z in map(_standardized, each_target(rows))]
-        return RowResults(joined(columns), reference=0.0)
+        return RowResults(join(columns), reference=0.0)
 
     def value(self, means: Means) -> Values:
         import numpy as np
 
-        return farthest([each["z"] for each in separated(means)], np.abs)
+        return farthest([each["z"] for each in split(means)], np.abs)
 
     def limits(self, rows: RowResults, run: Run, clusters: Clusters | None) -> IntervalInference:
         """Return the limits by Student's t, and its test."""
@@ -210,7 +210,7 @@ class StandardizedBias(MeanMetric):
         weights = rows.terms[WEIGHT].values if WEIGHT in rows.terms else None
         means = [
             _weighted_mean(own["z"], weights, clusters) if rows.columns else _mean_of_sums(own, rows.n)
-            for own in separated(rows.columns or rows.fixed)
+            for own in split(rows.columns or rows.fixed)
         ]
         found = hull([_inferred(each, 1 - run.confidence) for each in means])
         p_value = 1.0 if found.p_value is None else found.p_value

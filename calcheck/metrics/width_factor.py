@@ -13,11 +13,11 @@ from calcheck.metrics._targets import (
     each_target,
     farthest,
     hull,
-    joined,
-    joined_rows,
-    separated,
-    separated_means,
-    separated_rows,
+    join,
+    join_rows,
+    split,
+    split_means,
+    split_rows,
 )
 from calcheck.metrics.base import FIXED, LevelOption, OrderedMetric, has_interval, stated_levels
 from calcheck.options import LEVEL_TOLERANCE
@@ -133,7 +133,7 @@ class WidthFactor(LevelOption, OrderedMetric):
             )
             for own, standard in zip(targets, fit, strict=True)
         ]
-        found, tail = joined_rows(parts), 1 - run.confidence
+        found, tail = join_rows(parts), 1 - run.confidence
         if run.dependence.is_stated:
             return found
         if len(parts) == 1:
@@ -144,7 +144,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     def sort_keys(self, rows: Predictions) -> dict[str, Values]:
         from calcheck.statistics.width import uniforms
 
-        return joined([self._sort_keys(own, uniforms(own)) for own in each_target(rows)])
+        return join([self._sort_keys(own, uniforms(own)) for own in each_target(rows)])
 
     def _sort_keys(self, rows: Predictions, uniform: Uniforms | None) -> dict[str, Values]:
         """Return the ratios; whether targets are inside stated limits; and what the ratios of draws are divided by."""
@@ -180,7 +180,7 @@ class WidthFactor(LevelOption, OrderedMetric):
     def from_sort_keys(self, columns: dict[str, Values]) -> RowResults:
         from calcheck.statistics.groups import TieGroups
 
-        return joined_rows([self._results(own, TieGroups(own["ratio"])) for own in separated(columns)])
+        return join_rows([self._results(own, TieGroups(own["ratio"])) for own in split(columns)])
 
     def _results(self, columns: dict[str, Values], order: TieGroups) -> RowResults:
         """Return the results of ratios, given their order."""
@@ -224,7 +224,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         return ratio if draws is None else factor_of_draws(ratio, fit.expected, draws)
 
     def value(self, means: Means) -> Values:
-        return _worst([self._of_means(own) for own in separated_means(means)])
+        return _worst([self._of_means(own) for own in split_means(means)])
 
     def _of_means(self, means: Means) -> Values:
         """Return the factor by the order of the ratios; without it, by the share of targets inside."""
@@ -248,7 +248,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def null_statistic(self, means: Means) -> Values:
         """Return the factor by the share of targets inside, if only that is stated; else the value."""
-        parts = separated_means(means)
+        parts = split_means(means)
         return _worst([self._by_share(own) if "covered" in own else self._of_means(own) for own in parts])
 
     def null_reference(self, rows: RowResults) -> float | None:  # noqa: ARG002 - the same for all rows
@@ -257,7 +257,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def at_fixed_levels(self, rows: RowResults) -> RowResults:
         """Return results by the share of targets inside, in place of the order of all ratios."""
-        return joined_rows([self._at_fixed_levels(own) for own in separated_rows(rows)])
+        return join_rows([self._at_fixed_levels(own) for own in split_rows(rows)])
 
     def _at_fixed_levels(self, rows: RowResults) -> RowResults:
         import numpy as np
@@ -275,7 +275,7 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def on_grid(self, rows: Predictions) -> dict[str, Values]:
         """Return the share of each row up to the factors of a grid, of the target and of draws in its place."""
-        return joined([self._target_on_grid(own) for own in each_target(rows)])
+        return join([self._target_on_grid(own) for own in each_target(rows)])
 
     def _target_on_grid(self, rows: Predictions) -> dict[str, Values]:
         import numpy as np
@@ -333,7 +333,7 @@ class WidthFactor(LevelOption, OrderedMetric):
         """Return the limits by order statistics, and the test of the number of targets inside."""
         from calcheck.report import rejects
 
-        parts = separated_rows(replace(rows, fixed=_plain(rows.fixed)))
+        parts = split_rows(replace(rows, fixed=_plain(rows.fixed)))
         found = hull([self._limits(own, 1 - run.confidence, clusters) for own in parts])
         p_value = 1.0 if found.p_value is None else found.p_value
         return replace(found, verdict="fail" if rejects(p_value, run.confidence) else "pass")
