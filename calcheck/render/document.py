@@ -253,6 +253,7 @@ NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not sho
 EXPECTED_LEGEND = "expected: score of the model on these rows if its distributions are right"
 EQUAL_LEGEND = "expected: score of these rows if both samples have the same distribution"
 ZETA_LEGEND = "ζ: distance from the expected score, relative to its limit; within ±1 they agree"
+ONE_SIDED_LEGEND = "interval of {names}: two one-sided limits of {percent:g} % each"
 DETAILS_LEGENDS = {
     "dof": "dof: effective degrees of freedom of the kernel regression",
     "rejected": "rejected: inputs whose neighborhoods differ significantly, at the false discovery rate --fdr",
@@ -494,6 +495,13 @@ def _cell(value: Any) -> str:
     return words.number(value) if isinstance(value, float) or value is None else str(value)
 
 
+def one_sided_lines(report: Report) -> list[str]:
+    """Return which intervals have one-sided limits, if any have, one line."""
+    found = dict.fromkeys(each.metric for each in report.results if each.interval in ("order-statistics", "t"))
+    percent = 100 * report.settings.get("confidence", 0.95)
+    return [ONE_SIDED_LEGEND.format(names=" and ".join(found), percent=percent)] if found else []
+
+
 def legend_lines(report: Report, *, details: bool) -> list[str]:
     """Return the legend of a report, one line for each term that needs an explanation."""
     all_rows = [result for result in report.results if "group" not in result.slice]
@@ -501,4 +509,5 @@ def legend_lines(report: Report, *, details: bool) -> list[str]:
     lines = [expected] if any(result.reference is not None for result in report.results) else []
     lines += [ADJUSTED_LEGEND] if any("group" in result.slice for result in report.results) else []
     lines += [ZETA_LEGEND] if any(result.zeta is not None for result in all_rows) else []
+    lines += one_sided_lines(report)
     return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

@@ -80,7 +80,7 @@ def _group_blocks(report: Report) -> Iterator[document.Block]:
         yield answer_to(GROUPS_QUESTION, report.conclusion)
     if report.results:
         yield document.group_table(report.results)
-    yield document.Legend((EXPECTED_LEGEND, document.ADJUSTED_LEGEND))
+    yield document.Legend((EXPECTED_LEGEND, document.ADJUSTED_LEGEND, *document.one_sided_lines(report)))
     yield from document.note_blocks(notes(report))
 
 
