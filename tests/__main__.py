@@ -12,9 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-OURS = {name: value for name, value in os.environ.items() if not name.startswith("CALCHECK_")} | {
-    "CALCHECK_NO_CONFIG": "1"
-}
+OURS = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith("CALCHECK_") and name != "PYTHONDONTWRITEBYTECODE"
+} | {"CALCHECK_NO_CONFIG": "1"}
+"""No settings of calcheck; and modules are compiled once, not by each of the hundreds of processes that run it."""
 ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Products of matrices take one thread each: tests run on every core already, and more would spin."""
 GUIDES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *ROOT.glob("calcheck/guides/*.md")))
