@@ -7,14 +7,15 @@ import gc
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 import pytest
 
-from calcheck.execution import run as context
-from calcheck.execution.run import Limits, Run
+from calcheck.cli import app
+from calcheck.execution.run import Limits
+from calcheck.inference import binned_validity, intervals, null_distribution, paired_comparison
 from tests.helpers import simulations
 from tests.helpers.files import columns, write
 
@@ -74,10 +75,32 @@ class Ended:
         return self.err
 
 
+PROGRAM = cache(app.make_program)
+"""The program, whose commands are made once, when they are first called."""
+FEWER = (
+    (null_distribution, "REPLICATES", 59),
+    (null_distribution, "MAX_REPLICATES", 199),
+    (intervals, "RESAMPLES", 400),
+    (intervals, "MAX_RESAMPLES", 1_000),
+    (binned_validity, "RESAMPLES", 400),
+    (paired_comparison, "SWAPS", 999),
+)
+"""Numbers that the program draws by default, in tests that do not depend on them."""
+
+
 @pytest.fixture
-def calcheck(monkeypatch, capfd):
-    """Run the program in this process, as its entry point does."""
+def calcheck(request, monkeypatch, capfd):
+    """Run the program in this process, as its entry point does.
+
+    It draws less, and is made once, except in tests marked ``defaults`` or ``new_program``.
+    """
     from calcheck.cli import main
+
+    if not request.node.get_closest_marker("defaults"):
+        for module, name, number in FEWER:
+            monkeypatch.setattr(module, name, number)
+    if not request.node.get_closest_marker("new_program"):
+        monkeypatch.setattr(app, "make_program", PROGRAM)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["calcheck", *map(str, arguments)])
@@ -116,11 +139,11 @@ def few_replicates(limits):
 @pytest.fixture
 def limits(monkeypatch):
     """Change the limits of runs of the command line, which has no options for them."""
-    changed = {}
 
     def change(**sizes):
-        changed.update(sizes)
-        monkeypatch.setattr(context, "Run", partial(Run, limits=Limits(**changed)))
+        names = (each.name for each in fields(Limits))
+        changed = dict(zip(names, Limits.__init__.__defaults__, strict=True)) | sizes
+        monkeypatch.setattr(Limits.__init__, "__defaults__", tuple(changed.values()))
 
     return change
 

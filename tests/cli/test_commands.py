@@ -346,6 +346,7 @@ def test_a_small_run_loads_what_it_needs_only(tmp_path):
     }
 
 
+@pytest.mark.new_program
 def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, calcheck):
     """A new metric is in the help before the summaries are generated again."""
     (tmp_path / "summaries.txt").write_text("evaluate: Compute much.\n")

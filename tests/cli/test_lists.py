@@ -20,6 +20,8 @@ from calcheck.options import option, options_of
 from calcheck.studies.sweep.study import parse
 from calcheck.studies.validity.options import ValidityOptions
 
+pytestmark = pytest.mark.new_program
+
 
 @dataclass(frozen=True)
 class Tiers(Mae):

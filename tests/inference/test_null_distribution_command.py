@@ -36,6 +36,7 @@ def reported(calcheck, *arguments):
     return report
 
 
+@pytest.mark.defaults
 def test_by_default_there_are_199_replicates_and_more_while_the_verdict_is_open(calcheck, preds):
     report = reported(calcheck, "ece", preds)
     (result,) = report["results"]
@@ -52,6 +53,7 @@ def test_by_default_there_are_199_replicates_and_more_while_the_verdict_is_open(
     assert_allclose(p * (count + 1), round(p * (count + 1)), rtol=1e-12)
 
 
+@pytest.mark.defaults
 def test_a_metric_that_is_tested_at_each_input_has_at_least_1999_replicates(calcheck, preds):
     report = reported(calcheck, "evaluate", preds, "--metrics", "mae,cce", "--embedding", "embedding")
     counts = {each["metric"]: each["details"]["null"]["replicates"] for each in report["results"]}
@@ -255,6 +257,7 @@ def test_the_error_distribution_t6_is_a_student_t_with_the_same_std(calcheck, pr
     assert_allclose(heavy, -stats.t(6, parts["mean"], scale).logpdf(parts["y"]).mean(), rtol=1e-12)
 
 
+@pytest.mark.defaults
 def test_the_error_distribution_changes_the_reference_and_not_the_value(calcheck, tmp_path):
     """Heavier tails raise the ENCE of a perfect model; a file of errors does not state their distribution."""
     rng = np.random.default_rng(0)
