@@ -66,10 +66,10 @@ def test_a_frame_gives_the_numbers_of_its_file_to_the_last_digit(tmp_path, endin
 
 
 def test_a_frame_gives_the_numbers_of_the_command(tmp_path):
-    command = f"-m calcheck evaluate {DIABETES} --metrics zms,cce --inputs bmi,bp,s5 --replicates 39 --format json"
-    outputs = ["-o", tmp_path / "report.json", "--pointwise", tmp_path / "rows.parquet"]
+    command = f"-m calcheck evaluate {DIABETES} --metrics zms,cce --inputs bmi,bp,s5 --replicates 39 --resamples 400"
+    outputs = ["--format", "json", "-o", tmp_path / "report.json", "--pointwise", tmp_path / "rows.parquet"]
     subprocess.run([sys.executable, *command.split(), *outputs], check=True)
-    report = calcheck.evaluate(pd.read_parquet(DIABETES), ["zms", "cce"], inputs=INPUTS, replicates=39)
+    report = calcheck.evaluate(pd.read_parquet(DIABETES), ["zms", "cce"], inputs=INPUTS, replicates=39, resamples=400)
     theirs = json.loads((tmp_path / "report.json").read_text())["results"]
     for ours, result in zip(report.to_frame().to_dict("records"), theirs, strict=True):
         assert {name: None if np.isnan(ours[name]) else ours[name] for name in NUMBERS} == {

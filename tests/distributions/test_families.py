@@ -21,7 +21,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.helpers import naive
 from tests.helpers.families import calibrated
-from tests.helpers.simulations import slow
+from tests.helpers.simulations import pairs, slow
 
 
 def arrays(*values):
@@ -181,8 +181,7 @@ def test_crps_is_the_integral_of_squared_differences(name):
             assert_allclose(family.crps(y)[row], expected, rtol=1e-7)
 
 
-@every_continuous
-@pytest.mark.parametrize("width", [1e-2, 1.0, 30.0])
+@pytest.mark.parametrize(("name", "width"), pairs(CONTINUOUS, [1e-2, 1.0, 30.0], 3))
 def test_kernel_means_are_integrals(name, width):
     """``width`` is the interquartile range in 1 / sqrt(gamma), from very wide to very narrow kernels."""
     family, peers = CONTINUOUS[name]
@@ -287,8 +286,7 @@ PEERS = {
 }
 
 
-@pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.describe()[0])
-@pytest.mark.parametrize("width", [1e-3, 0.1, 1.0, 3.0, 30.0, 50.0, 1e3])
+@pytest.mark.parametrize(("family", "width"), pairs(POSITIVE, [1e-3, 0.1, 1.0, 3.0, 30.0, 50.0, 1e3]))
 def test_kernel_means_by_quadrature_are_within_their_stated_error(family, width):
     """Against Gauss-Legendre sums in log y with panels of a 20th of everything that varies: 1e-12."""
     peer = PEERS[family.family](family)

@@ -34,6 +34,7 @@ from tests.helpers.joint_cases import (
 )
 from tests.helpers.naive import cce_squared, form, input_kernel, target_kernel, weights
 from tests.helpers.shorthand import cce
+from tests.helpers.simulations import pairs
 
 SHAPES = {"laplace": {}, "polynomial": {"degree": 3, "coef0": 1.0}}
 every_kernel = pytest.mark.parametrize("kernel", SHAPES)
@@ -89,8 +90,7 @@ def family_cases():
     }
 
 
-@pytest.mark.parametrize("gamma", [0.3, 2.0])
-@pytest.mark.parametrize("family", ["laplace", "gamma", "quantiles", "gaussian"])
+@pytest.mark.parametrize(("family", "gamma"), pairs(["laplace", "gamma", "quantiles", "gaussian"], [0.3, 2.0], 2))
 def test_laplace_means_of_continuous_families_equal_integrals_over_frequencies(family, gamma):
     predictive, characteristic = family_cases()[family]
     points = np.linspace(-4, 9, 7)
@@ -381,9 +381,9 @@ NULLS = [
 
 
 @every_kernel
-@pytest.mark.parametrize("family", ["gaussian", "samples", "poisson"])
-@pytest.mark.parametrize(("name", "options"), NULLS, ids=str)
-def test_every_replicate_has_the_value_that_it_has_alone(kernel, family, name, options):
+@pytest.mark.parametrize(("family", "null"), pairs(["gaussian", "samples", "poisson"], NULLS, 3), ids=str)
+def test_every_replicate_has_the_value_that_it_has_alone(kernel, family, null):
+    name, options = null
     rows, run = null_case(family), Run(replicates=19)
     metric = METRICS[name](kernel_y=kernel, **options)
 

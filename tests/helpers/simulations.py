@@ -26,8 +26,8 @@ def sets(number: int, part: int = QUARTER) -> int:
     return number if full else -(-number // part)
 
 
-def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
-    """Return the pairs on which a law is tested: a quarter of them, each item of which is in some, or all.
+def pairs(first: Iterable[Any], second: Iterable[Any], part: int = QUARTER) -> list[Any]:
+    """Return the pairs on which a law is tested: one of ``part``, so that each item is in some, or all.
 
     All others are marked ``slow``.
     """
@@ -35,8 +35,8 @@ def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
     numbered = [
         (place + number, (one, other)) for place, one in enumerate(first) for number, other in enumerate(others)
     ]
-    fast = [pair for number, pair in numbered if number % QUARTER == 0]
-    return fast + [slow(pair) for number, pair in numbered if full and number % QUARTER]
+    fast = [pair for number, pair in numbered if number % part == 0]
+    return fast + [slow(pair) for number, pair in numbered if full and number % part]
 
 
 def slow(values: Any) -> Any:

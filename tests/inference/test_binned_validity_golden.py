@@ -171,7 +171,7 @@ def tied(std, seed=0):
 )
 def test_fewer_than_five_different_bins_give_no_verdict(name, std, bins, different):
     """The interval of a single bin misses the reference with a probability of 5 %, whatever the rows: p = 0.05 or 1."""
-    (found,) = evaluate(InMemory(tied(std)), [METRICS[name](bins=bins)], run=Run()).results
+    (found,) = evaluate(InMemory(tied(std)), [METRICS[name](bins=bins)], run=Run(resamples=200)).results
     assert (found.verdict, found.p_value) == ("none", None)
     assert "null" not in found.details  # no replicates were drawn
     assert any(f"no verdict: the share is of {different}" in each.text for each in found.warnings)

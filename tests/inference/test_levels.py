@@ -22,7 +22,7 @@ LEVEL = 0.1  # attained exactly by p-values from 19 replicates, one-sided and tw
 GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py
 TESTED = [name for name, metric in METRICS.items() if metric.info.alternative != "none" and name not in GENERATIVE]
 IN_BINS = ("lzms", "lrce")
-SETS = sets(100)
+SETS = sets(100, 8)
 PLAIN, BINNED = Run(replicates=19, resamples=0), Run(replicates=19, resamples=100)
 ENSEMBLES = {"samples 1": 1, "samples 2": 2, "samples 5": 5}
 TIED = {"coverage", *IN_BINS}  # shares of few rows or bins: p is conservative
@@ -61,7 +61,7 @@ def rejections(family, names, count):
 def limits(count, cells):
     """Return limits that contain the counts of all cells with a probability of 99.9 %, if p-values are exact.
 
-    The lower one is 0 for a quarter of the sets; a metric that never rejects misses half the right spread, below.
+    The lower one is 0 for few sets; a metric that never rejects misses half the right spread, below.
     """
     return band(count, LEVEL, 0.001 / cells)
 
@@ -73,14 +73,15 @@ METRICS_OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
     ("family", "names"), [("gaussian", TESTED), ("poisson", METRICS_OF_COUNTS), slow(("samples 5", TESTED))]
 )
 def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
-    found = rejections(family, names, SETS)
+    count = SETS if names is TESTED else sets(100)  # fewer metrics are together rejected less often
+    found = rejections(family, names, count)
     assert len(found) >= 6
-    low, high = limits(SETS, 3 * len(found))
-    for name, count in found.items():
-        assert count <= high, (name, count)
-        assert count >= low or name in TIED, (name, count)
+    low, high = limits(count, 3 * len(found))
+    for name, rejected in found.items():
+        assert rejected <= high, (name, rejected)
+        assert rejected >= low or name in TIED, (name, rejected)
     # metrics share data sets, so that all together vary more than independent ones
-    assert sum(found.values()) >= LEVEL * SETS * len(found) / 3
+    assert sum(found.values()) >= LEVEL * count * len(found) / 3
 
 
 @pytest.mark.parametrize("family", [slow("samples 1"), "samples 2"])
@@ -145,12 +146,12 @@ LESS_POWER = {
 
 
 def test_half_the_right_spread_is_detected():
-    """n = 100, std × 0.5: every metric of the spread rejects at least nine of ten data sets."""
+    """n = 100, std × 0.5: every metric of the spread rejects at least nine of ten data sets, or four of five."""
     found = []
-    for seed in range(10):
+    for seed in range(sets(10, 2)):
         rng = np.random.default_rng(seed)
         rows = right("gaussian", rng, 100)
         half = Gaussian(rows.predictive.loc, rows.predictive.scale / 2)
         found.append(p_values(rows.with_targets(rows.y, half), seed))
     for name in set(TESTED) - LESS_POWER:
-        assert sum(each[name] <= LEVEL for each in found) >= 9, name
+        assert sum(each[name] <= LEVEL for each in found) >= len(found) - 1, name

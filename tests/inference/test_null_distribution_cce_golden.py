@@ -16,7 +16,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.helpers.naive import cce_squared, cce_squared_gaussian, input_kernel, weights
 from tests.helpers.shorthand import rows_of
-from tests.helpers.simulations import sets
+from tests.helpers.simulations import pairs, sets
 
 RUN = Run(replicates=19)
 K_X = input_kernel("rbf", 0.3)
@@ -141,8 +141,12 @@ def family(name):
     return Predictions(y=y, predictive=predictive, x=x)
 
 
-@pytest.mark.parametrize("options", [{}, TWICE, {"estimator": "unbiased"}, TWICE | {"estimator": "unbiased"}])
-@pytest.mark.parametrize("name", ["gaussian", "student-t", "cauchy", "poisson", "independent"])
+OPTIONS = [{}, TWICE, {"estimator": "unbiased"}, TWICE | {"estimator": "unbiased"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), pairs(["gaussian", "student-t", "cauchy", "poisson", "independent"], OPTIONS)
+)
 def test_replicates_have_the_values_of_the_metric_on_them_as_data(name, options):
     """Choices and features are made again for each replicate; features that all share give the same."""
     rows, metric, run = family(name), Cce(**PLAIN, **options), Run()

@@ -24,7 +24,7 @@ from tests.helpers.simulations import band, sets, slow
 from tests.helpers.streams import Batches
 
 JUDGED = ("ece", "coverage", "stratified-coverage")
-SETS = sets(120)
+SETS = sets(120, 8)
 FAST = Run(resamples=0, replicates=39)
 
 
@@ -91,9 +91,9 @@ def test_p_values_are_multinomial_for_any_spacing_of_the_quantiles(quantiles):
     observed = np.abs(np.array([5, 8]) / n - levels).mean()
     p = stats.multinomial(n, [0.2, 0.5, 0.3]).pmf(counts)[error >= observed - 1e-12].sum()
     y = np.repeat([low - 1, (low + high) / 2, high + 1], [5, 3, 4])
-    (found,) = judge(levels, np.tile(quantiles, (n, 1)), y, run=Run(resamples=0, replicates=1_499))
+    (found,) = judge(levels, np.tile(quantiles, (n, 1)), y, run=Run(resamples=0, replicates=499))
     assert_allclose(found.value, observed, rtol=1e-12)
-    assert abs(found.p_value - p) < 4 * np.sqrt(p * (1 - p) / 1_500)
+    assert abs(found.p_value - p) < 4 * np.sqrt(p * (1 - p) / 500)
 
 
 def fails(count, family, n):

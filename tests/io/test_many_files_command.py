@@ -17,6 +17,7 @@ from calcheck.errors import DataError
 from calcheck.storage.prediction_files import column_writer
 from tests.helpers.files import columns, table, write
 from tests.helpers.schemas import validate
+from tests.helpers.simulations import slow
 
 QUICK = ("--no-bootstrap", "--no-null")
 
@@ -103,8 +104,15 @@ def test_blocks_with_different_columns_are_refused_and_leave_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize(
+    ("number", "code", "ending"),
+    [
+        (signal.SIGTERM, 143, "parquet"),
+        slow((signal.SIGTERM, 143, "csv")),
+        slow((signal.SIGINT, 130, "parquet")),
+        (signal.SIGINT, 130, "csv"),
+    ],
+)
 def test_a_signal_leaves_no_partial_file(tmp_path, number, code, ending):
     path = tmp_path / f"rows.{ending}"
     path.write_text("what was there")

@@ -7,13 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.evaluation import evaluate
+from calcheck.linalg import gram
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, concat
 from calcheck.render.json import render_json
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
 from tests.helpers.shorthand import texts
-from tests.helpers.simulations import slow
+from tests.helpers.simulations import pairs, slow
 
 ROWS = 1200
 FAST = {"max_exact_rows": 1}
@@ -43,8 +44,7 @@ def linear_time(name, rows, **options):
 
 
 @pytest.mark.parametrize(("d", "correlated"), [(1, True), slow((4, True)), slow((8, True)), (8, False)])
-@pytest.mark.parametrize("wrong", [0.0, 0.4])
-@pytest.mark.parametrize("statistic", ESTIMATORS)
+@pytest.mark.parametrize(("wrong", "statistic"), pairs([0.0, 0.4], ESTIMATORS, 2))
 def test_jmmd_in_linear_time_is_close_to_the_naive_sum(d, correlated, wrong, statistic):
     """Within 1 %, or a tenth of the standard deviation under the null hypothesis; and within the estimated error."""
     data = case(d, wrong, correlated=correlated)
@@ -62,12 +62,13 @@ def test_jmmd_in_linear_time_is_close_to_the_naive_sum(d, correlated, wrong, sta
         assert_allclose(pairs["null_std"], null_std(*seen), rtol=0.6)  # estimated from 16 sums
 
 
-def test_the_standard_deviation_under_the_null_falls_with_the_number_of_rows():
-    """It is estimated on 10,000 of 20,000 rows; here from the pairs of 2,000."""
-    x, y, model = scaled(case(4, 0.0, n=20_000, correlated=False), "data")
+def test_the_standard_deviation_under_the_null_falls_with_the_number_of_rows(monkeypatch):
+    """It is estimated on half of 4,000 rows; here from the pairs of 1,000."""
+    monkeypatch.setattr(gram, "VALIDATION_ROWS", 2_000)
+    x, y, model = scaled(case(4, 0.0, n=4_000, correlated=False), "data")
     _, details, _ = linear_time("jmmd", sampled_rows(x, y, model), standardize="none")
-    expected = null_std(x[:2000], y[:2000], model[:2000]) * 2000 / 20_000
-    assert details["pairs"]["validation_rows"] == 10_000
+    expected = null_std(x[:1000], y[:1000], model[:1000]) * 1000 / 4_000
+    assert details["pairs"]["validation_rows"] == 2_000
     assert_allclose(details["pairs"]["null_std"], expected, rtol=0.3)
 
 

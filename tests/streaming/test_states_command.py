@@ -189,9 +189,9 @@ LONG = ("--metrics", "zms,crps", "--replicates", 39, "--no-bootstrap", "--format
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
-    """Return the path of a file of several batches."""
+    """Return the path of a file of two batches."""
     path = tmp_path_factory.mktemp("long") / "long.arrow"
-    whole = columns(n=300_000, d=1)
+    whole = columns(n=140_000, d=1)
     return write(path, {name: whole[name] for name in ("y", "mean", "std")})
 
 

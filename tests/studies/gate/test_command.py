@@ -309,6 +309,7 @@ def test_a_shell_pipeline_continues_only_if_the_gate_passes(wrong, tmp_path):
     assert ended.stderr == "calcheck: standard input is empty\n"
 
 
+@pytest.mark.slow  # tests/cli/test_commands.py and test_limits.py do the same with other commands
 def test_a_closed_pipe_is_not_an_error_and_a_full_disk_is(right):
     """The shell sees 141, as for every program that is ended by a closed pipe."""
     command = f"calcheck check {right} --fail-on '{SATISFIED}' --no-bootstrap"
@@ -319,6 +320,7 @@ def test_a_closed_pipe_is_not_an_error_and_a_full_disk_is(right):
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow  # tests/cli/test_commands.py does the same with another command
 def test_an_interrupt_exits_with_130_and_writes_nothing(right, tmp_path):
     out = tmp_path / "report.txt"
     code = (
