@@ -455,6 +455,60 @@ class WorstRegion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherModel:
+    """By how much another model is worse than the best one.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    difference, low, high : float or None
+        Its score minus that of the best model, with the confidence interval.
+    percent, percent_low, percent_high : float or None
+        The same in percent of its own score; None for scores that can be negative.
+    p_value : float or None
+        p-value of the difference, adjusted for the number of pairs of models (Holm).
+    significant : bool
+        Whether the difference is significant.
+    """
+
+    model: str
+    difference: float
+    low: float | None
+    high: float | None
+    percent: float | None
+    percent_low: float | None
+    percent_high: float | None
+    p_value: float | None
+    significant: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestModel:
+    """Which of several models is best by a score, and by how much.
+
+    Parameters
+    ----------
+    dataset : str
+        The data set; empty if there is only one.
+    metric : str
+        The score: the first of crps, nll, wis, interval-score, pinball, mae and rmse that was computed.
+    model : str
+        Name of the model with the smallest score.
+    others : tuple of OtherModel
+        All other models, the second best first.
+    text : str
+        The sentence.
+    """
+
+    dataset: str = ""
+    metric: str
+    model: str
+    others: tuple[OtherModel, ...]
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overall:
     """One verdict for all metrics of a report whose verdicts are based on p-values.
 
@@ -583,6 +637,7 @@ class Report:
     conclusion: Conclusion | None = field(default=None, metadata=ADDED)
     monitor: Monitor | None = field(default=None, metadata=ADDED)
     region: WorstRegion | None = field(default=None, metadata=ADDED)
+    best: tuple[BestModel, ...] = field(default=(), metadata=ADDED)
 
     @property
     def has_dependent_rows(self) -> bool:

@@ -1,7 +1,7 @@
 """Models on the same rows: their ranks, and differences with p-values."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -17,8 +17,9 @@ from calcheck.inference.paired_comparison import ModelPair, compare_pairs
 from calcheck.metrics._weights import require_same_weights
 from calcheck.metrics.base import Metric
 from calcheck.models.alignment import Model, align_models, incomparable_reason
+from calcheck.models.best_model import SCORES, best_model
 from calcheck.predictions import Predictions, group_by_input
-from calcheck.report import Inference, Input, Orientation, Report, Result, Skipped, loss
+from calcheck.report import BestModel, Inference, Input, Orientation, Report, Result, Skipped, loss
 
 Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
 
@@ -107,16 +108,44 @@ def compare(
     }
     values = [_ranked([found[metric.info.name, name] for name in names]) for metric in valid]
     trusted = (TRUSTED,) if any(model.has_errors for model in models) and _by_id(evaluated) else ()
+
+    def differences(chosen: Sequence[Metric[Any]], order: Sequence[str]) -> list[Result]:
+        """Return the differences of models from the first of them."""
+        return _differences(chosen, order, found, evaluated, trusted, swaps=swaps, run=run)
+
+    pairs = differences(valid, names)
+    best = _best(valid, names, found, pairs, differences, run.confidence)
     return replace(
         reports[0],
         input=comparison_input(names, [report.input for report in reports]),
         settings={**reports[0].settings, "models": names, "permutations": swaps},
-        results=(
-            *(result for group in values for result in group),
-            *_differences(valid, names, found, evaluated, trusted, swaps=swaps, run=run),
-        ),
+        results=(*(result for group in values for result in group), *pairs),
         skipped=tuple(skipped),
+        best=() if best is None else (best,),
     )
+
+
+def _best(
+    metrics: Sequence[Metric[Any]],
+    names: Sequence[str],
+    found: Mapping[tuple[str, str], Result],
+    pairs: Sequence[Result],  # The differences from the first model
+    differences: Callable[[Sequence[Metric[Any]], Sequence[str]], list[Result]],
+    confidence: float,
+) -> BestModel | None:
+    """Return which model is best by the first score that is known; None without one, or if all models are equal."""
+    metric = next((each for name in SCORES for each in metrics if each.info.name == name), None)
+    if metric is None:
+        return None
+
+    def from_first(order: Sequence[str]) -> list[Result]:
+        if order[0] != names[0]:
+            return differences([metric], order)
+        known = {str(each.slice["model"]): each for each in pairs if each.metric == metric.info.name}
+        return [known[name] for name in order[1:]]
+
+    scores = {name: each.value for name in names if (each := found[metric.info.name, name]).value is not None}
+    return best_model(metric.info.name, scores, from_first, confidence)
 
 
 def compare_datasets(
@@ -145,6 +174,7 @@ def compare_datasets(
             for result in report.results
         ),
         skipped=tuple(_skipped(list(reports), list(reports.values()))),
+        best=tuple(replace(each, dataset=dataset) for dataset, report in reports.items() for each in report.best),
     )
 
 

@@ -28,6 +28,8 @@ def _blocks(report: Report) -> Iterator[document.Block]:
     yield from document.marks_in([values], ("best", "best"), ("second", "second"))
     yield from (_parts(results) for results in decompositions(report).values())
     yield _differences(report)
+    for best in report.best:
+        yield document.Paragraph(f"{best.dataset}: {best.text}" if best.dataset else best.text)
     yield from document.note_blocks(_notes(report))
 
 

@@ -1,0 +1,96 @@
+"""Which of several models is best by a score, by how much, and whether that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from calcheck.core.number_text import format_p
+from calcheck.report import BestModel, OtherModel, Result, rejects
+
+SCORES = ("crps", "nll", "wis", "interval-score", "pinball", "mae", "rmse")
+"""Scores that decide which model is best, the first of them that is known."""
+SIGNED = ("nll",)  # Scores that can be negative, of which no percentages are stated
+MOST_NAMED = 3  # Number of models that the sentence names, of those with and those without a significant difference
+
+
+def best_model(
+    metric: str, scores: Mapping[str, float], differences: Callable[[Sequence[str]], list[Result]], confidence: float
+) -> BestModel | None:
+    """Return the model with the smallest score, and the differences of the others from it; None if all are equal.
+
+    ``differences`` are those of models from the first of them.
+    """
+    ordered = sorted(scores, key=scores.__getitem__)
+    if len(ordered) < 2 or scores[ordered[0]] == scores[ordered[-1]]:  # noqa: PLR2004 - a comparison needs two
+        return None
+    found = {str(each.slice["model"]): each for each in differences(ordered)}
+    adjusted = holm({name: each.p_value for name, each in found.items() if each.p_value is not None}, len(ordered))
+    others = tuple(_other(each, scores[name], adjusted.get(name), metric, confidence) for name, each in found.items())
+    return BestModel(metric=metric, model=ordered[0], others=others, text=_sentence(metric, ordered[0], others))
+
+
+def holm(p_values: Mapping[str, float], models: int) -> dict[str, float]:
+    """Return p-values of the best model and others adjusted for all pairs of models, since the data choose the best.
+
+    Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
+
+    Examples
+    --------
+    >>> holm({"b": 0.01, "c": 0.04}, models=3)
+    {'b': 0.03, 'c': 0.08}
+    """
+    pairs = models * (models - 1) // 2
+    found: dict[str, float] = {}
+    largest = 0.0
+    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (pairs - rank) * p_values[name]))
+        found[name] = largest
+    return found
+
+
+def _other(result: Result, score: float, p_value: float | None, metric: str, confidence: float) -> OtherModel:
+    """Return the difference of a model from the best one, also in percent of its score."""
+    sides = (result.value, result.low, result.high)
+    relative = metric not in SIGNED and score > 0
+    percents = [None if each is None or not relative else 100 * each / score for each in sides]
+    return OtherModel(
+        model=str(result.slice["model"]),
+        difference=result.value or 0.0,
+        low=result.low,
+        high=result.high,
+        percent=percents[0],
+        percent_low=percents[1],
+        percent_high=percents[2],
+        p_value=p_value,
+        significant=p_value is not None and rejects(p_value, confidence),
+    )
+
+
+def _sentence(metric: str, best: str, others: Sequence[OtherModel]) -> str:
+    """Return the sentence about the best model; of many others, it names the nearest."""
+    shown, open_ = ([each for each in others if each.significant == whether] for whether in (True, False))
+    if not shown:
+        return f"{best} has the lowest {metric}, which is not shown to be lower: {_listed(open_)}"
+    rest = f"; not shown: {_listed(open_)}" if open_ else ""
+    return f"{best} is best by {metric}: {_listed(shown)}{rest}"
+
+
+def _listed(others: Sequence[OtherModel]) -> str:
+    """Return by how much the best model is better than some others."""
+    named = [_described(each) for each in others[:MOST_NAMED]]
+    count = len(others) - len(named)
+    return ", ".join([*named, *([f"and {count} more"] if count else [])])
+
+
+def _described(other: OtherModel) -> str:
+    """Return by how much the best model is better than another one, with the interval and the p-value."""
+    relative = other.percent is not None
+    value, low, high = (
+        (other.percent, other.percent_low, other.percent_high)
+        if relative
+        else (other.difference, other.low, other.high)
+    )
+    digits, unit = (".1f", " %") if relative else (".3g", "")
+    parts = [] if low is None or high is None else [f"{low:{digits}} to {high:{digits}}{unit}"]
+    parts += [] if other.p_value is None else [f"p {format_p(other.p_value)}"]
+    return f"{value:{digits}}{unit} below {other.model}" + (f" ({'; '.join(parts)})" if parts else "")
