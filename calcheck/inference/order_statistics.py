@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -93,7 +94,7 @@ class WeightedOrder:
             float(betainc(n - most, most + 1, 1 - level)) if most < n else 1.0,
             float(betainc(fewest, n - fewest + 1, level)) if fewest > 0 else 1.0,
         )
-        return min(1.0, 2 * min(tails))
+        return min(1.0, max(2 * min(tails), sys.float_info.min))
 
 
 def effective_rows(apart: Values, weights: Values | None, level: float, clusters: Clusters | None) -> float:

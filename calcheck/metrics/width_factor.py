@@ -78,8 +78,9 @@ class WidthFactor(LevelOption, OrderedMetric):
     series change the number of rows to that whose share varies as much. Targets that are equal to stated limits count
     on the side that favors the model. For files of quantiles and of intervals, the p-value is that of the number of
     targets inside. Draws resolve levels up to (m - 1) / (m + 1) in a row; at higher ones, it is the factor of z-scores
-    over all rows. For several targets, it is the factor of the one whose intervals are farthest from right; the limits
-    contain those of each target, and ``details`` have its factor. Time O(n log n); replicates O(n).
+    over all rows. Factors above m / 2 are too small, and have no upper limit. For several targets, it is the factor of
+    the one whose intervals are farthest from right; the limits contain those of each target, and ``details`` have its
+    factor. Time O(n log n); replicates O(n).
 
     References
     ----------
@@ -340,16 +341,24 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _limits(self, rows: RowResults, tail: float, clusters: Clusters | None) -> IntervalInference:
         """Return the limits and the p-value of one target."""
+        import numpy as np
+
         level = self.level_of(None)
         order = self._order(rows, clusters)
         found = _at_level(order, level, tail, rows.fixed)
-        unlimited = Message("few-rows", f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}")
+        text = f"there is no upper limit: {rows.n:,} rows are too few at the level {level:g}"
+        draws, high = float(rows.fixed.get("draws", np.inf)), found["high"]
+        if high is not None and high > draws / 2:  # the target is among the others of draws that play it
+            text, high = (
+                f"there is no upper limit: {draws:.0f} draws show factors up to about {draws / 2:.2g} only",
+                None,
+            )
         return IntervalInference(
             low=found["low"],
-            high=found["high"],
+            high=high,
             interval="order-statistics",
             p_value=order.p_value(level, float(rows.fixed.get("expected", 1.0))),
-            warnings=(unlimited,) if found["high"] is None else (),
+            warnings=(Message("few-rows", text),) if high is None else (),
         )
 
     def _order(self, rows: RowResults, clusters: Clusters | None) -> WeightedOrder:

@@ -185,3 +185,11 @@ def test_several_targets_have_the_factor_and_the_bias_of_the_worst(kind):
     assert (found.verdict, found.p_value) == ("fail", 2 / 40)
     assert other.value == pytest.approx(0.2, abs=0.05)
     assert (other.low < 0.03, other.high > 0.2) == (True, True)
+
+
+def test_draws_have_no_upper_limit_for_factors_that_they_cannot_show():
+    rng = np.random.default_rng(6)
+    found = factor(Predictions(y=20 * rng.normal(size=500), predictive=Samples(rng.normal(size=(500, 11)))))
+    assert found.low > 5
+    assert found.high is None
+    assert "11 draws show factors up to about 5.5 only" in str(found.warnings)
