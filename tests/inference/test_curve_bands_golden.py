@@ -54,7 +54,7 @@ def leaves_band(curve):
 
 @pytest.mark.parametrize("model", ["gaussian", simulations.slow("poisson"), "ensemble"])
 def test_right_models_leave_their_band_in_five_percent_of_data_sets(model):
-    number, replicates = (1000, 199) if simulations.full else (120, 19)
+    number, replicates = (1000, 199) if simulations.full else (60, 19)
     left, rejected = [], []
     for seed in range(number):
         run = Run(seed=seed, replicates=replicates)

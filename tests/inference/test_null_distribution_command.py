@@ -149,11 +149,12 @@ def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
     )
 
 
+@pytest.mark.usefixtures("few_replicates")
 @pytest.mark.parametrize("name", ["ece", "zms", "cce", "coverage"])
 def test_an_overconfident_model_fails(calcheck, wrong, name):
     (result,) = reported(calcheck, name, wrong)["results"]
     assert result["verdict"] == "fail"
-    assert result["p_value"] <= 0.01
+    assert result["p_value"] <= 0.02
 
 
 def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
@@ -201,6 +202,7 @@ POINTWISE = [
 ]
 
 
+@pytest.mark.usefixtures("few_replicates")
 def test_pointwise_output_has_the_significance_of_each_input(calcheck, wrong, tmp_path):
     out = tmp_path / "points.parquet"
     report = reported(calcheck, "cce", wrong, "--pointwise", out, "--fdr", "0.1")
@@ -237,6 +239,7 @@ def test_without_a_null_distribution_pointwise_output_has_values_only(calcheck, 
     assert not set(POINTWISE) & set(pq.read_table(out).column_names)
 
 
+@pytest.mark.usefixtures("few_replicates")
 def test_evaluation_points_are_tested_without_targets(calcheck, wrong, tmp_path):
     at, out = tmp_path / "at.npy", tmp_path / "points.csv"
     np.save(at, np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))

@@ -689,7 +689,8 @@ def openings(monkeypatch):
 def test_a_file_is_opened_and_parsed_once(calcheck, tmp_path, openings, ending, command):
     path = write(tmp_path / f"preds.{ending}", {name: PARTS[name] for name in ("id", "y", "mean", "std")})
     openings.clear()
-    assert calcheck(command, path, *(["-o", tmp_path / "page.html"] if command == "report" else [])).code == 0
+    page = ["-o", tmp_path / "page.html"] if command == "report" else []
+    assert calcheck(command, path, *page, "--replicates", 19, "--resamples", 100).code == 0
     assert openings.count(str(path)) == 1
     assert openings.count("csv") == (ending == "csv")
 

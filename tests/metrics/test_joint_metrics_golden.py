@@ -13,6 +13,7 @@ from calcheck.predictions import group_rows
 from tests.helpers import naive_joint as naive
 from tests.helpers.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
 from tests.helpers.shorthand import rows_of
+from tests.helpers.simulations import pairs
 
 ESTIMATORS = ["unbiased", "v", "paper"]
 KERNELS = [("rbf", 0.5), ("rbf", "1/d"), ("rbf", "median"), ("laplace", 0.3), ("laplace", "1/d"), ("laplace", "median")]
@@ -21,13 +22,13 @@ every_count = pytest.mark.parametrize("targets", [1, 3])
 every_width = pytest.mark.parametrize("d", [1, 8])
 every_target = pytest.mark.parametrize("columns", [1, 3])
 every_scale = pytest.mark.parametrize("standardize", ["data", "none"])
+every_width_and_scale = pytest.mark.parametrize(("d", "standardize"), pairs([1, 8], ["data", "none"], 2))
 
 
 @every_size
 @every_count
-@every_width
 @every_target
-@every_scale
+@every_width_and_scale
 def test_jmmd_of_draws_equals_that_of_pooled_samples(draws, targets, d, columns, standardize):
     case = sampled_case(1, draws=draws, targets=targets, d=d, columns=columns)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, standardize)
@@ -41,9 +42,8 @@ def test_jmmd_of_draws_equals_that_of_pooled_samples(draws, targets, d, columns,
 
 @every_size
 @every_count
-@every_width
 @every_target
-@every_scale
+@every_width_and_scale
 def test_cmmd_of_draws_equals_that_of_pooled_samples(draws, targets, d, columns, standardize):
     """The naive systems have all pairs of an input and a target, and of an input and a draw."""
     case = sampled_case(2, draws=draws, targets=targets, d=d, columns=columns)

@@ -16,7 +16,7 @@ from calcheck.predictions import InMemory
 from tests.helpers.joint_cases import gaussians, rows_of_case
 from tests.helpers.simulations import band, sets, slow
 
-LEVEL, SETS = 0.1, sets(100)
+LEVEL, SETS = 0.1, sets(100, 8)
 NAMES = ("ammd", "jmmd", "cmmd", "fid")
 RUN = Run(replicates=19, resamples=0)
 RIGHT = [("gaussian", 3), ("samples 1", 1), ("samples 1", 3), ("samples 5", 3)]  # others: test_levels.py

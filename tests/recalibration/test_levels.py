@@ -12,7 +12,7 @@ from tests.benchmarks.recalibration import CORRECTED, LEVEL, RIGHT, chosen, cove
 from tests.helpers.simulations import band, sets
 
 FEW = sets(48)  # data sets with all methods
-MANY = sets(2000)  # data sets with one fit
+MANY = sets(2000, 8)  # data sets with one fit
 KEPT = 0.8  # Minimum share of right data sets that are left as they are
 
 

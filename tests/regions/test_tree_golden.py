@@ -18,7 +18,7 @@ from calcheck.studies.slices.options import SearchOptions
 from calcheck.studies.slices.search import search_regions
 from tests.helpers.simulations import band, sets
 
-SETS = sets(240)
+SETS = sets(240, 8)
 
 
 def partitions(n=80, seed=1):

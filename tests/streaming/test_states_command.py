@@ -184,7 +184,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let programs 
 sys.argv = ["calcheck", *{arguments!r}]
 main()
 """
-LONG = ("--metrics", "zms,crps", "--replicates", 39, "--no-bootstrap", "--format", "json")
+LONG = ("--metrics", "zms,crps", "--replicates", 19, "--no-bootstrap", "--format", "json")
 
 
 @pytest.fixture(scope="module")
