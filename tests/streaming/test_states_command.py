@@ -22,7 +22,7 @@ from tests.helpers.shorthand import texts
 from tests.helpers.simulations import autoregressive
 
 FEW = ("--resamples", 100)
-OF_ALL_ROWS = (*DECOMPOSITIONS, "cce", "jmmd", "ammd", "cmmd", "fid", "tail", "pit-independence")
+OF_ALL_ROWS = (*DECOMPOSITIONS, "cce", "jmmd", "ammd", "cmmd", "fid", "tail", "pit-independence", "local-scale")
 ACCUMULATED = [name for name in METRICS if name not in OF_ALL_ROWS]
 
 
