@@ -17,7 +17,7 @@ from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.positive import LogNormal
 from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics.width_factor import WidthFactor
-from calcheck.predictions import InMemory, Predictions
+from calcheck.predictions import Predictions
 from tests.helpers.simulations import autoregressive, band, sets, slow
 
 NINE = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
@@ -126,10 +126,8 @@ DEPENDENT = {"series": (series, RowDependence(time="t")), "clusters": (clustered
 
 
 def limits(rows, run):
-    """Return the value and the limits of the factor."""
-    fit = METRIC.fit(InMemory(rows), run)
-    found = METRIC.from_sort_keys(METRIC._sort_keys(rows, fit.uniform))
-    inferred = METRIC.limits(found, run, find_clusters(rows, run.dependence))
+    """Return the limits of the factor."""
+    inferred = METRIC.limits(METRIC.compute(rows), run, find_clusters(rows, run.dependence))
     return inferred.low, np.inf if inferred.high is None else inferred.high
 
 
