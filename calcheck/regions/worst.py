@@ -98,37 +98,73 @@ class Boxes:
         return Place(label_of(conditions), filter_options(conditions), scan.mask(region))
 
 
-class Directions:
-    """Rows far in a direction of the columns, in which a score increases or decreases most.
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Inputs in units of their standard deviations over the searched rows, or an embedding as it is."""
 
-    The direction is that of a ridge regression of the scores of each data set.
+    middle: Values
+    deviation: Values
+
+    @classmethod
+    def standard(cls, x: Floats) -> Scaling:
+        """Return the scaling that makes columns standardized."""
+        deviation = x.std(axis=0, dtype=np.float64)
+        return cls(x.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0))
+
+    def scaled(self, x: Floats) -> Values:
+        """Return scaled inputs, (b, d)."""
+        return np.asarray((x - self.middle) / self.deviation)
+
+
+class Directions:
+    """Rows far in a direction of the inputs, in which a score increases or decreases most.
+
+    The direction is that of a ridge regression of the scores of each data set. For an embedding, squared norms are an
+    input too, so that the region is a ball round any point.
     """
 
     handicap = 2 * PLAINER
 
-    def __init__(self, x: Values, names: Sequence[str], searched: Indices) -> None:
-        self.x = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
-        self.names, self.sizes = names, _sizes(len(searched))
-        self.searched = self.x[searched]
-        gram = self.searched.T @ self.searched + RIDGE * len(searched) * np.eye(x.shape[1])
-        self.solution = np.linalg.solve(gram, self.searched.T)  # (d, n)
+    def __init__(self, rows: Predictions, names: Sequence[str], searched: Indices) -> None:
+        self.rows, self.names, self.searched = rows, names, searched
+        self.sizes = _sizes(len(searched))
+        x = take(rows.lazy_inputs(), searched)
+        self.scaling = Scaling.standard(x)
+        squares = (self.scaling.scaled(x) ** 2).sum(axis=1, keepdims=True)
+        self.norms = Scaling.standard(squares)
+        self.x = self._features(x)
+        gram = self.x.T @ self.x + RIDGE * len(searched) * np.eye(self.x.shape[1])
+        self.solution = np.linalg.solve(gram, self.x.T)  # (d, n)
+
+    def _features(self, x: Floats) -> Values:
+        """Return the standardized inputs, and the squared norms of an embedding, (b, d) or (b, d + 1)."""
+        scaled = self.scaling.scaled(x)
+        if not self.rows.has_embedding:
+            return scaled
+        return np.column_stack([scaled, self.norms.scaled((scaled**2).sum(axis=1, keepdims=True))])
 
     def sums(self, scores: Values) -> Iterator[tuple[Values, Values]]:
         """Yield numbers of rows and sums by size, of the rows with the largest fitted values, and with the smallest."""
-        order = np.argsort(-self.searched @ (self.solution @ scores), axis=0, kind="stable")
+        order = np.argsort(-self.x @ (self.solution @ scores), axis=0, kind="stable")
         for end in (order, order[::-1]):
             yield self.sizes.astype(np.float64), np.cumsum(np.take_along_axis(scores, end, 0), axis=0)[self.sizes - 1]
 
     def place(self, part: int, number: int, scores: Values) -> Place:
-        """Return a region as a condition on a sum of standardized columns, with rounded coefficients."""
+        """Return a region as a condition on a sum of standardized inputs, with rounded coefficients."""
         slopes = self.solution @ scores * (1 if part == 0 else -1)
-        weights = np.round(slopes / np.abs(slopes).max(), DIGITS)
+        weights = slopes / np.abs(slopes).max()
+        weights = weights if self.rows.has_embedding else np.round(weights, DIGITS)
         position, count = self.x @ weights, int(self.sizes[number])
-        ordered = np.sort(self.searched @ weights)[::-1]
+        ordered = np.sort(position)[::-1]
         limit = float(shortest_number(ordered[count], ordered[count - 1]))
-        terms = [f"{weight:+g}·{name}" for weight, name in zip(weights, self.names, strict=True) if weight]
-        text = " ".join(terms).replace("+1·", "+").replace("-1·", "-").removeprefix("+")
-        return Place(f"{text} > {limit:g} (standardized)", "", position > limit)
+        parts = [self._features(block) @ weights for _, block in blocks(self.rows.lazy_inputs())]
+        if self.rows.has_embedding:
+            text = f"on the side of row {self.rows.row_numbers()[self.searched[position.argmax()]]}"
+        else:
+            terms = [f"{weight:+g}·{name}" for weight, name in zip(weights, self.names, strict=True) if weight]
+            text = " ".join(terms).replace("+1·", "+").replace("-1·", "-").removeprefix("+")
+            text = f"{text} > {limit:g} (standardized)"
+        return Place(text, "", np.concatenate(parts) > limit)
 
 
 class Balls:
@@ -136,10 +172,13 @@ class Balls:
 
     handicap = 0.0
 
-    def __init__(self, rows: Predictions, x: Values, scale: tuple[Values, Values], searched: Indices) -> None:
-        self.rows, self.x, self.scale, self.searched = rows, x, scale, searched
-        self.sizes = _sizes(len(x))
-        nearest = np.argsort(_distances(x[:CENTERS], x), axis=1, kind="stable")[:, : self.sizes[-1]]
+    def __init__(self, rows: Predictions, searched: Indices, centers: Indices) -> None:
+        self.rows, self.searched, self.centers = rows, searched, centers
+        x = take(rows.lazy_inputs(), searched)
+        plain = Scaling(np.zeros(rows.width), np.ones(rows.width))
+        self.scaling = plain if rows.has_embedding else Scaling.standard(x)
+        self.x, self.sizes = self.scaling.scaled(x), _sizes(len(x))
+        nearest = np.argsort(_distances(self.x[centers], self.x), axis=1, kind="stable")[:, : self.sizes[-1]]
         ends = np.cumsum(np.tile(np.diff(self.sizes, prepend=0), len(nearest)))
         shape = len(nearest) * len(self.sizes), len(x)
         self.shells = csr_array((np.ones(nearest.size, np.float32), nearest.ravel(), np.append(0, ends)), shape)
@@ -153,12 +192,12 @@ class Balls:
     def place(self, part: int, number: int, scores: Values) -> Place:  # noqa: ARG002 - as for directions
         """Return a ball by its center."""
         center, size = divmod(number, len(self.sizes))
-        point = self.x[center : center + 1]
+        place = self.centers[center]
+        point = self.x[place : place + 1]
         radius = np.sort(_distances(point, self.x)[0])[self.sizes[size] - 1]
-        middle, deviation = self.scale
-        parts = [_distances(point, (block - middle) / deviation)[0] for _, block in blocks(self.rows.lazy_inputs())]
+        parts = [_distances(point, self.scaling.scaled(block))[0] for _, block in blocks(self.rows.lazy_inputs())]
         inside = np.concatenate(parts) <= radius * (1 + 1e-9)
-        return Place(f"nearest to row {self.rows.row_numbers()[self.searched[center]]}", "", inside)
+        return Place(f"nearest to row {self.rows.row_numbers()[self.searched[place]]}", "", inside)
 
 
 def _distances(centers: Floats, x: Floats) -> Values:
@@ -245,12 +284,13 @@ def worst_region(
     """
     if not is_searchable(rows):
         return None
-    searched = _searched(rows, simulation.run.seed)
+    by_key = np.argsort(row_keys(rows, simulation.run.seed), kind="stable")  # Whatever the order of the rows
+    searched = np.sort(by_key[:MOST_ROWS])
     data_sets = [rows.take(searched), *islice(simulation.take(searched), MOST_REPLICATES)]
     if not rejects(1 / len(data_sets), confidence):
         return None
     search = Search(np.stack([row_scores(each) for each in data_sets], axis=1))
-    found = search.worst(_families(rows, names, searched))
+    found = search.worst(_families(rows, names, searched, np.sort(by_key[:CENTERS])))
     return found if rejects(found.p_value, confidence) else None
 
 
@@ -263,29 +303,18 @@ def is_searchable(rows: Predictions) -> bool:
     return stated and predictive.targets == 1
 
 
-def _searched(rows: Predictions, seed: int) -> Indices:
-    """Return the rows that are searched: all, or a sample, which does not depend on their order."""
-    if len(rows) <= MOST_ROWS:
-        return np.arange(len(rows))
-    return np.sort(np.argsort(row_keys(rows, seed), kind="stable")[:MOST_ROWS])
-
-
-def _families(rows: Predictions, names: Sequence[str], searched: Indices) -> list[Family]:
-    """Return the regions of inputs, or those of an embedding."""
+def _families(rows: Predictions, names: Sequence[str], searched: Indices, centers: Indices) -> list[Family]:
+    """Return the regions of inputs, or those of an embedding, round some of its rows and in directions."""
     if rows.has_embedding or rows.width > MOST_COLUMNS:
-        x = take(rows.lazy_inputs(), searched).astype(np.float64)
-        deviation = x.std(axis=0)
-        scale = (np.zeros(rows.width), np.ones(rows.width))
-        if not rows.has_embedding:
-            scale = (x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
-        return [Balls(rows, (x - scale[0]) / scale[1], scale, searched)]
+        found: list[Family] = [Balls(rows, searched, np.searchsorted(searched, centers))]
+        return [*found, Directions(rows, names, searched)] if rows.has_embedding else found
     x = load(rows.lazy_inputs()).astype(np.float64)
     runs = tuple((each,) for each in _bins(x, names, BINS))
-    found: list[Family] = [Boxes(runs, searched, one_sided=True), Boxes(runs, searched, handicap=PLAINER)]
+    found = [Boxes(runs, searched, one_sided=True), Boxes(runs, searched, handicap=PLAINER)]
     if rows.width > 1:
         bins = CORNER_BINS if rows.width <= FEW_COLUMNS else COARSE_BINS
         corners = (tuple(_bins(x, names, bins)),)
-        found += [Boxes(corners, searched, one_sided=True, handicap=PLAINER), Directions(x, names, searched)]
+        found += [Boxes(corners, searched, one_sided=True, handicap=PLAINER), Directions(rows, names, searched)]
     return found
 
 

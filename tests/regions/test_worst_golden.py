@@ -77,7 +77,7 @@ def test_balls_one_by_one():
     x, values = rng.normal(size=(N, 5)), scores(rng)
     rows = Predictions(x=x)
     distances = np.linalg.norm(x[:, None] - x, axis=2)
-    family = Balls(rows, x, (np.zeros(5), np.ones(5)), np.arange(N))
+    family = Balls(rows, np.arange(N), np.arange(N))
     assert (family.sizes[0], family.sizes[-1]) == (20, 30)
     limits = np.sort(distances, axis=1)[:, family.sizes - 1]
     balls = [distances[center] <= limit for center in range(N) for limit in limits[center]]
@@ -89,9 +89,10 @@ def test_balls_one_by_one():
 def test_rows_far_in_the_direction_of_a_regression_one_by_one():
     rng = np.random.default_rng(3)
     x, values = rng.normal(size=(N, 3)), scores(rng)
+    rows = Predictions(x=x, has_embedding=False)
     z = (x - x.mean(axis=0)) / x.std(axis=0)
     penalized = np.vstack([z, np.sqrt(0.05 * N) * np.eye(3)])
-    found, _, _ = Search(values).largest(family := Directions(x, ["a", "b", "c"], np.arange(N)))
+    found, _, _ = Search(values).largest(family := Directions(rows, ["a", "b", "c"], np.arange(N)))
     for data_set in range(3):
         regions = []
         for score in (BIAS, DISPERSION):
@@ -130,6 +131,7 @@ PLACES = {
     "between two values": (inputs(3), lambda x: abs(x[:, 1]) < 0.3, 0.9),
     "in a corner": (inputs(3), lambda x: (x[:, 0] > 0) & (x[:, 2] < 0.2), 0.8),
     "in a direction": (inputs(3), lambda x: x @ [1, 1, 0.5] > 1, 0.7),
+    "on a side": (inputs(8), lambda x: x[:, 0] + x[:, 1] > 0.9, 0.7),
     "in a ball": (inputs(64), lambda x: np.linalg.norm(x - x[7], axis=1) < 10.7, 0.75),
 }
 
