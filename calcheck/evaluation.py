@@ -362,7 +362,8 @@ def _computed(
             computed.bands = CurveBands(
                 metric.curves(metric_protocol.CurveData(fit, source, run, rows)), len(simulation)
             )
-        if replicates and _is_simulated(computed) and not run.dependence.is_stated:
+        is_allowed = metric.info.allows_dependence or not run.dependence.is_stated
+        if replicates and is_allowed and _is_simulated(computed):
             _simulate_alone(computed, simulation, run)
     return computed
 
@@ -402,7 +403,8 @@ def _simulate_alone(computed: metric_protocol.FittedMetric[Metric[Any]], simulat
     if null is None:
         return
     computed.null = null
-    add_replicates([computed], simulation, run, further, costly=True)
+    if not run.dependence.is_stated:
+        add_replicates([computed], simulation, run, further, costly=True)
     columns, details = pointwise_p_values(null.at_inputs, null.floor, run.fdr)
     rows = computed.rows
     computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **details})

@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calcheck.core.cache import cached
 from calcheck.core.lazy_inputs import Inputs, LazyInputs, load, take
 from calcheck.core.metric_info import MetricInfo
 from calcheck.core.validation import concat_columns, require_moderate
 from calcheck.distributions import Predictive
 from calcheck.distributions.base import REPEATED
-from calcheck.distributions.row_random import hash_rows, mix, occurrences
+from calcheck.distributions.row_random import bottom_k, hash_rows, mix, occurrences
 from calcheck.errors import DataError, Message, ValuesError
 from calcheck.report import Input
 from calcheck.typing import AnyArray, Floats, Indices, Mask, Values
@@ -431,6 +432,12 @@ def row_keys(rows: Predictions, seed: int) -> Words:
         keys[tied] = hash_rows([keys[tied], *_others(rows, tied)], 0)
         keys[tied] ^= mix(occurrences(keys[tied]))
     return keys
+
+
+@cached
+def row_sample(rows: Predictions, size: int, seed: int) -> Indices:
+    """Return the places of a random sample of rows, in ascending order, which depends on the seed and on their keys."""
+    return np.sort(bottom_k(mix(row_keys(rows, seed)), size))
 
 
 def batch_row_keys(rows: Predictions, seed: int) -> Words:

@@ -91,6 +91,11 @@ class MetricInfo:
     exempt_laws: dict[str, str] = field(default_factory=dict)
 
     @property
+    def allows_dependence(self) -> bool:
+        """Whether the metric's own interval and null distribution allow for rows that depend on each other."""
+        return self.interval == "lower"
+
+    @property
     def takes_inputs(self) -> bool:
         """Whether the metric uses inputs if there are any."""
         return self.uses_inputs or "x" in self.needs

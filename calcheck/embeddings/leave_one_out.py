@@ -18,7 +18,9 @@ NEGLIGIBLE = 1e-6 * LAMBDAS[0]  # Eigenvalues of K / n up to this do not change 
 EXACT_ROWS = (
     20_000  # Maximum rows for the leave-one-out formula; above, leverages are small and their square is dropped
 )
-LANDMARKS, LANDMARKS_OF_MANY, LANDMARKS_OF_ONE = 1_000, 300, 64  # Most landmarks; of many rows; of a single input
+LANDMARKS, LANDMARKS_OF_MANY = 1_000, 300  # Most landmarks; of more than EXACT_ROWS rows
+
+COSINES = 16  # Of the k-th cosine of ranks, the eigenvalue is about k^-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +52,16 @@ class LeaveOneOut:
 
     .. math:: g_i = \frac{(A w)_i - A_{ii} w_i}{1 - A_{ii}}.
 
-    As it does not depend on the output of its row, Cauchy-Schwarz bounds the variation of the expected output from
-    below: :math:`\mathrm{sd}(E[w|x]) \ge \mathrm{Cov}(g, w) / \mathrm{sd}(g)`.
+    Rows may be in folds that depend on each other. Predictions are then those without the fold F,
+    :math:`w_F - (I - A_{FF})^{-1} (w - A w)_F`.
+
+    As predictions do not depend on the outputs of their rows, Cauchy-Schwarz bounds the variation of the expected
+    output from below: :math:`\mathrm{sd}(E[w|x]) \ge \mathrm{Cov}(g, w) / \mathrm{sd}(g)`.
     """
 
     basis: Values  # (n, q), orthonormal eigenvectors of the centered kernel matrix
     eigenvalues: Values  # (q,), of the centered kernel matrix, over n
+    folds: tuple[Indices, ...] = ()  # The rows of each fold; none if rows are independent
 
     @classmethod
     def from_features(cls, features: Values) -> LeaveOneOut:
@@ -68,13 +74,20 @@ class LeaveOneOut:
     @classmethod
     def from_kernel(cls, kernel: Kernel, x: Floats, scaling: Scaling) -> LeaveOneOut:
         """Return the regression on inputs (n, d): on all of them, or the Nyström approximation by landmarks."""
-        most = LANDMARKS_OF_ONE if x.shape[1] == 1 else LANDMARKS if len(x) <= EXACT_ROWS else LANDMARKS_OF_MANY
         scaled = scaling(x)
-        landmarks = _spread_out(scaled, most) if x.shape[1] == 1 else np.asarray(sample_inputs(scaled, most))
+        landmarks = np.asarray(sample_inputs(scaled, LANDMARKS if len(x) <= EXACT_ROWS else LANDMARKS_OF_MANY))
         if len(landmarks) == len(x):
             return cls._from_gram(kernel.gram(scaled, scaled))
         features = Nystroem.from_eigenvectors(kernel, landmarks, backend(None, "float64"), smallest_share=1e-12)
         return cls.from_features(np.asarray(features(scaled)))
+
+    @classmethod
+    def from_ranks(cls, values: Values) -> LeaveOneOut:
+        """Return the regression on numbers (n,): a smoothing spline of their ranks, by its first cosines."""
+        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+        shares = ((np.cumsum(counts) - counts / 2) / len(values))[place]
+        order = np.arange(1, COSINES + 1)
+        return cls.from_features(np.sqrt(2) * np.cos(np.pi * np.outer(shares, order)) / order**2)
 
     @classmethod
     def _from_gram(cls, gram: Values) -> LeaveOneOut:
@@ -96,11 +109,21 @@ class LeaveOneOut:
 
     def predict(self, outputs: Values, place: int) -> Values:
         """Return the leave-one-out predictions of centered outputs (n, c) with the regularizer at a place, (n, c)."""
+        fitted = np.asarray(self.basis @ (self.shrinkage[place][:, None] * (self.basis.T @ outputs)))
+        if self.folds:
+            return self._without_folds(outputs, fitted, place)
         leverage = self.leverages[place][:, None]
-        fitted = self.basis @ (self.shrinkage[place][:, None] * (self.basis.T @ outputs))
         fitted -= leverage * outputs
         fitted /= 1 - leverage
-        return np.asarray(fitted)
+        return fitted
+
+    def _without_folds(self, outputs: Values, fitted: Values, place: int) -> Values:
+        """Return the predictions of each fold without its rows, given those with them, (n, c)."""
+        for rows in self.folds:
+            basis = self.basis[rows]
+            inner = np.diag(1 / self.shrinkage[place]) - basis.T @ basis
+            fitted[rows] -= basis @ np.linalg.solve(inner, basis.T @ (outputs[rows] - fitted[rows]))
+        return fitted
 
     def covariances(self, outputs: Values) -> Covariances:
         """Return how predictions vary with centered outputs (n, c).
@@ -108,7 +131,7 @@ class LeaveOneOut:
         For many rows, predictions are A w without the part of their row, A_ii w_i, to first order in the leverages:
         their covariances are then functions of 2 q sums over rows for each output.
         """
-        if len(outputs) > EXACT_ROWS:
+        if len(outputs) > EXACT_ROWS and not self.folds:
             return self._of_sums(self.basis.T @ outputs, (self.basis**2).T @ outputs**2, len(outputs))
         found = np.empty((3, len(LAMBDAS), outputs.shape[1]))
         for place in range(len(LAMBDAS)):
@@ -124,12 +147,3 @@ class LeaveOneOut:
         common = (self.shrinkage @ (sums**2 - squares)) / n
         own = (self.shrinkage**2 @ sums**2) / n
         return Covariances(common, own, own - 2 * common)
-
-
-def _spread_out(x: Values, most: int) -> Values:
-    """Return landmarks of a single input (n, 1): quantiles, and values between the extremes at equal distances."""
-    values = np.unique(x)
-    if len(values) > most:
-        even = np.linspace(values[0], values[-1], most // 2)
-        values = np.unique(np.concatenate([np.quantile(x, np.linspace(0, 1, most // 2)), even]))
-    return values[:, None]

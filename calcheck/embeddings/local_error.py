@@ -1,29 +1,96 @@
 """What local errors are estimated from: components of the PIT, and the inputs that they may depend on."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from calcheck.dependence.clusters import time_labels
+from calcheck.core.cache import cached
+from calcheck.dependence.clusters import Clusters, find_clusters, t_scales, time_labels
 from calcheck.distributions import Predictive
 from calcheck.distributions.samples import Samples
 from calcheck.embeddings.leave_one_out import LeaveOneOut
 from calcheck.errors import DataError
-from calcheck.execution.run import Run
+from calcheck.execution.run import RandomStream, Run, replicate_seed
 from calcheck.kernels import KernelOptions
 from calcheck.kernels.bandwidths import all_inputs, conditioning
-from calcheck.predictions import Predictions
+from calcheck.predictions import Predictions, row_sample
 from calcheck.statistics.binning import CATEGORIES, sort_keys
 from calcheck.statistics.pit import mean_component
 from calcheck.statistics.zscores import spreads, targets
-from calcheck.typing import Values
+from calcheck.typing import Indices, Values
 
 MOST_CATEGORIES = 300
 EQUAL = 1e-9  # Standard deviation of inputs, relative to their size, up to which they are equal
+
+
+MOST_ROWS = 10_000  # Maximum rows for the value; standard errors of a sample of that size are about 0.01
+MOST_FOLDS = 20  # Maximum folds of clusters
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRegression:
+    """A kernel regression of outputs along the inputs of some rows."""
+
+    regression: LeaveOneOut
+    chosen: Indices | None = None  # The places of the rows; None for all
+    clusters: Clusters | None = None  # Their clusters; None if rows are independent
+
+    def take(self, rows: Predictions) -> Predictions:
+        """Return the rows of the regression."""
+        return rows if self.chosen is None else rows.take(self.chosen)
+
+    def standard_error(self, influences: Values) -> float:
+        """Return the standard error of the mean of influences (n,)."""
+        if self.clusters is None:
+            return float(influences.std() / np.sqrt(len(influences)))
+        sums = self.clusters.sums(influences - influences.mean())
+        return float(np.sqrt(np.sum(sums**2) * self.clusters.variance_factor) / len(influences))
+
+    def critical_value(self, confidence: float) -> float:
+        """Return the number of standard errors to a one-sided limit: of the normal distribution, or of Student's t."""
+        from scipy.special import ndtri, stdtrit
+
+        if self.clusters is None:
+            return float(ndtri(confidence))
+        return float(stdtrit(self.clusters.degrees_of_freedom, confidence))
+
+    def noise(self, influences: Values, run: Run) -> Values:
+        """Return draws of the error of the mean of influences (n,) of dependent rows, over its standard error.
+
+        The multipliers of clusters are the same for all metrics, so that draws depend on each other as the metrics do.
+        """
+        if self.clusters is None:
+            return np.zeros(0)
+        rng, clusters = run.rng(RandomStream.MULTIPLIERS), self.clusters
+        sums = clusters.sums(influences - influences.mean())
+        noise = rng.standard_normal((DRAWS, len(clusters))) @ (sums / np.sqrt(np.sum(sums**2)))
+        return np.asarray(noise * t_scales(rng.uniform(size=DRAWS), clusters.degrees_of_freedom))
+
+
+DRAWS = 1_999  # Draws of the noise of dependent rows
+
+
+@cached
+def local_regression(rows: Predictions, along: str, run: Run) -> LocalRegression:
+    """Return the regression along something, on all rows or on a sample of many; folds consist of whole clusters."""
+    chosen = row_sample(rows, MOST_ROWS, replicate_seed(run)) if len(rows) > MOST_ROWS else None
+    rows = rows if chosen is None else rows.take(chosen)
+    clusters, fit = find_clusters(rows, run.dependence), regression(rows, along, run)
+    if clusters is None:
+        return LocalRegression(fit, chosen)
+    fold = clusters.label * min(MOST_FOLDS, len(clusters)) // len(clusters)
+    folds = tuple(np.flatnonzero(fold == number) for number in range(fold.max() + 1))
+    return LocalRegression(replace(fit, folds=folds), chosen, clusters)
 
 
 def regression(rows: Predictions, along: str, run: Run) -> LeaveOneOut:
     """Return the kernel regression on the inputs, the predicted standard deviation, the time or a column of rows."""
     if along == "inputs":
         x = all_inputs(rows, run)
+        if rows.width == 1:
+            return _of_numbers(x[:, 0].astype(np.float64), "inputs")
         chosen = conditioning(rows, KernelOptions())
         return LeaveOneOut.from_kernel(chosen.kernel, x, chosen.scaling)
     if along == "std":
@@ -49,9 +116,7 @@ def _of_numbers(values: Values, what: str) -> LeaveOneOut:
     if not values.std() > EQUAL * size:
         msg = f"all {what} are equal, so errors cannot vary along them"
         raise DataError(msg)
-    x = ((values - values.mean()) / values.std())[:, None]
-    chosen = conditioning(Predictions(x=x, has_embedding=False), KernelOptions())
-    return LeaveOneOut.from_kernel(chosen.kernel, x, chosen.scaling)
+    return LeaveOneOut.from_ranks(values)
 
 
 def _log_spreads(rows: Predictions) -> Values:

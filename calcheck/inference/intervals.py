@@ -321,7 +321,11 @@ def _without_bootstrap(computed: Computed, run: Run, clusters: Clusters | None) 
     """Return the inference of a metric without a bootstrap of means; None if it needs one."""
     metric, rows = computed.metric, computed.rows
     if rows.inference is not None:
-        return rows.inference if clusters is None else IntervalInference(warnings=(no_interval(INDEPENDENT),))
+        return (
+            rows.inference
+            if clusters is None or metric.info.allows_dependence
+            else IntervalInference(warnings=(no_interval(INDEPENDENT),))
+        )
     if reason := metric.info.no_interval or ("" if clusters is None else metric.info.independent_rows):
         return IntervalInference(warnings=(no_interval(reason),))
     if run.resamples == 0:

@@ -23,7 +23,7 @@ from calcheck.execution.run import Limits, RandomStream, Run, replicate_seed
 from calcheck.inference import metric_protocol
 from calcheck.inference.bootstrap import EQUAL, Statistic, null_statistic_of, sums_of
 from calcheck.inference.p_values_and_verdicts import has_p_value, is_at_atom, is_open, p_value, p_value_error
-from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys
+from calcheck.predictions import InMemory, Predictions, Source, batch_row_keys, row_keys, row_sample
 from calcheck.statistics.binning import Binning
 from calcheck.statistics.groups import Means, MeanTerm
 from calcheck.statistics.pit import stated_pit
@@ -143,8 +143,13 @@ def _digest(rows: Predictions) -> int:
 
 
 @cached
-def replicate_pits(simulation: NullSimulator) -> tuple[Floats, Floats]:
-    """Return the limits of the PIT of each replicate in single precision, (R, n) each; see :func:`stated_pit`."""
+def replicate_pits(simulation: NullSimulator, most: int) -> tuple[Floats, Floats]:
+    """Return the limits of the PIT of each replicate in single precision, (R, n) each; see :func:`stated_pit`.
+
+    More than ``most`` rows are sampled.
+    """
+    if len(simulation.rows) > most:
+        simulation = simulation.take(row_sample(simulation.rows, most, replicate_seed(simulation.run)))
     left, right = np.empty((2, len(simulation), len(simulation.rows)), np.float32)
     same = True
     for number, rows in enumerate(simulation):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from calcheck.core.metric_info import MetricInfo
 from calcheck.inference.metric_protocol import IntervalInference, NullDistribution, RowResults
@@ -13,7 +13,7 @@ from calcheck.options import option
 from calcheck.result_details import LocalErrorDetails
 
 if TYPE_CHECKING:
-    from calcheck.embeddings.leave_one_out import LeaveOneOut
+    from calcheck.embeddings.local_error import LocalRegression
     from calcheck.execution.run import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
@@ -23,8 +23,17 @@ if TYPE_CHECKING:
 KEYWORDS = ("std", "inputs", "time")
 
 
+class _Estimate(NamedTuple):
+    """Local errors of n rows."""
+
+    place: int  # The place of the regularizer
+    mean: float  # The mean component of the PIT
+    influences: Values  # (n,), the value is their mean
+    local: Values  # (n,), local errors
+
+
 @dataclass(frozen=True)
-class LocalErrorMetric(Metric["LeaveOneOut"]):
+class LocalErrorMetric(Metric["LocalRegression"]):
     """Base class of metrics that bound from below how much an expected component of the PIT varies between rows."""
 
     degree: ClassVar[int]
@@ -50,45 +59,62 @@ class LocalErrorMetric(Metric["LeaveOneOut"]):
     def interpolates(self, levels: Values) -> bool:  # noqa: ARG002 - the PIT lies between stated levels
         return False
 
-    def fit(self, source: Source, run: Run) -> LeaveOneOut:
-        from calcheck.embeddings.local_error import regression
+    def fit(self, source: Source, run: Run) -> LocalRegression:
+        from calcheck.embeddings.local_error import local_regression
 
         rows = source.predictions()
-        return regression(rows, self.with_defaults(rows).along or "std", run)
+        return local_regression(rows, self.with_defaults(rows).along or "std", run.quiet())
 
-    def refit(self, fit: LeaveOneOut, source: Source, run: Run) -> LeaveOneOut:  # noqa: ARG002 - inputs are the same
+    def refit(self, fit: LocalRegression, source: Source, run: Run) -> LocalRegression:  # noqa: ARG002 - inputs are the same
         """Return the fit: it does not depend on targets."""
         return fit
 
-    def evaluate(self, fit: LeaveOneOut, source: Source, run: Run) -> RowResults:
+    def evaluate(self, fit: LocalRegression, source: Source, run: Run) -> RowResults:
         import numpy as np
-        from scipy.special import ndtri
 
         from calcheck.embeddings.leave_one_out import LAMBDAS
-        from calcheck.statistics.pit import mean_component, stated_pit
+        from calcheck.embeddings.local_error import resolution
 
         rows = source.predictions()
-        outputs = mean_component(*stated_pit(rows), self.degree)
-        resolution, mean = self.resolution(rows), float(outputs.mean())
-        outputs -= mean
-        place = int(fit.covariances(outputs[:, None]).best[0])
-        predicted = fit.predict(outputs[:, None], place)[:, 0]
-        influences = predicted * outputs / (predicted.std() * self.derivative * resolution)
-        value, error = float(influences.mean()), float(influences.std() / np.sqrt(len(rows)))
+        found = self._estimate(fit, rows)
+        value, error = float(found.influences.mean()), fit.standard_error(found.influences)
         details: LocalErrorDetails = {
             "along": self.with_defaults(rows).along or "",
-            "mean": float(self.local_error(np.array(mean / resolution))),
+            "mean": float(self.local_error(np.array(found.mean / resolution(rows.distributions(), self.degree)))),
             "standard_error": error,
-            "regularizer": LAMBDAS[place],
-            "directions": fit.basis.shape[1],
-            "dof": float(fit.shrinkage[place].sum()),
+            "rows": len(found.influences),
+            "regularizer": LAMBDAS[found.place],
+            "directions": fit.regression.basis.shape[1],
+            "dof": float(fit.regression.shrinkage[found.place].sum()),
         }
+        at_all = found if fit.chosen is None or not run.keep_rows else self._at_all_rows(rows, run)
         return RowResults(
-            {self.column: self.local_error((predicted + mean) / resolution)},
+            {self.column: at_all.local},
             fixed={"value": np.array(value)},
             details=details,
-            inference=IntervalInference(low=value - float(ndtri(run.confidence)) * error, interval="normal"),
+            inference=IntervalInference(low=value - fit.critical_value(run.confidence) * error, interval="normal"),
+            numbers=fit.chosen if at_all is found else None,
         )
+
+    def _estimate(self, fit: LocalRegression, rows: Predictions) -> _Estimate:
+        """Return the local errors of rows, and their influences on the value."""
+        from calcheck.embeddings.local_error import DERIVATIVES, resolution
+        from calcheck.statistics.pit import mean_component, stated_pit
+
+        rows = fit.take(rows)
+        outputs, known = mean_component(*stated_pit(rows), self.degree), resolution(rows.distributions(), self.degree)
+        mean = float(outputs.mean())
+        outputs -= mean
+        place = int(fit.regression.covariances(outputs[:, None]).best[0])
+        predicted = fit.regression.predict(outputs[:, None], place)[:, 0]
+        influences = predicted * outputs / (predicted.std() * DERIVATIVES[self.degree] * known)
+        return _Estimate(place, mean, influences, self.local_error((predicted + mean) / known))
+
+    def _at_all_rows(self, rows: Predictions, run: Run) -> _Estimate:
+        """Return the local errors of all rows."""
+        from calcheck.embeddings.local_error import LocalRegression, regression
+
+        return self._estimate(LocalRegression(regression(rows, self.with_defaults(rows).along or "std", run)), rows)
 
     def value(self, means: Means) -> Values:
         return means["value"]
@@ -101,34 +127,28 @@ class LocalErrorMetric(Metric["LeaveOneOut"]):
         """Return 0: predictions of a right model's errors are independent of them."""
         return 0.0
 
-    def null_distribution(self, fit: LeaveOneOut, simulation: NullSimulator, run: Run) -> NullDistribution:
-        """Return the values of the replicates, a block of them at a time."""
+    def null_distribution(self, fit: LocalRegression, simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return the values of the replicates, a block of them at a time; for dependent rows, with their noise."""
         import numpy as np
 
+        from calcheck.embeddings.local_error import DERIVATIVES, MOST_ROWS, resolution
         from calcheck.inference.null_distribution import replicate_pits
         from calcheck.statistics.pit import mean_component
 
-        left, right = replicate_pits(simulation)
-        size, found = max(1, run.limits.block_targets // len(simulation.rows)), []
+        left, right = replicate_pits(simulation, MOST_ROWS)
+        size, found = max(1, run.limits.block_targets // right.shape[1]), []
         for start in range(0, len(right), size):
             high = right[start : start + size].T.astype(np.float64, order="C")
             low = high if left is right else left[start : start + size].T.astype(np.float64, order="C")
             outputs = mean_component(low, high, self.degree)
-            found.append(fit.covariances(outputs - outputs.mean(axis=0)).bounds)
-        return NullDistribution(np.concatenate(found) / (self.derivative * self.resolution(simulation.rows)))
-
-    def resolution(self, rows: Predictions) -> float:
-        """Return how much of the change of the component is seen where predictions state draws or quantiles."""
-        from calcheck.embeddings.local_error import resolution
-
-        return resolution(rows.distributions(), self.degree)
-
-    @property
-    def derivative(self) -> float:
-        """The derivative of the expected component by the local error."""
-        from calcheck.embeddings.local_error import DERIVATIVES
-
-        return DERIVATIVES[self.degree]
+            found.append(fit.regression.covariances(outputs - outputs.mean(axis=0)).bounds)
+        unit = DERIVATIVES[self.degree] * resolution(simulation.rows.distributions(), self.degree)
+        values = np.concatenate(found) / unit
+        if fit.clusters is None:
+            return NullDistribution(values)
+        influences = self._estimate(fit, simulation.rows).influences
+        error = max(fit.standard_error(influences), float(values.std()))
+        return NullDistribution(values.mean() + error * fit.noise(influences, run), details=fit.clusters.details)
 
     @abstractmethod
     def local_error(self, means: Values) -> Values:
@@ -159,10 +179,13 @@ class LocalScale(LocalErrorMetric):
     By Cauchy-Schwarz, sd(E[w|x]) >= Cov(g, w) / sd(g) for any g that does not depend on the row's own target. The
     divisor, :math:`\sqrt{15} / \pi`, is the derivative of E[w] by the logarithm of the factor for normal errors; it is
     smaller for draws and quantiles, which show less of the PIT. Where a CDF jumps, w is averaged over the jump.
-    The kernels are those of cce. The regularizer has the smallest leave-one-out error of five, for data and replicates
-    alike. Above 1,000 rows (and 300 above 20,000 rows), landmarks replace inputs: the bound holds, and p is exact, for
-    any landmarks. Along the predicted standard deviation of draws, rows are ordered by the median absolute deviation of
-    draws and target together, whose ranks are uniform for a right model. Time O(n M^2) for M landmarks.
+    The kernel on several inputs is that of cce, on numbers it is a smoothing spline of their ranks. The regularizer
+    has the smallest leave-one-out error of five, for data and replicates alike. Above 1,000 rows, landmarks replace
+    inputs, and 10,000 sampled rows replace more of them: the bound holds, and p is exact, for any landmarks and any
+    sample. If rows depend on each other, predictions are those without folds of whole clusters, the standard error is
+    that of sums by cluster, and p compares with the mean of replicates plus Student's t. Along the predicted standard
+    deviation of draws, rows are ordered by the median absolute deviation of draws and target together, whose ranks are
+    uniform for a right model. Time O(n M^2) for M landmarks.
 
     References
     ----------

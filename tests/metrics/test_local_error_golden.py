@@ -12,7 +12,7 @@ from calcheck.distributions.samples import Samples
 from calcheck.embeddings import local_error
 from calcheck.embeddings.leave_one_out import LAMBDAS, LeaveOneOut
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.run import RowDependence, Run
 from calcheck.metrics.local_error import LocalBias, LocalScale
 from calcheck.predictions import InMemory, Predictions
 
@@ -25,16 +25,16 @@ def second(u):
     return np.sqrt(5) * (6 * u**2 - 6 * u + 1)
 
 
-def refitted(gram, w):
-    """Return the predictions of each row by a regression without it, with a constant kernel matrix."""
+def refitted(gram, w, label):
+    """Return the predictions of each row by a regression without the rows of its label, for a kernel matrix."""
     n = len(w)
     center = np.eye(n) - 1 / n
     gram, w, found = center @ gram @ center, w - w.mean(), {}
     for lambda_ in LAMBDAS:
         predicted = np.empty(n)
         for row in range(n):
-            others = np.delete(np.arange(n), row)
-            inverse = np.linalg.inv(gram[np.ix_(others, others)] + n * lambda_ * np.eye(n - 1))
+            others = np.flatnonzero(label != label[row])
+            inverse = np.linalg.inv(gram[np.ix_(others, others)] + n * lambda_ * np.eye(len(others)))
             predicted[row] = gram[row, others] @ inverse @ w[others]
         found[np.mean((w - predicted) ** 2)] = predicted
     return w, found[min(found)]
@@ -50,7 +50,7 @@ def test_the_value_is_that_of_regressions_without_each_row(metric):
     z = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
     u = stats.norm.cdf(y)
     scale = metric is LocalScale
-    w, g = refitted((z @ z.T / 3 + 1) ** 3, second(u) if scale else first(u))
+    w, g = refitted((z @ z.T / 3 + 1) ** 3, second(u) if scale else first(u), np.arange(60))
     products = g * w / g.std() / (np.sqrt(15) / np.pi if scale else np.sqrt(3 / np.pi))
     assert_allclose(found.value, products.mean(), rtol=1e-8)
     assert_allclose(found.low, products.mean() - stats.norm.ppf(0.95) * products.std() / np.sqrt(60), rtol=1e-8)
@@ -64,6 +64,26 @@ def first(u):
 def mean_of(component, transform):
     """Return the expectation of a component of the PIT of a transformed standard normal target."""
     return integrate.quad(lambda z: component(stats.norm.cdf(transform(z))) * stats.norm.pdf(z), -9, 9)[0]
+
+
+def test_rows_of_a_cluster_are_predicted_without_it_and_the_limit_is_that_of_sums_by_cluster():
+    rng = np.random.default_rng(3)
+    label = np.repeat(np.arange(12), 5)
+    x = rng.normal(size=(60, 2))
+    y = rng.normal(size=60) * np.exp(0.5 * x[:, 0])
+    rows = Predictions(
+        y=y, predictive=Gaussian(np.zeros(60), np.ones(60)), x=x, has_embedding=False, columns={"key": label}
+    )
+    run = Run(dependence=RowDependence(cluster="key"), replicates=199)
+    (found,) = evaluate(InMemory(rows), [LocalScale()], run=run).results
+    z = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
+    w, g = refitted((z @ z.T / 2 + 1) ** 3, second(stats.norm.cdf(y)), label)
+    products = g * w / g.std() / (np.sqrt(15) / np.pi)
+    assert_allclose(found.value, products.mean(), rtol=1e-8)
+    sums = np.bincount(label, products - products.mean())
+    error = np.sqrt(np.sum(sums**2) * 12 / 11) / 60
+    assert_allclose(found.low, products.mean() - stats.t.ppf(0.95, 11) * error, rtol=1e-8)
+    assert 0.5 < found.reference_high / (stats.t.ppf(0.95, 11) * error) < 2
 
 
 def test_derivatives_are_those_of_normal_targets():
