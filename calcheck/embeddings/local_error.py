@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calcheck.core.cache import cached
-from calcheck.dependence.clusters import Clusters, find_clusters, t_scales, time_labels
+from calcheck.dependence.clusters import Clusters, find_clusters, time_labels
 from calcheck.distributions import Predictive
+from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
 from calcheck.embeddings.leave_one_out import LeaveOneOut
 from calcheck.errors import DataError
 from calcheck.execution.run import RandomStream, Run, replicate_seed
 from calcheck.kernels import KernelOptions
 from calcheck.kernels.bandwidths import all_inputs, conditioning
-from calcheck.predictions import Predictions, row_sample
+from calcheck.predictions import Predictions, row_keys, row_sample
 from calcheck.statistics.binning import CATEGORIES, sort_keys
 from calcheck.statistics.pit import mean_component
 from calcheck.statistics.zscores import spreads, targets
@@ -34,12 +35,12 @@ class LocalRegression:
     """A kernel regression of outputs along the inputs of some rows."""
 
     regression: LeaveOneOut
-    chosen: Indices | None = None  # The places of the rows; None for all
+    places: Indices | None = None  # The places of the rows; None for all
     clusters: Clusters | None = None  # Their clusters; None if rows are independent
 
     def take(self, rows: Predictions) -> Predictions:
         """Return the rows of the regression."""
-        return rows if self.chosen is None else rows.take(self.chosen)
+        return rows if self.places is None else rows.take(self.places)
 
     def standard_error(self, influences: Values) -> float:
         """Return the standard error of the mean of influences (n,)."""
@@ -56,20 +57,26 @@ class LocalRegression:
             return float(ndtri(confidence))
         return float(stdtrit(self.clusters.degrees_of_freedom, confidence))
 
-    def noise(self, influences: Values, run: Run) -> Values:
-        """Return draws of the error of the mean of influences (n,) of dependent rows, over its standard error.
+    def null_bounds(self, outputs: Values, rows: Predictions, run: Run) -> Values:
+        """Return the bounds of centered outputs (n,) with random signs, as if their expectations were all 0, (FLIPS,).
 
-        The multipliers of clusters are the same for all metrics, so that draws depend on each other as the metrics do.
+        The rows of a cluster have the same sign, so that they depend on each other as before (wild cluster bootstrap).
+
+        Source: Cameron, Gelbach, Miller (2008), Review of Economics and Statistics 90, 414-427.
         """
         if self.clusters is None:
-            return np.zeros(0)
-        rng, clusters = run.rng(RandomStream.MULTIPLIERS), self.clusters
-        sums = clusters.sums(influences - influences.mean())
-        noise = rng.standard_normal((DRAWS, len(clusters))) @ (sums / np.sqrt(np.sum(sums**2)))
-        return np.asarray(noise * t_scales(rng.uniform(size=DRAWS), clusters.degrees_of_freedom))
+            keys = row_keys(self.take(rows), replicate_seed(run))
+            above = RowRandom(keys).random((len(outputs), FLIPS)) < 1 / 2
+            inflation = 1.0
+        else:
+            above = (run.rng(RandomStream.MULTIPLIERS).random((len(self.clusters), FLIPS)) < 1 / 2)[self.clusters.label]
+            inflation = self.clusters.inflation
+        flipped = np.where(above, outputs[:, None], -outputs[:, None])
+        bounds = self.regression.covariances(flipped - flipped.mean(axis=0)).bounds
+        return np.asarray(bounds * np.sqrt(inflation))
 
 
-DRAWS = 1_999  # Draws of the noise of dependent rows
+FLIPS = 199  # Number of sets of random signs
 
 
 @cached
@@ -122,12 +129,16 @@ def _of_numbers(values: Values, what: str) -> LeaveOneOut:
 def _log_spreads(rows: Predictions) -> Values:
     """Return the logarithms of the predicted standard deviations, (n,); equal draws have the smallest positive one.
 
-    For draws, it is the median absolute deviation of draws and target together, of which the rank of the target is
-    independent if the model is right. The spread of the draws alone is not: where it is small by chance, the target is
-    more often outside.
+    For quantiles, it is the distance between the outermost. For draws, it is the median absolute deviation of draws
+    and target together, of which the rank of the target is independent if the model is right. The spread of the draws
+    alone is not: where it is small by chance, the target is more often outside.
     """
     predictive = rows.distributions().load()
-    if not isinstance(predictive, Samples):
+    levels = predictive.quantile_levels
+    if levels is not None:
+        low, high = (predictive.quantile(float(level)) for level in (levels[0], levels[-1]))
+        found = high - low
+    elif not isinstance(predictive, Samples):
         found = spreads(predictive)
     else:
         together = np.concatenate([predictive.draws, targets(rows)[:, None]], axis=1)

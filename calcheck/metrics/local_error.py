@@ -30,6 +30,7 @@ class _Estimate(NamedTuple):
     mean: float  # The mean component of the PIT
     influences: Values  # (n,), the value is their mean
     local: Values  # (n,), local errors
+    outputs: Values  # (n,), what was predicted, in units of local errors
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         rows = source.predictions()
         found = self._estimate(fit, rows)
         value, error = float(found.influences.mean()), fit.standard_error(found.influences)
+        null = fit.null_bounds(found.outputs, rows, run)
+        reach = max(fit.critical_value(run.confidence) * error, float(np.quantile(null, run.confidence)))
         details: LocalErrorDetails = {
             "along": self.with_defaults(rows).along or "",
             "mean": float(self.local_error(np.array(found.mean / resolution(rows.distributions(), self.degree)))),
@@ -87,13 +90,13 @@ class LocalErrorMetric(Metric["LocalRegression"]):
             "directions": fit.regression.basis.shape[1],
             "dof": float(fit.regression.shrinkage[found.place].sum()),
         }
-        at_all = found if fit.chosen is None or not run.keep_rows else self._at_all_rows(rows, run)
+        at_all = found if fit.places is None or not run.keep_rows else self._at_all_rows(rows, run)
         return RowResults(
             {self.column: at_all.local},
             fixed={"value": np.array(value)},
             details=details,
-            inference=IntervalInference(low=value - fit.critical_value(run.confidence) * error, interval="normal"),
-            numbers=fit.chosen if at_all is found else None,
+            inference=IntervalInference(low=value - reach, interval="normal"),
+            numbers=fit.places if at_all is found else None,
         )
 
     def _estimate(self, fit: LocalRegression, rows: Predictions) -> _Estimate:
@@ -107,14 +110,16 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         outputs -= mean
         place = int(fit.regression.covariances(outputs[:, None]).best[0])
         predicted = fit.regression.predict(outputs[:, None], place)[:, 0]
-        influences = predicted * outputs / (predicted.std() * DERIVATIVES[self.degree] * known)
-        return _Estimate(place, mean, influences, self.local_error((predicted + mean) / known))
+        unit = DERIVATIVES[self.degree] * known
+        influences = predicted * outputs / (predicted.std() * unit)
+        return _Estimate(place, mean, influences, self.local_error((predicted + mean) / known), outputs / unit)
 
     def _at_all_rows(self, rows: Predictions, run: Run) -> _Estimate:
         """Return the local errors of all rows."""
         from calcheck.embeddings.local_error import LocalRegression, regression
 
-        return self._estimate(LocalRegression(regression(rows, self.with_defaults(rows).along or "std", run)), rows)
+        whole = LocalRegression(regression(rows, self.with_defaults(rows).along or "std", run))
+        return self._estimate(whole, rows)
 
     def value(self, means: Means) -> Values:
         return means["value"]
@@ -128,13 +133,16 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         return 0.0
 
     def null_distribution(self, fit: LocalRegression, simulation: NullSimulator, run: Run) -> NullDistribution:
-        """Return the values of the replicates, a block of them at a time; for dependent rows, with their noise."""
+        """Return the values of the replicates, a block of them at a time; for dependent rows, those of random signs."""
         import numpy as np
 
         from calcheck.embeddings.local_error import DERIVATIVES, MOST_ROWS, resolution
         from calcheck.inference.null_distribution import replicate_pits
         from calcheck.statistics.pit import mean_component
 
+        if fit.clusters is not None:
+            null = fit.null_bounds(self._estimate(fit, simulation.rows).outputs, simulation.rows, run)
+            return NullDistribution(null, details=fit.clusters.details)
         left, right = replicate_pits(simulation, MOST_ROWS)
         size, found = max(1, run.limits.block_targets // right.shape[1]), []
         for start in range(0, len(right), size):
@@ -144,11 +152,7 @@ class LocalErrorMetric(Metric["LocalRegression"]):
             found.append(fit.regression.covariances(outputs - outputs.mean(axis=0)).bounds)
         unit = DERIVATIVES[self.degree] * resolution(simulation.rows.distributions(), self.degree)
         values = np.concatenate(found) / unit
-        if fit.clusters is None:
-            return NullDistribution(values)
-        influences = self._estimate(fit, simulation.rows).influences
-        error = max(fit.standard_error(influences), float(values.std()))
-        return NullDistribution(values.mean() + error * fit.noise(influences, run), details=fit.clusters.details)
+        return NullDistribution(values)
 
     @abstractmethod
     def local_error(self, means: Values) -> Values:
@@ -182,10 +186,11 @@ class LocalScale(LocalErrorMetric):
     The kernel on several inputs is that of cce, on numbers it is a smoothing spline of their ranks. The regularizer
     has the smallest leave-one-out error of five, for data and replicates alike. Above 1,000 rows, landmarks replace
     inputs, and 10,000 sampled rows replace more of them: the bound holds, and p is exact, for any landmarks and any
-    sample. If rows depend on each other, predictions are those without folds of whole clusters, the standard error is
-    that of sums by cluster, and p compares with the mean of replicates plus Student's t. Along the predicted standard
-    deviation of draws, rows are ordered by the median absolute deviation of draws and target together, whose ranks are
-    uniform for a right model. Time O(n M^2) for M landmarks.
+    sample. The limit is below the value by the quantile of normal errors, or by that of values for random signs of w,
+    as if nothing varied, if that is more. If rows depend on each other, predictions are those without folds of whole
+    clusters, standard errors are those of sums by cluster, and the rows of a cluster have the same sign; p is then by
+    random signs. Along the predicted standard deviation of draws, rows are ordered by the median absolute deviation of
+    draws and target together, whose ranks are uniform for a right model. Time O(n M^2) for M landmarks.
 
     References
     ----------
