@@ -33,10 +33,13 @@ from calcheck.metrics.base import ComparesOutcomes, Conditional, Metric, inappli
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions, Source, group_by_input
 from calcheck.report import Inference, Report, Result, Skipped, WorstRegion
-from calcheck.typing import AnyArray, Indices
+from calcheck.typing import AnyArray, Indices, Mask
 
 Sink = Callable[[Metric[Any], Predictions, metric_protocol.RowResults], None]
 Referred = Callable[[Metric[Any], metric_protocol.RowResults], bool]
+PLACE = "worst_region"
+"""Name of the results of rows that say which are in the worst region."""
+PlaceSink = Callable[[Predictions, Mask], None]
 Known = tuple[metric_protocol.FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
 
 
@@ -54,9 +57,13 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     best: int = 0,
     sink: Sink | None = None,
     referred: Referred | None = None,
-    region: bool = False,
+    places: PlaceSink | None = None,
 ) -> Report:
-    """Return a report of metrics on predictions; if asked for, with the region of the inputs where these are worst."""
+    """Return a report of metrics on predictions.
+
+    If ``places`` is given, the region of the inputs is searched where the predictions are worst, and its rows are given
+    to this function.
+    """
     from calcheck.core import __version__
 
     run = run or Run()
@@ -116,11 +123,11 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         overall=p_values_and_verdicts.overall_verdict(
             [each for each, _ in found], run.confidence, judged=noticed is None
         ),
-        region=_worst_region(names, simulation, run) if region and at is None and noticed is None else None,
+        region=None if places is None or at or noticed else _worst_region(names, simulation, run, places),
     )
 
 
-def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run) -> WorstRegion | None:
+def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run, places: PlaceSink) -> WorstRegion | None:
     """Return the region of the inputs whose rows differ most from the others; None if none differs significantly."""
     rows = simulation.rows
     if rows.x is None or run.dependence.is_stated or not len(simulation):
@@ -132,10 +139,11 @@ def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run) -> 
     if found is None:
         return None
     inside = found.place.inside
+    places(rows, inside)
     metric = METRICS["width-factor" if found.direction in ("too-narrow", "too-wide") else "standardized-bias"]()
     plain = replace(run.quiet(), replicates=0, resamples=0)
     there, elsewhere = (
-        evaluate(InMemory(rows.take(np.flatnonzero(part))), [metric], run=plain).results[0]
+        next(iter(evaluate(InMemory(rows.take(np.flatnonzero(part))), [metric], run=plain).results), None)
         for part in (inside, ~inside)
     )
     region = WorstRegion(
@@ -143,11 +151,11 @@ def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run) -> 
         filter=found.place.filter,
         rows=int(inside.sum()),
         direction=found.direction,
-        value=there.value,
-        low=there.low,
-        high=there.high,
-        other_value=elsewhere.value,
-        level=there.options.get("level"),
+        value=None if there is None else there.value,
+        low=None if there is None else there.low,
+        high=None if there is None else there.high,
+        other_value=None if elsewhere is None else elsewhere.value,
+        level=None if there is None else there.options.get("level"),
         p_value=found.p_value,
         text="",
     )
@@ -157,13 +165,17 @@ def _worst_region(names: Sequence[str], simulation: NullSimulator, run: Run) -> 
 def describe_region(region: WorstRegion, n: int) -> str:
     """Return the sentence about the worst region of n rows."""
     value, low, high, other = (
-        "?" if each is None else f"{each:.2f}" for each in (region.value, region.low, region.high, region.other_value)
+        None if each is None else f"{each:.2f}" for each in (region.value, region.low, region.high, region.other_value)
     )
-    what = f"{value} times as wide would be right ({low} to {high})"
-    if region.level is None:
+    if value is None:
+        what = region.direction.replace("-", " ")
+    elif region.level is not None:
+        what = f"{value} times as wide would be right ({low} to {high or '∞'}), elsewhere {other}"
+    else:
         side = "above" if region.direction == "predictions-too-low" else "below"
-        what = f"targets are {value.removeprefix('-')} predicted standard deviations {side} the predictions"
-    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}, elsewhere {other}; p {format_p(region.p_value)}"
+        size = value.removeprefix("-")
+        what = f"targets are {size} predicted standard deviations {side} the predictions, elsewhere {other}"
+    return f"{region.where} ({region.rows:,} of {n:,} rows): {what}; p {format_p(region.p_value)}"
 
 
 def evaluate_each(

@@ -22,6 +22,7 @@ from calcheck.predictions import Predictions
 from calcheck.studies.reject.study import CCE, ERROR_METRICS
 from calcheck.studies.sweep.study import REPEATS
 from calcheck.studies.two_samples.study import run as compare_two_samples
+from calcheck.typing import Mask
 
 
 @keyword_messages()
@@ -112,6 +113,10 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
         request.keep(metric.info.name, shown, results.columns, points or source)
 
+    def keep_place(shown: Predictions, inside: Mask) -> None:
+        if pointwise:
+            request.keep(evaluation.PLACE, shown, {evaluation.PLACE: inside}, source)
+
     with request.run(source) as run:
         report = evaluation.evaluate(
             source,
@@ -122,7 +127,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             worst=worst,
             best=best,
             sink=keep if pointwise else None,
-            region=True,
+            places=keep_place,
         )
     report = conclude(replace(arguments.require_results(report), skipped=(*report.skipped, *without)))
     return InteractiveReport.from_report(report, request.rows)

@@ -277,7 +277,7 @@ def _evaluated(
     )
     if reason is None:
         sinks = [*([pointwise.take] if pointwise.path else []), *([rows.take] if rows else [])]
-        report = _evaluate_in_memory(source, given, plan, sinks)
+        report = _evaluate_in_memory(source, given, plan, sinks, pointwise)
     else:
         report = stream_metrics(plan.metrics, file, given, reason)
     report = conclude(report) if plan.concluded else report
@@ -298,8 +298,14 @@ def _rows_of_page() -> EvaluatedRows:
     return EvaluatedRows()
 
 
-def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, sinks: Sequence[Sink]) -> Report:
-    from calcheck.evaluation import evaluate
+def _evaluate_in_memory(
+    source: FileSource,
+    given: dict[str, Any],
+    plan: Plan,
+    sinks: Sequence[Sink],
+    pointwise: inputs_and_outputs.Pointwise,
+) -> Report:
+    from calcheck.evaluation import PLACE, evaluate
 
     def take(*results: Any) -> None:
         for sink in sinks:
@@ -315,7 +321,7 @@ def _evaluate_in_memory(source: FileSource, given: dict[str, Any], plan: Plan, s
             worst=extremes.worst,
             best=extremes.best,
             sink=take if sinks else None,
-            region=plan.concluded,
+            places=(lambda shown, inside: pointwise.add(shown, {PLACE: inside})) if plan.concluded else None,
         )
     if plan.strict:
         inputs_and_outputs.require_nothing_skipped(report, source)

@@ -60,6 +60,25 @@ def test_python_has_the_same_region_as_the_command_line(calcheck, path, frame):
     assert (found.where, found.rows, found.p_value) == tuple(told[n] for n in ("where", "rows", "p_value"))
 
 
+def test_results_of_rows_say_which_are_in_the_region(calcheck, path, frame, tmp_path):
+    region = region_of(calcheck, path, "--inputs", "a,b", "--pointwise", tmp_path / "rows.parquet")
+    inside = pd.read_parquet(tmp_path / "rows.parquet")["worst_region"]
+    assert inside.sum() == region["rows"]
+    assert (frame.a[inside] > 0.4).all()
+    report = evaluate(frame, ["zms", "coverage"], inputs=["a", "b"])
+    assert (report.rows("worst_region")["worst_region"].to_numpy() == inside.to_numpy()).all()
+
+
+def test_a_distribution_without_moments_has_a_region(frame):
+    rng = np.random.default_rng(5)
+    y = rng.standard_cauchy(N) + 2 * (frame.a > 0.5)
+    parameters = {"loc": np.zeros(N), "scale": np.ones(N)}
+    region = evaluate(frame[["a"]], ["nll", "pit"], y=y, dist="cauchy", param=parameters, inputs=["a"]).region
+    assert region is not None
+    assert (region.value, region.direction) == (None, "predictions-too-low")
+    assert "rows): predictions too low; p " in region.text
+
+
 def test_a_right_model_and_rows_without_inputs_have_no_region(calcheck, path, frame):
     right = frame.assign(y=frame.y / np.where(frame.a > 0.5, 2, 1))
     assert evaluate(right, ["zms", "coverage"], inputs=["a", "b"], seed=1).region is None
