@@ -4,15 +4,19 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calcheck
+from calcheck.dependence.clusters import Clusters
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.joint import Independent, JointGaussian
+from calcheck.execution.run import Run
+from calcheck.inference.order_statistics import WeightedOrder, effective_rows
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.groups import Means
+from calcheck.statistics.groups import Means, TieGroups
 from calcheck.statistics.width import quantile_of
 from tests.helpers.families import calibrated
 from tests.helpers.shorthand import rows_of
@@ -193,3 +197,55 @@ def test_draws_have_no_upper_limit_for_factors_that_they_cannot_show():
     assert found.low > 5
     assert found.high is None
     assert "11 draws show factors up to about 5.5 only" in str(found.warnings)
+
+
+def order_of(values, rows=None):
+    return WeightedOrder.from_ties(TieGroups(np.asarray(values, float)), None, float(rows or len(values)))
+
+
+def test_the_p_value_is_binomial_and_ties_favor_the_model():
+    values = [0.2, 0.5, 0.8, 1.0, 1.0, 1.0, 1.3, 1.5, 2.0, 2.5]  # 3 below 1, and 6 up to 1
+    order = order_of(values)
+    assert order.p_value(0.5, 1.0) == 1  # neither 3 or more, nor 6 or fewer, of 10 is rare
+    too_narrow = sum(math.comb(10, k) * 0.95**k * 0.05 ** (10 - k) for k in range(7))
+    assert order.p_value(0.95, 1.0) == pytest.approx(2 * too_narrow)
+    assert order.p_value(0.1, 1.0) == pytest.approx(2 * binomial_tail(10, 0.1, 3))
+
+
+def test_rows_of_clusters_count_as_many_as_their_share_varies_as_much():
+    rng = np.random.default_rng(8)
+    label, level = np.repeat(np.arange(40), 5), 0.9
+    inside = np.repeat(rng.random(40) < level, 5)
+    sums = np.bincount(label, inside - inside.mean())
+    variance = 40 / 39 * np.sum(sums**2) / 200**2
+    ratio = stats.norm.ppf(0.95) / stats.t(39).ppf(0.95)
+    expected = level * (1 - level) / variance * ratio**2
+    apart = np.where(inside, 1 - level, -level)
+    assert effective_rows(apart, None, level, Clusters(label)) == pytest.approx(expected)
+    assert expected < 100
+    independent = rng.random(200) < level
+    assert effective_rows(np.where(independent, 1 - level, -level), None, level, None) <= 200
+
+
+def test_limits_of_draws_allow_for_the_noise_of_draws_that_play_the_target():
+    rng = np.random.default_rng(2)
+    rows = Predictions(y=rng.normal(size=400), predictive=Samples(rng.normal(size=(400, 10))))
+    own = factor(rows, replicates=0).details["factors"][1]
+    assert own["ranks"] == list(order_of(np.arange(400), 400 / 1.1).limits(0.9, 0.05).ranks)
+
+
+def test_a_shift_between_coarse_quantiles_is_in_standard_deviations():
+    levels, n = np.array([0.25, 0.5, 0.75]), 200_000
+    y = stats.norm.ppf((np.arange(n) + 0.5) / n) + 0.02
+    rows = Predictions(y=y, predictive=Quantiles(levels, np.tile(stats.norm.ppf(levels), (n, 1))))
+    assert bias(rows, replicates=0).value == pytest.approx(0.02, rel=0.01)
+
+
+def test_replicates_of_stated_intervals_are_compared_by_the_share_of_targets_inside():
+    inside = np.repeat([True, False], [80, 20])
+    rows = Predictions(
+        y=np.where(inside, 0.0, 5.0), predictive=Intervals(np.array([0.9]), *np.tile([[[-1]], [[1]]], (1, 100, 1)))
+    )
+    metric = calcheck.metric("width-factor", level=0.9)
+    found = metric.quick_statistic(metric.fit(InMemory(rows), Run()), InMemory(rows), Run())
+    assert found == pytest.approx(stats.norm.ppf(0.95) / stats.norm.ppf(0.9))
