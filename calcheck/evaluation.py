@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -417,10 +417,21 @@ def _simulate_alone(computed: metric_protocol.FittedMetric[Metric[Any]], simulat
     computed.null = null
     if not run.dependence.is_stated:
         add_replicates([computed], simulation, run, further, costly=True)
+        _add_curves(computed, simulation, run)
     columns, details = pointwise_p_values(null.at_inputs, null.floor, run.fdr)
     rows = computed.rows
     computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **details})
     computed.fit = None
+
+
+def _add_curves(computed: metric_protocol.FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:
+    """Add the curves of replicates to those of a metric that computes its null distribution itself."""
+    metric, bands = computed.metric, computed.bands
+    if bands is None or not isinstance(metric, metric_protocol.HasCurves):
+        return
+    for rows in simulation:
+        with suppress(DataError, NumericalError):
+            bands.add(metric.curves(metric_protocol.CurveData(computed.fit, InMemory(rows), run)))
 
 
 def _is_simulated(computed: metric_protocol.FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:

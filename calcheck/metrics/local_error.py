@@ -15,8 +15,10 @@ from calcheck.result_details import LocalErrorDetails
 if TYPE_CHECKING:
     from calcheck.embeddings.local_error import LocalRegression
     from calcheck.execution.run import Run
+    from calcheck.inference.metric_protocol import CurveData
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Curve
     from calcheck.statistics.groups import Means
     from calcheck.typing import Values
 
@@ -41,6 +43,9 @@ class LocalErrorMetric(Metric["LocalRegression"]):
     """The degree of the component, from 1."""
     column: ClassVar[str]
     """The name of the local error of a row."""
+    right: ClassVar[float]
+    """The local error of a right model."""
+    curves_along_columns: ClassVar[bool] = True
 
     along: str | None = option(
         None,
@@ -154,6 +159,14 @@ class LocalErrorMetric(Metric["LocalRegression"]):
         values = np.concatenate(found) / unit
         return NullDistribution(values)
 
+    def curves(self, shown: CurveData[LocalRegression]) -> tuple[Curve, ...]:
+        """Return the mean local error in bins of rows, by default along the column of ``along``."""
+        from calcheck.statistics.curves import curve_along
+
+        rows = shown.source.predictions()
+        local, by = {self.column: self._estimate(shown.fit, rows).local}, shown.run.curves_by or self.columns()
+        return (curve_along(lambda means: means[self.column], shown.fit.take(rows), local, by, self.right),)
+
     @abstractmethod
     def local_error(self, means: Values) -> Values:
         """Return the local errors of normal targets with given expected components."""
@@ -214,6 +227,7 @@ class LocalScale(LocalErrorMetric):
     )
     degree: ClassVar[int] = 2
     column: ClassVar[str] = "local_factor"
+    right: ClassVar[float] = 1.0
 
     def local_error(self, means: Values) -> Values:
         from calcheck.embeddings.local_error import factors
@@ -266,6 +280,7 @@ class LocalBias(LocalErrorMetric):
     )
     degree: ClassVar[int] = 1
     column: ClassVar[str] = "local_shift"
+    right: ClassVar[float] = 0.0
 
     def local_error(self, means: Values) -> Values:
         from calcheck.embeddings.local_error import shifts

@@ -63,6 +63,8 @@ BIN_LABELS = {
     "lzms": "mean squared z-score",
     "lrce": "relative calibration error",
     "stratified-coverage": "share of targets inside the interval",
+    "local-scale": "local factor",
+    "local-bias": "local bias in predicted standard deviations",
 }
 LEVEL, PIT = Axis("level", low=0, high=1), Axis("PIT", low=0, high=1)
 EXPECTED: dict[CurveName, str] = {
@@ -260,7 +262,7 @@ def _along(result: Result, curve: Curve, band: str) -> list[Panel]:
         Panel(
             (*_band(curve, band), *_reference(curve), observed, *worst),
             _x_axis(curve),
-            Axis(name_with_unit(result)),
+            Axis(BIN_LABELS.get(result.metric, name_with_unit(result))),
             title,
         )
     ]
@@ -291,7 +293,7 @@ def _cells(result: Result, curve: Curve, values: Sequence[float], points: Sequen
     known = [value for value in [*numbers(curve.y), *numbers(curve.expected)] if isfinite(value)] or [0.0]
     middle = known[-1] if len(set(curve.expected)) == 1 else None
     edges = _positions(curve), list(curve.stop), list(curve.x2), list(curve.stop2)
-    cells = Cells(*edges, values, name_with_unit(result), min(known), max(known), middle)
+    cells = Cells(*edges, values, BIN_LABELS.get(result.metric, name_with_unit(result)), min(known), max(known), middle)
     x = Axis(curve.x_name, low=min(edges[0]), high=max(edges[1]))
     y = Axis(curve.x2_name, low=min(edges[2]), high=max(edges[3]))
     return Panel((cells, *points), x, y, title)

@@ -149,3 +149,20 @@ def test_the_local_error_of_diabetes_is_as_in_a_prototype():
     assert found.low > 0.19
     assert found.p_value == 0.005
     assert found.direction == "conditional-scale"
+
+
+def test_the_curve_of_local_factors_is_around_1_for_a_right_model_and_follows_a_wrong_one():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=600)
+    wrong = np.exp(0.4 * x)
+    for factor, expected in ((np.ones(600), np.ones(30)), (wrong, wrong[np.argsort(x)].reshape(-1, 20).mean(axis=1))):
+        y = factor * rng.normal(size=600)
+        rows = Predictions(y=y, predictive=Gaussian(np.zeros(600), np.ones(600)), columns={"x": x})
+        run = Run(replicates=39, resamples=0, curves=True)
+        (result,) = evaluate(InMemory(rows), [LocalScale(along="x")], run=run).results
+        (curve,) = result.curves
+        assert curve.x_name == "x"
+        found = np.interp(np.sort(x).reshape(-1, 20).mean(axis=1), curve.x, curve.y)
+        assert_allclose(found[3:-3], expected[3:-3], rtol=0.25)
+        inside = (np.array(curve.low) <= curve.y) & (np.array(curve.y) <= np.array(curve.high))
+        assert inside.all() == (factor is not wrong)
