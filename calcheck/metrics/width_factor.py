@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -378,25 +379,26 @@ class WidthFactor(LevelOption, OrderedMetric):
 
     def _details(self, rows: Predictions, found: RowResults, fit: Standard, tail: float) -> WidthFactorDetails:
         """Return the factors at the levels that show the shape, and that of split conformal prediction."""
+        import numpy as np
+
         from calcheck.inference.order_statistics import WeightedOrder
-        from calcheck.statistics.width import level_unit, width_order
+        from calcheck.statistics.width import ROUNDING, level_unit, width_order
 
         level, factors, predictive = self.level_of(rows.predictive), [], rows.distributions()
-        own = cast("TieGroups", found.terms["ratio"].groups)
-        members, base = self._members(rows), level_unit(predictive, level)
+        own, members, base = self._order(found, None), self._members(rows), level_unit(predictive, level)
         for other in _known_levels(predictive, level):
-            own_unit = level_unit(predictive, other)
-            shared = base is not None and own_unit is not None
-            ties = own if shared else width_order(rows, other, fit.uniform)
-            unit = base / own_unit if base is not None and own_unit is not None else 1.0
-            fixed = {**found.fixed, "expected": unit * self._expected(members, other)} if members else found.fixed
-            count = len(rows) / (1 + 1 / len(members)) if members else float(len(rows))
-            order = WeightedOrder.from_ties(ties, None, count)
-            factors.append(_at_level(replace(order, distinct=unit * order.distinct), other, tail, fixed))
+            unit, fixed = level_unit(predictive, other), found.fixed
+            if base is None or unit is None:
+                order = WeightedOrder.from_ties(width_order(rows, other, fit.uniform), None, own.rows)
+            else:
+                order = replace(own, distinct=base / unit * own.distinct)
+            if members and base is not None and unit is not None:
+                fixed = {**fixed, "expected": np.asarray(base / unit * self._expected(members, other))}
+            factors.append(_at_level(order, other, tail, fixed))
         details: WidthFactorDetails = {"factors": factors}
-        rank = -int(-(len(rows) + 1) * level * (1 - 1e-12) // 1)
         if predictive.n_draws is None and fit.uniform is None:
-            details["conformal_factor"] = float(own.ordered[rank - 1]) if rank <= len(rows) else None
+            rank = math.ceil((len(rows) + 1) * level * (1 - ROUNDING))
+            details["conformal_factor"] = own.value(rank / len(rows)) if rank <= len(rows) else None
         return details
 
 

@@ -12,6 +12,7 @@ from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.count_families import Poisson
 from calcheck.distributions.intervals import Intervals
 from calcheck.distributions.joint import Independent, JointGaussian
+from calcheck.distributions.positive import LogNormal
 from calcheck.execution.run import Run
 from calcheck.inference.order_statistics import WeightedOrder, effective_rows
 from calcheck.metrics import METRICS
@@ -249,3 +250,25 @@ def test_replicates_of_stated_intervals_are_compared_by_the_share_of_targets_ins
     metric = calcheck.metric("width-factor", level=0.9)
     found = metric.quick_statistic(metric.fit(InMemory(rows), Run()), InMemory(rows), Run())
     assert found == pytest.approx(stats.norm.ppf(0.95) / stats.norm.ppf(0.9))
+
+
+def test_limits_of_clusters_are_those_of_the_rows_that_they_stand_for():
+    rng = np.random.default_rng(11)
+    label = np.repeat(np.arange(60), 5)
+    y = np.repeat(rng.normal(size=60), 5) + 0.1 * rng.normal(size=300)
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(300), np.ones(300)), columns={"g": label})
+    found = factor(rows, cluster="g", replicates=0)
+    ratio = np.abs(y) / stats.norm.ppf(0.95)
+    apart = np.where(ratio <= np.sort(ratio)[269], 0.1, -0.9)
+    order = order_of(ratio, effective_rows(apart, None, 0.9, Clusters(label)))
+    low, high, _ = order.limits(0.9, 0.05)
+    assert (found.value, found.low, found.high) == pytest.approx((np.sort(ratio)[269], low, high))
+    assert high - low > 1.3 * np.ptp(order_of(ratio).limits(0.9, 0.05)[:2])
+
+
+def test_families_without_symmetry_have_a_limit_for_each_side():
+    y = np.array([0.2, 0.9, 1.0, 1.5, 6.0])
+    low, high = np.exp([-1.6448536269514722, 1.6448536269514722])
+    expected = np.where(y > 1, (y - 1) / (high - 1), (1 - y) / (1 - low))
+    rows = Predictions(y=y, predictive=LogNormal(np.zeros(5), np.ones(5)))
+    assert rows_of(METRICS["width-factor"](level=0.9), rows).columns["ratio"] == pytest.approx(expected)
