@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
 from calcheck.io import read
-from calcheck.metrics import DECOMPOSITIONS, METRICS
+from calcheck.metrics import DECOMPOSITIONS, LOCAL_ERRORS, METRICS
 from calcheck.storage import atomic_write
 from calcheck.storage.archives import read_archive
 from calcheck.streaming.state import accumulate, write_state
@@ -22,7 +22,7 @@ from tests.helpers.shorthand import texts
 from tests.helpers.simulations import autoregressive
 
 FEW = ("--resamples", 100)
-OF_ALL_ROWS = (*DECOMPOSITIONS, "cce", "jmmd", "ammd", "cmmd", "fid", "tail", "pit-independence", "local-scale")
+OF_ALL_ROWS = (*DECOMPOSITIONS, "cce", "jmmd", "ammd", "cmmd", "fid", "tail", "pit-independence", *LOCAL_ERRORS)
 ACCUMULATED = [name for name in METRICS if name not in OF_ALL_ROWS]
 
 
