@@ -60,6 +60,7 @@ def test_a_metric_that_is_tested_at_each_input_has_at_least_1999_replicates(calc
     assert counts == {"mae": 199, "cce": 1999}
 
 
+@pytest.mark.defaults
 @pytest.mark.slow  # below: 1,999 replicates at least at inputs
 def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
     """With 19,990 replicates none of the 442 inputs is rejected; with 199, these seeds reject 5 and 10."""

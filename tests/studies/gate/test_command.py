@@ -275,6 +275,7 @@ def test_json_matches_the_schema_and_has_the_gates(calcheck, impossible):
             validate(report | {"gates": [report["gates"][0] | wrong]})
 
 
+@pytest.mark.defaults
 @pytest.mark.slow  # test_commands.py and test_evaluate.py compare bytes of other commands
 def test_the_same_command_gives_the_same_bytes_in_every_format(calcheck, wrong):
     """Twice each in processes of their own, whose sets have other orders; there, all formats one after another."""
