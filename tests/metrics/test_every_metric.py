@@ -170,6 +170,8 @@ def test_a_weight_of_two_equals_a_repeated_row(metric, family):
     found = statistic_of_data(metric, family)
     if metric.info.conditional_on:
         pytest.skip(f"{metric.info.conditional_on}: differs for repeated rows")
+    if metric.info.name == "width-factor" and rows.predictive.is_discrete:
+        pytest.skip("repeated rows of counts have random numbers of their own")
     weights = np.random.default_rng(1).integers(1, 3, len(rows))
     twice = rows.take(np.repeat(np.arange(len(rows)), weights))
     expected = statistic(metric(), twice)
