@@ -94,7 +94,6 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
             continue
         try:
             data_sets = simulation if own is source else NullSimulator(own.predictions(), run)
-            data_sets = data_sets.for_inputs(len(shown)) if metric.info.conditional else data_sets
             computed = _computed(metric, own, at, data_sets, run.prefixed(metric.info.name), referred)
             computed.shares_replicates = own is source
         except RefusedError:

@@ -131,12 +131,6 @@ def preds(tmp_path):
 
 
 @pytest.fixture
-def few_replicates(limits):
-    """Use 199 replicates at inputs too, in this process: for tests that do not depend on their number."""
-    limits(pointwise_replicates=199)
-
-
-@pytest.fixture
 def limits(monkeypatch):
     """Change the limits of runs of the command line, which has no options for them."""
 

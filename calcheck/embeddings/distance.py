@@ -319,6 +319,7 @@ class _Columns:
     # (q, q), (q, q), |f root| is the norm of f with the kernel on targets of the data set, and of the data; None if
     # both are |f|
     roots: tuple[Values, Values] | None
+    sizes: tuple[float, float]  # Mean squares over rows and trials with both kernels
 
     def squares(self, values: Values) -> list[Values]:
         """Return the squared norms of values (m, trials, q) in both kernels, (m, trials) each."""
@@ -362,7 +363,8 @@ class _Work:
         if of_replicate is None or of_data is None:
             values = self._in_range(features) if reduce else features
             self._widest = max(self._widest, values.shape[2])
-            return _Columns(number, values, None)
+            size = float(np.mean(np.sum(features**2, axis=2)))
+            return _Columns(number, values, None, (size, size))
         flat = features.reshape(-1, features.shape[2])
         few = flat if len(flat) < flat.shape[1] else psd_root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
         norms = of_replicate, of_data
@@ -372,7 +374,8 @@ class _Work:
         own, fixed = directions = [each.T @ turns for each in by_kernel]
         self._widest = max(self._widest, len(sizes))
         values = features @ np.asarray(sum(norm @ each for norm, each in zip(norms, directions, strict=True)))
-        return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)))
+        first, second = (float(np.sum(each**2)) / (features.shape[0] * features.shape[1]) for each in by_kernel)
+        return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)), (first, second))
 
     def sum(self, number: int, each: DataSet) -> bool:
         """Store the distances of a data set, if its features allow sums in linear time; return whether they do."""
@@ -412,7 +415,8 @@ class _Work:
     def _start(self, typical: Callable[[], Values]) -> None:
         """Choose the smoothers, given typical outputs (n, c)."""
         self._smoothers = [
-            kernel_ridge.smoother(self.ridge, lambda_, self.points, typical) for lambda_ in self._regularizers
+            kernel_ridge.smoother(self.ridge, lambda_, self.points, typical, rough=not self._separate)
+            for lambda_ in self._regularizers
         ]
 
     def _in_range(self, features: Values) -> Values:
@@ -449,7 +453,10 @@ class _Work:
             parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])
             differences = parts[:, :1] - parts[:, 1:] if self._separate else parts
             squares = columns.squares(differences)
-            own, fixed = squares if self.unbiased else map(np.sqrt, squares)
+            if not self.unbiased:  # the noise that a low rank misses is spread evenly over inputs
+                missed = self._smoothers[0].missed_noise
+                squares = [np.sqrt(each + missed * size) for each, size in zip(squares, columns.sizes, strict=True)]
+            own, fixed = squares
             self.means[columns.number] = own.mean()
             self.at_inputs[columns.number] = fixed.mean(axis=1)
             if self.unbiased:

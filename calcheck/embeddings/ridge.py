@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -261,12 +261,15 @@ def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
 MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
 MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
 MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
+ROUGH_ERROR, ROUGH_RANKS = 0.15, (64, 256, 512)  # The same, and ranks, if data and replicates are smoothed alike
+NEGLIGIBLE = 1e-4  # Bound of the error of a smoother, relative to outputs, below which it is not measured
 
 
 class Smoother(ABC):
     """Smoother matrix A of n inputs at m points: the fitted inputs, or others."""
 
     method: str
+    missed_noise: float = 0.0  # Mean square that a low rank misses, relative to that of the outputs before smoothing
 
     def __init__(self, ridge: KernelRidge, n_lambda: float, points: Values | None, array: Backend) -> None:
         self.ridge, self.n_lambda, self.points, self.array = ridge, n_lambda, points, array
@@ -353,7 +356,9 @@ class NystroemSmoother(Smoother):
 
     method = "low rank"
 
-    def __init__(self, ridge: KernelRidge, lambda_: float, points: Values | None, rank: int) -> None:
+    def __init__(
+        self, ridge: KernelRidge, lambda_: float, points: Values | None, rank: int, *, rough: bool = False
+    ) -> None:
         super().__init__(ridge, ridge.n * lambda_, points, backend(ridge.run.device, "float64"))
         chosen = np.sort(ridge.run.rng(RandomStream.LANDMARKS).choice(ridge.n, rank, replace=False))
         self.rank = rank
@@ -365,7 +370,14 @@ class NystroemSmoother(Smoother):
         diagonal = xp.arange(rank, device=self.array.device)
         inner[diagonal, diagonal] += self.n_lambda
         self._inverse = xp.linalg.inv(inner)
-        self._at = self._rows_of_z if points is None else self._features(self.array.asarray(points))
+        # Bound of the norm of the difference to A: that of (K - Z Z^T) / n_lambda
+        self.bound = abs(ridge.trace - float(xp.sum(self._rows_of_z**2))) / self.n_lambda
+        at = self._rows_of_z if points is None else self._features(self.array.asarray(points))
+        if rough:
+            parts = [self.array.to_numpy(part) for part in (self._rows_of_z, self._inverse, at)]
+            self.array = backend(ridge.run.device, "float32")
+            self._rows_of_z, self._inverse, at = map(self.array.asarray, parts)
+        self._at = at
         self.missed = 0.0
 
     @property
@@ -434,28 +446,37 @@ def row_forms(left: Values, form: Values, right: Values) -> Values:
     return np.asarray(np.einsum("ij,ij->i", left @ form, right))
 
 
-def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical: Callable[[], Values]) -> Smoother:
+def smoother(
+    ridge: KernelRidge, lambda_: float, points: Values | None, typical: Callable[[], Values], *, rough: bool = False
+) -> Smoother:
     """Return the smoother by the cheapest sufficiently accurate method.
 
     In order of preference: a Cholesky factor, if there is one or it takes about a second; the smallest sufficiently
-    accurate low-rank approximation; a factor, if it fits in memory; the largest low-rank approximation.
+    accurate low-rank approximation; a factor, if it fits in memory; the largest low-rank approximation. A rough
+    smoother, of low rank, is enough where the data are compared with replicates that are smoothed alike.
     Shapes: points (m, d).
     """
     limits = ridge.run.limits
-    if ridge.solver == "cholesky" or ridge.n <= limits.factor_rows:
+    if ridge.solver == "cholesky" or (ridge.n <= limits.factor_rows and not rough):
         return CholeskySmoother(ridge, lambda_, points)
-    outputs = typical()
-    exact = ridge.smoothed(outputs, lambda_)
-    size = float(np.sum(exact**2))
+    outputs = cache(typical)
+    exact_size = cache(lambda: float(np.sum(ridge.smoothed(outputs(), lambda_) ** 2)))
+    ranks, most = (ROUGH_RANKS, ROUGH_ERROR) if rough else (limits.nystroem_ranks, MAX_ERROR)
 
     def approximated(rank: int) -> NystroemSmoother:
-        found = NystroemSmoother(ridge, lambda_, points, rank)
-        found.missed = abs(1 - float(np.sum(found.smooth_fitted(outputs) ** 2)) / size) if size else 0.0
+        found = NystroemSmoother(ridge, lambda_, points, rank, rough=rough)
+        if rough and found.bound <= NEGLIGIBLE:
+            found.missed = found.bound
+            return found
+        size = exact_size()
+        missed = size - float(np.sum(found.smooth_fitted(outputs()) ** 2))
+        if size:
+            found.missed, found.missed_noise = abs(missed) / size, max(missed, 0.0) / float(np.sum(outputs() ** 2))
         return found
 
-    ranks = [rank for rank in limits.nystroem_ranks if MIN_ROWS_PER_LANDMARK * rank <= ridge.n]
-    low_rank = first_sufficient(map(approximated, ranks), lambda found: found.missed <= MAX_ERROR) if ranks else None
-    if low_rank and low_rank.missed <= MAX_ERROR:
+    few = [rank for rank in ranks if MIN_ROWS_PER_LANDMARK * rank <= ridge.n]
+    low_rank = first_sufficient(map(approximated, few), lambda found: found.missed <= most) if few else None
+    if low_rank and (rough or low_rank.missed <= most):
         return low_rank
     fits = ridge.n**2 * backend(ridge.run.device, "float32").itemsize <= ridge.run.memory
     return CholeskySmoother(ridge, lambda_, points) if fits or low_rank is None else low_rank

@@ -58,9 +58,6 @@ class Limits:
     abc_rows: int = 20_000
     # From this number of rows on, metrics of all rows start with 59 replicates, for time; more follow for open verdicts
     many_rows: int = 1_000_000
-    # Default replicates for tests at each input; tails fitted to 199 replicates reject too often
-    pointwise_replicates: int = 1_999
-    max_pointwise_inputs: int = 2_048  # Maximum inputs, and rows, for that default, which then takes seconds
     block_targets: int = 1 << 22  # Targets of replicates that are drawn at a time; the default takes 32 MiB
     block_swaps: int = 1 << 21  # Rows that a permutation test swaps at a time. The random numbers depend on it.
 
@@ -257,9 +254,8 @@ class NullOptions:
         None,
         "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
         " perfect model scores on these rows. Default: 199 (slices: 399; compare: 0, unless models are ranked by it),"
-        " and up to 9999 while a verdict is undecided; 1999 for cce with up to 2048 rows and inputs, because it tests"
-        " each input; 39 for distributions that do not fit in memory and for streaming; initially 59 from a million"
-        " rows on.",
+        " and up to 9999 while a verdict is undecided; 39 for distributions that do not fit in memory and for"
+        " streaming; initially 59 from a million rows on.",
         off=("no_null", "Do not simulate the null distribution. Verdicts then use zeta, where that is valid."),
     )
 

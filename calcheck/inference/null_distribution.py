@@ -46,13 +46,12 @@ class NullSimulator:
         rows: Predictions,
         run: Run,  # The number of replicates, and the seed
         *,
-        inputs: int = 0,  # The number of inputs that are tested one by one; such tests need more replicates
         numbers: range | None = None,  # The numbers of the replicates; by default 0 to R - 1
         # (n,), keys of the rows, which seed their random numbers; by default those of `row_keys`
         keys: NDArray[np.uint64] | None = None,
     ) -> None:
-        self.rows, self.run, self._inputs, self._own_keys = rows, run, inputs, keys
-        count = _default_count(rows, inputs, run.limits) if run.replicates is None else run.replicates
+        self.rows, self.run, self._own_keys = rows, run, keys
+        count = _default_count(rows, run.limits) if run.replicates is None else run.replicates
         self._first = range(count)
         self.numbers = self._first if numbers is None else numbers
 
@@ -69,7 +68,7 @@ class NullSimulator:
         """Return the same replicates with another representation of the distributions, such as one in memory."""
         y = self.rows.y
         rows = self.rows if y is None else self.rows.with_targets(y, predictive)
-        return NullSimulator(rows, self.run, inputs=self._inputs, numbers=self.numbers, keys=self._own_keys)
+        return NullSimulator(rows, self.run, numbers=self.numbers, keys=self._own_keys)
 
     def take(self, chosen: Indices) -> NullSimulator:
         """Return the same replicates of some of the rows only, given by their numbers."""
@@ -79,10 +78,6 @@ class NullSimulator:
     def _keys(self) -> NDArray[np.uint64]:
         """The keys of the rows, (n,)."""
         return _cached_row_keys(self.rows, replicate_seed(self.run)) if self._own_keys is None else self._own_keys
-
-    def for_inputs(self, inputs: int) -> NullSimulator:
-        """Return a simulator with enough replicates for tests at ``inputs`` inputs."""
-        return NullSimulator(self.rows, self.run, inputs=inputs)
 
     def max_replicates(self, *, costly: bool) -> int:
         """Return the maximum number of replicates while a verdict is open; a number given by the user is fixed."""
@@ -98,7 +93,7 @@ class NullSimulator:
         numbers = range(stop, min(2 * stop, most))
         if not numbers:
             return None
-        return NullSimulator(self.rows, self.run, inputs=self._inputs, numbers=numbers, keys=self._own_keys)
+        return NullSimulator(self.rows, self.run, numbers=numbers, keys=self._own_keys)
 
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the replicates; each iteration yields the same ones."""
@@ -111,13 +106,10 @@ class NullSimulator:
                 yield rows.with_targets(y, predictive)
 
 
-def _default_count(rows: Predictions, inputs: int, limits: Limits) -> int:
+def _default_count(rows: Predictions, limits: Limits) -> int:
     if isinstance(rows.predictive, LazyPredictive):
         return FEW_REPLICATES
-    if len(rows) >= limits.many_rows and not inputs:
-        return REPLICATES_OF_MANY
-    few = max(inputs, len(rows)) <= limits.max_pointwise_inputs
-    return limits.pointwise_replicates if inputs and few else REPLICATES
+    return REPLICATES_OF_MANY if len(rows) >= limits.many_rows else REPLICATES
 
 
 def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:

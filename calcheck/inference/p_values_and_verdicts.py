@@ -423,6 +423,8 @@ def is_at_atom(values: Values, own: float, alternative: Alternative) -> bool:
 MIN_TAIL_REPLICATES = 10  # Minimum replicates at or above a value for an empirical p-value
 QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
 EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is rounding error
+TINY = 1e-300  # Replaces a sum of 0 in a denominator
+MAX_CORRECTED = 10.0  # Distance from the mean, in standard deviations, from where on the correction is the same
 APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
 
 
@@ -433,8 +435,8 @@ def pointwise_p_values(
 
     The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
     so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate
-    p-value: the tail of a gamma distribution with the mean and the variance of the squared distances, which are
-    weighted sums of squares.
+    p-value: the tail of a shifted gamma distribution with the moments of the squared distances, which are weighted
+    sums of squares.
     """
     if at_inputs is None:
         return {}, {}
@@ -443,7 +445,7 @@ def pointwise_p_values(
     replicates = replicates[np.isfinite(replicates).all(axis=1)]
     if not len(replicates) or not np.isfinite(observed).all():
         return {}, {}
-    tail = np.minimum(_gamma_tail(floor, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
+    tail = np.minimum(_pearson_tail(floor, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
     approximate = (reached < MIN_TAIL_REPLICATES) & np.isfinite(tail)
     p = np.where(approximate, tail, (reached + 1) / (total + 1))
     flagged = benjamini_hochberg(p, fdr)
@@ -458,17 +460,33 @@ def pointwise_p_values(
     return columns, {"rejected": details}
 
 
-def _gamma_tail(floor: Values | None, observed: Values, replicates: Values) -> Values:
-    """Return the upper tail probability of each value, (m,), by a gamma fit to squares; NaN if replicates are equal."""
+def _pearson_tail(floor: Values | None, observed: Values, replicates: Values) -> Values:
+    r"""Return the upper tail probability of each value, (m,), by a fit to squares; NaN if replicates are equal.
+
+    Squares are sums :math:`\sum_i w_i \chi^2_1`, so their tail is close to that of the shifted gamma distribution
+    (Pearson's type III) with their mean, standard deviation and skewness. The ratio of the skewness to that of a gamma
+    distribution with the same mean and variance is at least 1, and that of all inputs together. The moments are those
+    of R replicates: the mean of the tail over their errors is the tail at a value that is lower by
+    :math:`\tfrac12 \lambda \operatorname{Var}(\hat m + z \hat s)`, with the decay :math:`\lambda` of the logarithm of
+    the density (second order).
+
+    Source: Imhof (1961), "Computing the distribution of quadratic forms in normal variables", Biometrika 48, 419-426.
+    """
     from scipy.special import gammaincc
 
-    if floor is None:
-        squares, value = replicates**2, observed**2
-    else:
-        squares, value = replicates - floor, np.maximum(observed - floor, 0)
-    mean, variance = squares.mean(axis=0), squares.var(axis=0, ddof=1)
-    variance = np.where(variance > EQUAL * mean**2, variance, np.nan)
-    return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
+    squares, value = (replicates**2, observed**2) if floor is None else (replicates - floor, observed - floor)
+    count, mean = len(squares), squares.mean(axis=0)
+    away = squares - mean
+    variance = np.sum(away**2, axis=0) / max(count - 1, 1)
+    mean, variance = np.where(variance > EQUAL * mean**2, [mean, variance], np.nan)
+    third = np.sum(away**3, axis=0) * count / max((count - 1) * (count - 2), 1)
+    ratio = np.nansum(third / mean**3) / max(np.nansum(2 * variance**2 / mean**4), TINY)
+    skewness = 2 * max(ratio, 1.0) * np.sqrt(variance) / mean
+    root, z = 2 / skewness, (value - mean) / np.sqrt(variance)  # the square root of the shape
+    near = np.clip(z, 0, MAX_CORRECTED)
+    error = (1 + near * skewness + near**2 * (2 + 6 / root**2) / 4) / count
+    decay = root * (1 - (root**2 - 1) / (root**2 + np.maximum(z, 0) * root))
+    return np.asarray(gammaincc(root**2, np.maximum(root**2 + root * (z - decay * error / 2), 0)))
 
 
 def benjamini_hochberg(p: Values, fdr: float) -> Mask:

@@ -28,7 +28,6 @@ from tests.helpers.files import columns, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts
 
-pytestmark = pytest.mark.usefixtures("few_replicates")
 QUICK = ("--no-null", "--no-bootstrap")
 NULL_COLUMNS = [
     *("reference_mean", "reference_q05", "reference_q50", "reference_q95"),

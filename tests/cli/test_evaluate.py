@@ -24,7 +24,6 @@ from tests.helpers.files import columns, table, write
 from tests.helpers.schemas import validate
 from tests.helpers.shorthand import texts
 
-pytestmark = pytest.mark.usefixtures("few_replicates")
 FEW = ("--resamples", 100, "--replicates", 39)
 NEED_INPUTS = [name for name, metric in DEFAULT_METRICS.items() if "x" in metric.info.needs]
 NEED_NO_INPUTS = [name for name in DEFAULT_METRICS if name not in NEED_INPUTS]

@@ -6,8 +6,6 @@ import pytest
 
 from calcheck.metrics import METRICS
 
-pytestmark = pytest.mark.usefixtures("few_replicates")
-
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):

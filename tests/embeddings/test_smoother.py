@@ -141,3 +141,25 @@ def test_noise_is_the_sum_of_squared_weights_times_sizes(points):
         assert abs(estimate.mean() - expected.mean()) < 4 * error
         assert error < 0.15 * expected.mean()
         assert_allclose(estimate, expected, rtol=0.6)
+
+
+def test_a_rough_smoother_has_a_low_rank_and_states_the_noise_that_it_misses():
+    """The mean square of smoothed noise is that of the rough smoother and a share of that of the noise."""
+    rng = np.random.default_rng(5)
+    fit = ridge("cg", x=rng.normal(size=(500, 6)), gamma=0.5)
+    found = smoother(fit, PENALTY, None, lambda: rng.normal(size=(500, 20)), rough=True)
+    assert found.details["method"] == "low rank"
+    assert found.details["rank"] == 64
+    assert found.details["relative_error"] > 0.2
+    fresh = rng.normal(size=(500, 300))
+    exact, rough = (np.mean(each.smooth(fresh) ** 2) for each in (CholeskySmoother(fit, PENALTY, None), found))
+    assert_allclose(exact, rough + found.missed_noise * np.mean(fresh**2), rtol=0.03)
+
+
+def test_a_rough_smoother_of_a_kernel_of_low_rank_is_exact_and_not_measured():
+    fit = ridge("cg", x=RNG.normal(size=(500, 2)), kernel="polynomial", gamma=0.5, degree=2, coef0=1.0)
+    found = smoother(fit, PENALTY, POINTS, lambda: pytest.fail("measured"), rough=True)
+    outputs = RNG.normal(size=(500, 3))
+    expected = CholeskySmoother(fit, PENALTY, POINTS).smooth(outputs)
+    assert_allclose(found.smooth(outputs), expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+    assert found.missed_noise == 0

@@ -54,19 +54,11 @@ def test_by_default_there_are_199_replicates_and_more_while_the_verdict_is_open(
 
 
 @pytest.mark.defaults
-def test_a_metric_that_is_tested_at_each_input_has_at_least_1999_replicates(calcheck, preds):
-    report = reported(calcheck, "evaluate", preds, "--metrics", "mae,cce", "--embedding", "embedding")
-    counts = {each["metric"]: each["details"]["null"]["replicates"] for each in report["results"]}
-    assert counts == {"mae": 199, "cce": 1999}
-
-
-@pytest.mark.defaults
-@pytest.mark.slow  # below: 1,999 replicates at least at inputs
 def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
-    """With 19,990 replicates none of the 442 inputs is rejected; with 199, these seeds reject 5 and 10."""
+    """With 19,990 replicates none of the 442 inputs is rejected; with the default of 199, at most 1 %."""
     for seed in (5, 6):
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
-        assert report["results"][0]["details"]["rejected"]["count"] <= 1
+        assert report["results"][0]["details"]["rejected"]["count"] <= 4
 
 
 def test_the_number_of_replicates_can_be_set(calcheck, preds):
@@ -150,7 +142,6 @@ def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
     )
 
 
-@pytest.mark.usefixtures("few_replicates")
 @pytest.mark.parametrize("name", ["ece", "zms", "cce", "coverage"])
 def test_an_overconfident_model_fails(calcheck, wrong, name):
     (result,) = reported(calcheck, name, wrong)["results"]
@@ -203,7 +194,6 @@ POINTWISE = [
 ]
 
 
-@pytest.mark.usefixtures("few_replicates")
 def test_pointwise_output_has_the_significance_of_each_input(calcheck, wrong, tmp_path):
     out = tmp_path / "points.parquet"
     report = reported(calcheck, "cce", wrong, "--pointwise", out, "--fdr", "0.1")
@@ -240,7 +230,6 @@ def test_without_a_null_distribution_pointwise_output_has_values_only(calcheck, 
     assert not set(POINTWISE) & set(pq.read_table(out).column_names)
 
 
-@pytest.mark.usefixtures("few_replicates")
 def test_evaluation_points_are_tested_without_targets(calcheck, wrong, tmp_path):
     at, out = tmp_path / "at.npy", tmp_path / "points.csv"
     np.save(at, np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import calcheck
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Limits, Run
+from calcheck.execution.run import Run
 from calcheck.inference.metric_protocol import Basis, NullDistribution
 from calcheck.inference.p_values_and_verdicts import (
     CommonStatistics,
@@ -127,13 +127,6 @@ def test_exactly_five_percent_of_exchangeable_columns_fail():
         found = [computed(name, line[order][0], line[order][1:]) for name, line in zip(names, lines, strict=True)]
         fails += overall_verdict(found, 0.95).verdict == "fail"
     assert fails == 5
-
-
-def test_replicates_of_a_number_are_the_same_data_for_metrics_that_simulate_all_together():
-    """cce with inputs has more replicates than zms; its first ones correlate with nll over the same data sets."""
-    rows, run = calibrated("gaussian", n=40), Run(resamples=0, limits=Limits(pointwise_replicates=399))
-    report = evaluate(InMemory(rows), [METRICS["cce"](), METRICS["zms"]()], run=run)
-    assert report.results[0].details["null"]["replicates"] > report.overall.replicates == 199
 
 
 def test_a_report_of_one_metric_has_no_overall_verdict():

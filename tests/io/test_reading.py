@@ -683,7 +683,6 @@ def openings(monkeypatch):
     return found
 
 
-@pytest.mark.usefixtures("few_replicates")
 @pytest.mark.parametrize("command", ["zms", "evaluate", "report"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_file_is_opened_and_parsed_once(calcheck, tmp_path, openings, ending, command):
